@@ -1,2 +1,46 @@
-//! `cargo xtask`.
-fn main() {}
+//! `cargo xtask`: the project's own commands, one file each, so that no shell script has to know how things are built.
+
+mod bench;
+mod dist;
+mod ptx;
+mod report;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Parser, Subcommand};
+
+/// Warpset's own commands.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Verify and measure the structures on this machine
+    Bench(bench::Args),
+    /// Pack tests, benches, data and PTX for a GPU node without a Rust toolchain
+    Dist(dist::Args),
+    /// Compile the kernels to PTX, or check the PTX that is checked in
+    Ptx(ptx::Args),
+    /// Turn the JSON of `bench` into one HTML page
+    Report(report::Args),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Cli::parse().command {
+        Command::Bench(args) => bench::run(&args),
+        Command::Dist(args) => dist::run(&args),
+        Command::Ptx(args) => ptx::run(&args),
+        Command::Report(args) => report::run(&args),
+    }
+}
+
+/// The folder of the workspace: the parent of this package's, asked at run time so that a packed executable follows
+/// the folder it was packed into.
+fn workspace_root() -> PathBuf {
+    let package = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
+    Path::new(&package).parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}
