@@ -1,2 +1,12 @@
-//! (skeleton)
+//! Arithmetic shared by the CPU backend, the emulator and the GPU kernels, written once.
+//!
+//! Nothing here allocates, starts threads, or touches memory that it was not handed: a rayon loop and a kernel both call
+//! these functions on keys, hashes and words. Everything builds for `nvptx64-nvidia-cuda` too.
+//!
+//! - [`hash`]: hashes of integers and byte strings.
+//! - [`bloom`]: addressing and bit patterns of the Bloom filters.
 #![no_std]
+#![forbid(unsafe_code)]
+
+pub mod bloom;
+pub mod hash;

@@ -1,0 +1,222 @@
+//! Rao's two-level Bloom filter: buckets and bit positions.
+//!
+//! Source: Venkatesh Rao, "Implementation of the Bloom Filter on GPU using CUDA", 2010. A first-level hash sends a key
+//! to a bucket, and a bucket is a Bloom filter of its own of `m` bits, `m` prime (section 5.2), small enough for the
+//! shared memory of one thread block. The `k` positions of a key are `h1 + i * h2` modulo `m` (section 4.1). With two
+//! choices (section 4.3) a key goes to the emptier of two buckets and a query asks both (Table 2: either says yes).
+//!
+//! Departures:
+//! - `h1` and `h2` are the halves of one 64-bit hash; they are brought below `m` by multiply-shift rather than by
+//!   division, and the step is never zero, so that the `k` positions of a key are distinct (`m` is prime).
+//! - The first level of hashed keys is a second mix of the same hash, seeded by the attempt, so that a restart after an
+//!   overflow changes the buckets and leaves `h1` and `h2` alone. The string hashes of Table 1 are there too.
+//! - Paper: `unsigned char` filter on the host, one bucket of 5 KB; here 32-bit words and any bucket size.
+//!
+//! ```text
+//!  words   [ bucket 0: m bits, padding to a whole word ][ bucket 1 ] ...      bucket_words words each
+//! ```
+
+use super::reduce32;
+use crate::hash;
+
+/// The most buckets that [`choices`] can address.
+pub const MAX_BUCKETS: u64 = 1 << 32;
+/// The most hashes a key, `k`.
+pub const MAX_HASHES: u32 = 64;
+/// The smallest bucket, in words of 32 bits: two.
+pub const MIN_BUCKET_WORDS: u32 = 2;
+/// The largest bucket, in words of 32 bits: 64 KiB.
+pub const MAX_BUCKET_WORDS: u32 = 1 << 14;
+/// The bucket size unless the user asks for another: 32 KiB.
+pub const DEFAULT_BUCKET_WORDS: u32 = 1 << 13;
+
+/// Seeds of the first level start here, so that they never meet a filter's own seed by accident.
+const FIRST_LEVEL_SEED: u64 = 0x5261_6f27_7320_3031;
+
+/// One bucket's parameters; plain data that a kernel can take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct Shape {
+    /// Bits in use, `m`: the largest prime that fits in `bucket_words`.
+    pub bits: u32,
+    /// Hashes a key, `k`.
+    pub hashes: u32,
+    /// Words of 32 bits that a bucket takes.
+    pub bucket_words: u32,
+}
+
+const _: () = assert!(size_of::<Shape>() == 12);
+
+impl Shape {
+    /// A bucket of `bucket_words` words; `None` where a parameter is out of range.
+    pub const fn new(bucket_words: u32, hashes: u32) -> Option<Shape> {
+        if bucket_words < MIN_BUCKET_WORDS || bucket_words > MAX_BUCKET_WORDS || hashes == 0 || hashes > MAX_HASHES {
+            return None;
+        }
+        let bits = previous_prime(bucket_words * 32);
+        if hashes >= bits { None } else { Some(Shape { bits, hashes, bucket_words }) }
+    }
+}
+
+/// The largest prime not above `n`, for `n >= 2`.
+pub const fn previous_prime(n: u32) -> u32 {
+    let mut candidate = n;
+    loop {
+        let mut divisor = 2;
+        let mut prime = true;
+        while divisor * divisor <= candidate {
+            if candidate % divisor == 0 {
+                prime = false;
+                break;
+            }
+            divisor += 1;
+        }
+        if prime {
+            return candidate;
+        }
+        candidate -= 1;
+    }
+}
+
+/// The two buckets that a hash may go to (they may be equal), for first-level attempt `attempt`.
+///
+/// With one choice only the first counts.
+#[inline]
+pub const fn choices(hash: u64, attempt: u32, buckets: u64) -> [u64; 2] {
+    choices_spread(hash, spread_attempt(attempt), buckets)
+}
+
+/// What [`choices`] makes of the attempt; a kernel can take this as a parameter and call [`choices_spread`].
+#[inline]
+pub const fn spread_attempt(attempt: u32) -> u64 {
+    hash::spread_seed(FIRST_LEVEL_SEED.wrapping_add(attempt as u64))
+}
+
+/// [`choices`] with an attempt that went through [`spread_attempt`].
+#[inline]
+pub const fn choices_spread(hash: u64, spread: u64, buckets: u64) -> [u64; 2] {
+    let mixed = hash::mix_spread(hash, spread);
+    [reduce32((mixed >> 32) as u32, buckets), reduce32(mixed as u32, buckets)]
+}
+
+/// The two buckets from a string hash of Table 1: the paper's `hash mod buckets`, and for the second choice a mix of it.
+///
+/// The first-level functions of Table 1 give 32 bits; the second choice has no more to go on than they hold.
+#[inline]
+pub const fn choices_of_string_hash(string_hash: u32, buckets: u64) -> [u64; 2] {
+    if buckets == 0 {
+        return [0, 0];
+    }
+    [string_hash as u64 % buckets, hash::finalise(string_hash as u64 ^ FIRST_LEVEL_SEED) % buckets]
+}
+
+/// The `k` bit positions of a hash within a bucket, in the order of `i`.
+///
+/// ```
+/// use warpset_core::bloom::rao::{Positions, Shape};
+/// let shape = Shape::new(1280, 7).unwrap(); // the paper's 5 KB
+/// assert_eq!(shape.bits, 40_949);
+/// assert_eq!(Positions::of(0x0123_4567_89ab_cdef, shape).count(), 7);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Positions {
+    next: u32,
+    step: u32,
+    bits: u32,
+    left: u32,
+}
+
+impl Positions {
+    /// Starts at `i = 0`.
+    #[inline]
+    pub const fn of(hash: u64, shape: Shape) -> Positions {
+        Positions {
+            next: reduce32(hash as u32, shape.bits as u64) as u32,
+            step: 1 + reduce32((hash >> 32) as u32, shape.bits as u64 - 1) as u32,
+            bits: shape.bits,
+            left: shape.hashes,
+        }
+    }
+}
+
+impl Iterator for Positions {
+    type Item = u32;
+
+    #[inline]
+    fn next(&mut self) -> Option<u32> {
+        if self.left == 0 {
+            return None;
+        }
+        self.left -= 1;
+        let position = self.next;
+        let sum = position + self.step; // both below 2^21
+        self.next = if sum >= self.bits { sum - self.bits } else { sum };
+        Some(position)
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left as usize, Some(self.left as usize))
+    }
+}
+
+impl ExactSizeIterator for Positions {}
+impl core::iter::FusedIterator for Positions {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn primes() {
+        assert_eq!(previous_prime(40_960), 40_949); // section 5.2
+        assert_eq!(previous_prime(2), 2);
+        assert_eq!(previous_prime(1 << 17), 131_071);
+        assert_eq!(Shape::new(DEFAULT_BUCKET_WORDS, 7).unwrap().bits, 262_139);
+    }
+
+    #[test]
+    fn wrong_shapes_are_refused() {
+        assert_eq!(Shape::new(1, 7), None);
+        assert_eq!(Shape::new(MAX_BUCKET_WORDS + 1, 7), None);
+        assert_eq!(Shape::new(1280, 0), None);
+        assert_eq!(Shape::new(1280, 65), None);
+        assert_eq!(Shape::new(2, 61), None);
+    }
+
+    #[test]
+    fn positions_are_distinct_and_in_range() {
+        let shape = Shape::new(2, 60).unwrap(); // m = 61
+        for i in 0..1000 {
+            let mut seen = 0u64;
+            for position in Positions::of(hash::finalise(i), shape) {
+                assert!(position < shape.bits);
+                assert_eq!(seen >> position & 1, 0);
+                seen |= 1 << position;
+            }
+            assert_eq!(seen.count_ones(), 60);
+        }
+        for hash in [0, u64::MAX, u32::MAX as u64, !(u32::MAX as u64)] {
+            assert!(Positions::of(hash, shape).all(|p| p < shape.bits));
+        }
+    }
+
+    #[test]
+    fn choices_stay_in_range_change_with_the_attempt_and_halve() {
+        let mut equal = 0;
+        for i in 0..1000 {
+            let hash = hash::finalise(i);
+            for buckets in [1, 48, 1000, MAX_BUCKETS] {
+                let [a, b] = choices(hash, 0, buckets);
+                assert!(a < buckets && b < buckets);
+                if buckets % 2 == 0 {
+                    assert_eq!(choices(hash, 0, buckets / 2), [a / 2, b / 2]);
+                }
+                let [a, b] = choices_of_string_hash(hash as u32, buckets);
+                assert!(a < buckets && b < buckets);
+            }
+            equal += (choices(hash, 0, 1000)[0] == choices(hash, 1, 1000)[0]) as u32;
+        }
+        assert!(equal < 10, "{equal}");
+    }
+}
