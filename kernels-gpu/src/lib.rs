@@ -8,12 +8,14 @@
 //! with: a new module leaves the PTX of the others valid.
 
 #![cfg_attr(target_arch = "nvptx64", no_std)]
-#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch, link_llvm_intrinsics, stdarch_nvptx))]
+#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch, stdarch_nvptx))]
 
 #[cfg(target_arch = "nvptx64")]
 mod device;
 #[cfg(not(target_arch = "nvptx64"))]
 mod launch_bounds;
+#[cfg(not(target_arch = "nvptx64"))]
+pub mod stamp;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use launch_bounds::with_launch_bounds;
@@ -25,5 +27,8 @@ pub fn ptx(module: &str) -> Option<&'static str> {
 }
 
 /// Every module that has kernels, with its PTX.
+///
+/// A new module is a line in this table, a feature in `Cargo.toml`, a `mod` above and, until `cargo xtask ptx` has
+/// written it, an empty file in `ptx/`.
 #[cfg(not(target_arch = "nvptx64"))]
 pub const MODULES: &[(&str, &str)] = &[];

@@ -1,15 +1,169 @@
 //! `cargo xtask ptx`: from kernels in Rust to the PTX that is checked in.
+//!
+//! Each module of `kernels-gpu` becomes one file `kernels-gpu/ptx/<module>.ptx`. With `--check` nothing is written:
+//! the text is compiled again and has to be the checked-in one. Either way the text is linted and, where NVIDIA's
+//! assembler is at hand, assembled for every architecture that we promise, with a table of what the kernels use.
+
+mod assemble;
+mod build;
+mod canonical;
+mod lint;
+mod toolchain;
+
+use std::{fmt::Write as _, fs};
+
+use anyhow::{Context as _, bail, ensure};
+use warpset_kernels::{MODULES, with_launch_bounds};
+
+use assemble::{ARCHITECTURES, Assembler, Resources};
+use build::Builder;
+use toolchain::DeviceToolchain;
 
 /// The arguments of `ptx`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Rebuild in memory, compare with the checked-in PTX, lint it, and have `ptxas` assemble it
+    /// Modules to build; all if none is named
+    modules: Vec<String>,
+    /// Write nothing: the rebuilt text has to equal the checked-in PTX, and `ptxas` has to be there
     #[arg(long)]
     check: bool,
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    anyhow::ensure!(!args.check, "no module to check");
+    let modules = chosen(&args.modules)?;
+    let root = crate::workspace_root();
+    let toolchain = DeviceToolchain::find()?;
+    let assembler = match Assembler::find() {
+        Err(missing) if !args.check => {
+            eprintln!("note: the PTX is not assembled: {missing}");
+            None
+        }
+        found => Some(found?),
+    };
+    eprintln!("device toolchain: {toolchain}");
+
+    let builder = Builder::new(&root, &toolchain);
+    let mut faults = Vec::new();
+    let mut table = Vec::new();
+    for (module, checked_in) in modules {
+        let path = format!("kernels-gpu/ptx/{module}.ptx");
+        let ptx = builder.build(module)?;
+        if args.check {
+            if let Some(difference) = first_difference(checked_in, &ptx) {
+                faults.push(format!("{path} is not what its sources compile to: run `cargo xtask ptx`\n{difference}"));
+            }
+        } else {
+            fs::write(root.join(&path), &ptx).with_context(|| format!("cannot write {path}"))?;
+        }
+        faults.extend(lint::lint(&ptx).iter().map(|finding| format!("{path}:{finding}")));
+        if let Some(assembler) = &assembler {
+            let loaded = with_launch_bounds(&ptx);
+            for architecture in ARCHITECTURES {
+                let resources = assembler.assemble(module, &loaded, architecture)?;
+                let spills = resources.iter().filter(|kernel| kernel.spills() && !kernel.may_spill(&ptx));
+                faults.extend(spills.map(|kernel| format!("{path}: {} spills on {architecture}", kernel.name)));
+                table.push((module, architecture, resources));
+            }
+        }
+    }
+    print!("{}", render(&table));
+    ensure!(faults.is_empty(), "{} in the PTX:\n{}", counted(faults.len(), "fault"), faults.join("\n"));
+    eprintln!("{} {}", counted(modules_len(&args.modules), "module"), if args.check { "checked" } else { "written" });
     Ok(())
+}
+
+/// The modules named on the command line with the PTX that is checked in, or all of them.
+fn chosen(names: &[String]) -> anyhow::Result<Vec<(&'static str, &'static str)>> {
+    if let Some(unknown) = names.iter().find(|name| warpset_kernels::ptx(name).is_none()) {
+        let known: Vec<_> = MODULES.iter().map(|(name, _)| *name).collect();
+        bail!("there is no module `{unknown}`; there are {}", known.join(", "));
+    }
+    Ok(MODULES.iter().filter(|(name, _)| names.is_empty() || names.iter().any(|n| n == name)).copied().collect())
+}
+
+fn modules_len(names: &[String]) -> usize {
+    if names.is_empty() { MODULES.len() } else { names.len() }
+}
+
+fn counted(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}
+
+/// The first line in which two texts differ, from both.
+fn first_difference(checked_in: &str, rebuilt: &str) -> Option<String> {
+    // Git may have checked the file out with other line ends.
+    let (mut old, mut new) = (checked_in.lines(), rebuilt.lines());
+    for number in 1.. {
+        let (old, new) = (old.next(), new.next());
+        if old == new {
+            old?;
+            continue;
+        }
+        let show = |line: Option<&str>| line.unwrap_or("(end of file)").chars().take(160).collect::<String>();
+        return Some(format!("  line {number}, checked in: {}\n  line {number}, rebuilt:    {}", show(old), show(new)));
+    }
+    None
+}
+
+/// One line a kernel: registers on each architecture, static shared memory, bytes spilled.
+fn render(table: &[(&str, &str, Vec<Resources>)]) -> String {
+    let mut text = String::new();
+    if table.is_empty() {
+        return text;
+    }
+    let _ = writeln!(
+        text,
+        "{:<10} {:<44} {:>24} {:>8} {:>20}",
+        "module",
+        "kernel",
+        format!("registers {}", ARCHITECTURES.map(|a| a.trim_start_matches("sm_")).join("/")),
+        "shared",
+        "spilled bytes"
+    );
+    for of_module in table.chunks(ARCHITECTURES.len()) {
+        for kernel in &of_module[0].2 {
+            let on_each: Vec<_> =
+                of_module.iter().filter_map(|(_, _, all)| all.iter().find(|other| other.name == kernel.name)).collect();
+            let joined = |number: fn(&Resources) -> u32| {
+                on_each.iter().map(|kernel| number(kernel).to_string()).collect::<Vec<_>>().join("/")
+            };
+            let _ = writeln!(
+                text,
+                "{:<10} {:<44} {:>24} {:>8} {:>20}",
+                of_module[0].0,
+                kernel.name,
+                joined(|kernel| kernel.registers),
+                on_each.iter().map(|kernel| kernel.shared_bytes).max().unwrap_or(0),
+                joined(|kernel| kernel.spilled_bytes)
+            );
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_texts_have_no_difference() {
+        assert_eq!(first_difference("a\nb\n", "a\nb\n"), None);
+        assert_eq!(first_difference("a\r\nb\r\n", "a\nb\n"), None);
+    }
+
+    #[test]
+    fn the_first_difference_names_its_line() {
+        let difference = first_difference("a\nb\nc\n", "a\nX\nc\n").expect("they differ");
+        assert!(difference.contains("line 2, checked in: b"), "{difference}");
+        assert!(difference.contains("line 2, rebuilt:    X"), "{difference}");
+        assert!(first_difference("a\n", "a\nb\n").expect("one is longer").contains("(end of file)"));
+    }
+
+    #[test]
+    fn an_unknown_module_is_an_error() {
+        let error = chosen(&["no_such_module".to_owned()]).expect_err("unknown").to_string();
+        assert!(error.contains("no_such_module"), "{error}");
+        assert_eq!(chosen(&[]).expect("all").len(), MODULES.len());
+    }
 }

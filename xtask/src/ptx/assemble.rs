@@ -1,0 +1,175 @@
+//! NVIDIA's assembler `ptxas`: does it take the PTX, and what do the kernels use.
+//!
+//! A developer's and the CI's tool. Users need none: the driver compiles the PTX when a module is loaded.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, ensure};
+
+use super::lint;
+
+/// The architectures that every kernel has to assemble for: A100, H100 and H200, B200.
+pub const ARCHITECTURES: [&str; 3] = ["sm_80", "sm_90", "sm_100"];
+
+/// The environment variable that names the assembler.
+const VARIABLE: &str = "WARPSET_PTXAS";
+
+/// The assembler is not on this machine.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "there is no `ptxas` in {VARIABLE}, PATH, /usr/local/cuda or Python's packages.\n\
+     Install it with `pip install nvidia-cuda-nvcc` (a virtual environment will do: put its `python3` first in PATH)."
+)]
+pub struct NoAssembler;
+
+/// The assembler.
+#[derive(Debug)]
+pub struct Assembler {
+    program: PathBuf,
+}
+
+/// What one kernel uses on one architecture.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resources {
+    /// The kernel's name.
+    pub name: String,
+    /// Registers of one thread.
+    pub registers: u32,
+    /// Static shared memory of one block.
+    pub shared_bytes: u32,
+    /// Bytes stored to and loaded from local memory because registers ran out.
+    pub spilled_bytes: u32,
+}
+
+impl Resources {
+    /// Whether registers ran out.
+    pub fn spills(&self) -> bool {
+        self.spilled_bytes > 0
+    }
+
+    /// Whether the kernel's text in `ptx` says that it may spill.
+    pub fn may_spill(&self, ptx: &str) -> bool {
+        lint::allows(ptx, &self.name, "spill")
+    }
+}
+
+impl Assembler {
+    /// The assembler that the environment names, else the first one found.
+    pub fn find() -> Result<Self, NoAssembler> {
+        let named = env::var_os(VARIABLE).map(PathBuf::from);
+        let in_path = env::var_os("PATH").into_iter().flat_map(|path| env::split_paths(&path).collect::<Vec<_>>());
+        let candidates = named
+            .into_iter()
+            .chain(in_path.chain([PathBuf::from("/usr/local/cuda/bin")]).map(|folder| folder.join("ptxas")));
+        candidates
+            .chain(python_packages().iter().flat_map(|packages| in_packages(packages)))
+            .find(|program| program.is_file())
+            .map(|program| Self { program })
+            .ok_or(NoAssembler)
+    }
+
+    /// Assembles `ptx` for `architecture`; the machine code is thrown away.
+    pub fn assemble(&self, module: &str, ptx: &str, architecture: &str) -> anyhow::Result<Vec<Resources>> {
+        let folder = env::temp_dir().join(format!("warpset-ptxas-{}", std::process::id()));
+        fs::create_dir_all(&folder)?;
+        let (input, output) = (folder.join(format!("{module}.ptx")), folder.join("out.cubin"));
+        fs::write(&input, ptx)?;
+        let result = Command::new(&self.program)
+            .args(["-v", "--warn-on-spills", "-arch", architecture, "-o"])
+            .arg(&output)
+            .arg(&input)
+            .output()
+            .with_context(|| format!("cannot start {}", self.program.display()));
+        fs::remove_dir_all(&folder)?;
+        let result = result?;
+        let log = String::from_utf8_lossy(&result.stderr).into_owned() + &String::from_utf8_lossy(&result.stdout);
+        ensure!(result.status.success(), "ptxas refuses module {module} for {architecture}:\n{log}");
+        Ok(parse(&log))
+    }
+}
+
+/// The folders where Python keeps packages, if there is a Python.
+fn python_packages() -> Vec<PathBuf> {
+    let script = "import site, sysconfig\n\
+                  print(sysconfig.get_paths()['purelib'])\n\
+                  print('\\n'.join(getattr(site, 'getsitepackages', list)()))\n\
+                  print(site.getusersitepackages())";
+    let Ok(output) = Command::new("python3").args(["-c", script]).output() else { return Vec::new() };
+    String::from_utf8_lossy(&output.stdout).lines().map(PathBuf::from).collect()
+}
+
+/// Where the package `nvidia-cuda-nvcc` puts the assembler: `nvidia/cu13/bin`, in older releases `nvidia/cuda_nvcc/bin`.
+fn in_packages(packages: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(packages.join("nvidia")) else { return Vec::new() };
+    let mut found: Vec<_> = entries.flatten().map(|entry| entry.path().join("bin/ptxas")).collect();
+    found.sort();
+    found
+}
+
+/// What `ptxas -v` says of each kernel, by name.
+fn parse(log: &str) -> Vec<Resources> {
+    let mut kernels: Vec<Resources> = Vec::new();
+    for line in log.lines() {
+        if let Some((_, name)) = line.split_once("Compiling entry function '") {
+            let name = name.split('\'').next().unwrap_or(name).to_owned();
+            kernels.push(Resources { name, ..Resources::default() });
+        } else if let Some(kernel) = kernels.last_mut() {
+            let number_before =
+                |words: &str| -> Option<u32> { line[..line.find(words)?].split_whitespace().next_back()?.parse().ok() };
+            if let Some(stores) = number_before(" bytes spill stores") {
+                kernel.spilled_bytes = stores + number_before(" bytes spill loads").unwrap_or(0);
+            }
+            if let Some(registers) = number_before(" registers") {
+                kernel.registers = registers;
+                kernel.shared_bytes = number_before(" bytes smem").unwrap_or(0);
+            }
+        }
+    }
+    kernels.sort_by(|a, b| a.name.cmp(&b.name));
+    kernels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOG: &str = "\
+ptxas info    : 256 bytes gmem, 8 bytes cmem[4]
+ptxas info    : Compiling entry function 'second' for 'sm_80'
+ptxas info    : Function properties for second
+    64 bytes stack frame, 20 bytes spill stores, 24 bytes spill loads
+ptxas info    : Used 48 registers, used 1 barriers, 4096 bytes smem, 364 bytes cmem[0]
+ptxas info    : Compile time = 1.872 ms
+ptxas info    : Compiling entry function 'first' for 'sm_80'
+ptxas info    : Function properties for first
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 8 registers, used 0 barriers
+";
+
+    #[test]
+    fn the_log_is_read() {
+        let kernels = parse(LOG);
+        let first = Resources { name: "first".to_owned(), registers: 8, ..Resources::default() };
+        let second = Resources { name: "second".to_owned(), registers: 48, shared_bytes: 4096, spilled_bytes: 44 };
+        assert_eq!(kernels, [first, second]);
+        assert!(kernels[1].spills() && !kernels[0].spills());
+        assert_eq!(parse(""), []);
+    }
+
+    #[test]
+    fn a_spill_may_be_asked_for() {
+        let kernel = &parse(LOG)[1];
+        let body = |comment: &str| format!(".visible .entry second()\n{{\n\t{comment}\n\tret;\n}}\n");
+        assert!(kernel.may_spill(&body("// @allow_spill")));
+        assert!(!kernel.may_spill(&body("")));
+    }
+
+    #[test]
+    fn the_error_says_how_to_install() {
+        assert!(NoAssembler.to_string().contains("pip install nvidia-cuda-nvcc"));
+    }
+}
