@@ -65,7 +65,7 @@ pub const fn previous_prime(n: u32) -> u32 {
         let mut divisor = 2;
         let mut prime = true;
         while divisor * divisor <= candidate {
-            if candidate % divisor == 0 {
+            if candidate.is_multiple_of(divisor) {
                 prime = false;
                 break;
             }
@@ -209,7 +209,7 @@ mod tests {
             for buckets in [1, 48, 1000, MAX_BUCKETS] {
                 let [a, b] = choices(hash, 0, buckets);
                 assert!(a < buckets && b < buckets);
-                if buckets % 2 == 0 {
+                if buckets.is_multiple_of(2) {
                     assert_eq!(choices(hash, 0, buckets / 2), [a / 2, b / 2]);
                 }
                 let [a, b] = choices_of_string_hash(hash as u32, buckets);

@@ -89,7 +89,7 @@ mod tests {
         for blocks in [1, 2, 6, 1 << 20, MAX_BLOCKS] {
             for hash in [0, 1, u64::MAX, 0x8000_0000_0000_0000] {
                 assert!(block_of(hash, blocks) < blocks);
-                if blocks % 2 == 0 {
+                if blocks.is_multiple_of(2) {
                     assert_eq!(block_of(hash, blocks / 2), block_of(hash, blocks) / 2);
                 }
             }
