@@ -5,7 +5,10 @@ mod dist;
 mod ptx;
 mod report;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use clap::{Parser, Subcommand};
 
@@ -29,12 +32,20 @@ enum Command {
     Report(report::Args),
 }
 
-fn main() -> anyhow::Result<()> {
-    match Cli::parse().command {
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
         Command::Bench(args) => bench::run(&args),
         Command::Dist(args) => dist::run(&args),
         Command::Ptx(args) => ptx::run(&args),
         Command::Report(args) => report::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Not as `Debug`: whoever has RUST_BACKTRACE set for panics does not want a backtrace under every fault.
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use warpset_kernels::{MODULES, with_launch_bounds};
 
 use assemble::{ARCHITECTURES, Assembler, Resources};
 use build::Builder;
+use lint::Finding;
 use toolchain::DeviceToolchain;
 
 /// The arguments of `ptx`.
@@ -56,7 +57,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         } else {
             fs::write(root.join(&path), &ptx).with_context(|| format!("cannot write {path}"))?;
         }
-        faults.extend(lint::lint(&ptx).iter().map(|finding| format!("{path}:{finding}")));
+        faults.extend(grouped(&lint::lint(&ptx)).map(|finding| format!("{path}:{finding}")));
         if let Some(assembler) = &assembler {
             let loaded = with_launch_bounds(&ptx);
             for architecture in ARCHITECTURES {
@@ -71,6 +72,15 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     ensure!(faults.is_empty(), "{} in the PTX:\n{}", counted(faults.len(), "fault"), faults.join("\n"));
     eprintln!("{} {}", counted(modules_len(&args.modules), "module"), if args.check { "checked" } else { "written" });
     Ok(())
+}
+
+/// The first finding of each kind in each kernel, with the number of those like it: one slip breaks many lines.
+fn grouped(findings: &[Finding]) -> impl Iterator<Item = String> {
+    let of_one_kind = findings.chunk_by(|a, b| a.kernel == b.kernel && a.rule == b.rule);
+    of_one_kind.map(|alike| match alike.len() {
+        1 => alike[0].to_string(),
+        n => format!("{} (and {} more)", alike[0], n - 1),
+    })
 }
 
 /// The modules named on the command line with the PTX that is checked in, or all of them.
@@ -158,6 +168,14 @@ mod tests {
         assert!(difference.contains("line 2, checked in: b"), "{difference}");
         assert!(difference.contains("line 2, rebuilt:    X"), "{difference}");
         assert!(first_difference("a\n", "a\nb\n").expect("one is longer").contains("(end of file)"));
+    }
+
+    #[test]
+    fn findings_of_one_kind_are_one_line() {
+        let body = "\tst.local.b32 [%rd1], %r1;\n".repeat(5) + "\tld.b32 %r1, [%rd1];\n";
+        let lines: Vec<_> = grouped(&lint::lint(&format!(".visible .entry k()\n{{\n{body}}}\n"))).collect();
+        assert_eq!(lines.len(), 2);
+        assert!(lines[0].ends_with("(and 4 more)"), "{}", lines[0]);
     }
 
     #[test]
