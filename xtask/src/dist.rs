@@ -1,11 +1,243 @@
-//! `cargo xtask dist`: packs what a GPU node without a Rust toolchain needs.
+//! `cargo xtask dist`: packs what a GPU node needs that has a driver but no Rust toolchain.
+//!
+//! ```text
+//! dist/run.sh       runs the tests, the tests under compute-sanitizer, the bench
+//! dist/tests/       test executables, stripped
+//! dist/bin/         the other executables, `xtask` among them, stripped
+//! dist/workspace/   the repository's files: data, fixtures, sources, PTX
+//! ```
+//!
+//! The executables are the ones of this machine's target, for its baseline processor; CUDA is bound when they run.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context as _, bail, ensure};
+use serde_json::Value;
+
+const RUN_SCRIPT: &str = include_str!("dist/run.sh");
 
 /// The arguments of `dist`.
 #[derive(clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// The folder to make; what an earlier run left there is replaced
+    #[arg(long, default_value = "dist")]
+    output: PathBuf,
+    /// The largest size of the folder in MiB: nodes are often reached over a narrow path
+    #[arg(long, default_value_t = 64)]
+    limit: u64,
+}
 
 /// Runs the command.
-pub fn run(_args: &Args) -> anyhow::Result<()> {
-    let root = crate::workspace_root();
-    anyhow::bail!("nothing to pack in {}", root.display())
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let root = crate::workspace_root().canonicalize()?;
+    let output = root.join(&args.output);
+    if output.exists() {
+        ensure!(
+            output.join("run.sh").is_file(),
+            "{} is there and was not made by this command: remove it first",
+            output.display()
+        );
+        fs::remove_dir_all(&output).with_context(|| format!("cannot replace {}", output.display()))?;
+    }
+    let files = repository_files(&root)?;
+    let tests = executables(&root, &["test", "--workspace", "--no-run"])?;
+    let programs = executables(&root, &["build", "--workspace", "--bins"])?;
+
+    for executable in &tests {
+        strip_into(executable, &output.join("tests"))?;
+    }
+    for executable in &programs {
+        strip_into(executable, &output.join("bin"))?;
+    }
+    for file in &files {
+        let to = output.join("workspace").join(file);
+        fs::create_dir_all(to.parent().expect("a file lies in a folder"))?;
+        fs::copy(root.join(file), &to).with_context(|| format!("cannot copy {}", file.display()))?;
+    }
+    write_run_script(&output, &root, &tests)?;
+    report(&output, args.limit, tests.len())
+}
+
+/// A compiled executable.
+#[derive(Debug, PartialEq, Eq)]
+struct Executable {
+    /// The name it gets in the pack: the package's, and the target's where that differs.
+    name: String,
+    /// Where Cargo put it.
+    path: PathBuf,
+    /// The folder of its package.
+    package: PathBuf,
+}
+
+/// The files that belong to the repository, tracked or new, relative to its root.
+fn repository_files(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let listed = Command::new("git")
+        .current_dir(root)
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .output()
+        .context("cannot start git")?;
+    ensure!(listed.status.success(), "git does not list the files of {}", root.display());
+    let names = String::from_utf8(listed.stdout).context("a file's name is not UTF-8")?;
+    // A file that was removed and not yet committed is still listed.
+    Ok(names.split_terminator('\0').map(PathBuf::from).filter(|file| root.join(file).is_file()).collect())
+}
+
+/// What a build command of Cargo makes, in release mode.
+fn executables(root: &Path, command: &[&str]) -> anyhow::Result<Vec<Executable>> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .current_dir(root)
+        // Flags such as `-Ctarget-cpu=native` would bind the executables to this machine's processor.
+        .env_remove("RUSTFLAGS")
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .args(command)
+        .args(["--release", "--message-format", "json-render-diagnostics"])
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot start cargo")?;
+    ensure!(output.status.success(), "`cargo {}` failed", command.join(" "));
+    parse_messages(&String::from_utf8_lossy(&output.stdout))
+}
+
+/// The executables in Cargo's messages, one JSON object a line.
+fn parse_messages(messages: &str) -> anyhow::Result<Vec<Executable>> {
+    let mut found = BTreeMap::new();
+    for line in messages.lines().filter(|line| line.starts_with('{')) {
+        let message: Value = serde_json::from_str(line).context("Cargo's messages are not JSON")?;
+        let (Some("compiler-artifact"), Some(path)) = (message["reason"].as_str(), message["executable"].as_str())
+        else {
+            continue;
+        };
+        let target = message["target"]["name"].as_str().context("a target has a name")?;
+        let manifest = message["manifest_path"].as_str().context("a package has a manifest")?;
+        let package = Path::new(manifest).parent().context("a manifest lies in a folder")?;
+        let package_name = package_name(message["package_id"].as_str().unwrap_or_default(), package);
+        let same = target.replace('_', "-") == package_name;
+        let name = if same { package_name } else { format!("{package_name}--{target}") };
+        let executable = Executable { name: name.clone(), path: path.into(), package: package.to_path_buf() };
+        if found.insert(name.clone(), executable).is_some() {
+            bail!("two executables are called {name}");
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+/// The package's name in an id such as `path+file:///w/crates/core#warpset-core@0.1.0`; where the folder has the
+/// package's name already, the id leaves it out: `path+file:///w/xtask#0.1.0`.
+fn package_name(id: &str, folder: &Path) -> String {
+    match id.rsplit_once('#').and_then(|(_, name)| name.split_once('@')) {
+        Some((name, _)) => name.to_owned(),
+        None => folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+    }
+}
+
+/// Copies an executable without symbols and debug information.
+fn strip_into(executable: &Executable, folder: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(folder)?;
+    let to = folder.join(&executable.name);
+    let status = Command::new("strip")
+        .arg("-o")
+        .arg(&to)
+        .arg(&executable.path)
+        .status()
+        .context("cannot start `strip` (package binutils)")?;
+    ensure!(status.success(), "cannot strip {}", executable.path.display());
+    Ok(())
+}
+
+fn write_run_script(output: &Path, root: &Path, tests: &[Executable]) -> anyhow::Result<()> {
+    let script = output.join("run.sh");
+    fs::write(&script, run_script(root, tests)?)?;
+    #[cfg(unix)]
+    fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    Ok(())
+}
+
+fn run_script(root: &Path, tests: &[Executable]) -> anyhow::Result<String> {
+    let mut entries = Vec::new();
+    for test in tests {
+        let package = test.package.strip_prefix(root).context("a package lies in the workspace")?;
+        entries.push(format!("    \"{} {}\"", test.name, package.display()));
+    }
+    Ok(RUN_SCRIPT.replace("@TESTS@", &entries.join("\n")))
+}
+
+/// Prints what was packed, largest first; too large is an error.
+fn report(output: &Path, limit: u64, tests: usize) -> anyhow::Result<()> {
+    let mut sizes = Vec::new();
+    for part in ["tests", "bin", "workspace"] {
+        let size = size_of(&output.join(part))?;
+        sizes.push((size, format!("{part}/")));
+        if part != "workspace" {
+            for entry in fs::read_dir(output.join(part))? {
+                let entry = entry?;
+                sizes.push((entry.metadata()?.len(), format!("{part}/{}", entry.file_name().to_string_lossy())));
+            }
+        }
+    }
+    sizes.sort_by(|a, b| b.cmp(a));
+    let mib = |bytes: u64| bytes as f64 / (1 << 20) as f64;
+    for (size, name) in &sizes {
+        println!("{:>8.1} MiB  {name}", mib(*size));
+    }
+    let all = size_of(output)?;
+    println!("{:>8.1} MiB  {} with {tests} test executables", mib(all), output.display());
+    ensure!(all <= limit << 20, "the pack is larger than {limit} MiB (--limit)");
+    Ok(())
+}
+
+fn size_of(path: &Path) -> anyhow::Result<u64> {
+    let metadata = fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+    if !metadata.is_dir() {
+        return Ok(metadata.len());
+    }
+    let mut size = 0;
+    for entry in fs::read_dir(path)? {
+        size += size_of(&entry?.path())?;
+    }
+    Ok(size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MESSAGES: &str = r#"
+{"reason":"compiler-artifact","package_id":"path+file:///w/crates/core#warpset-core@0.1.0","manifest_path":"/w/crates/core/Cargo.toml","target":{"name":"warpset_core"},"executable":"/w/target/release/deps/warpset_core-1"}
+{"reason":"compiler-artifact","package_id":"path+file:///w/crates/core#warpset-core@0.1.0","manifest_path":"/w/crates/core/Cargo.toml","target":{"name":"warpset_core"},"executable":null}
+{"reason":"compiler-artifact","package_id":"path+file:///w/tests#warpset-tests@0.1.0","manifest_path":"/w/tests/Cargo.toml","target":{"name":"bloom_model"},"executable":"/w/target/release/deps/bloom_model-2"}
+{"reason":"compiler-artifact","package_id":"path+file:///w/xtask#0.1.0","manifest_path":"/w/xtask/Cargo.toml","target":{"name":"xtask"},"executable":"/w/target/release/xtask"}
+{"reason":"build-finished","success":true}
+"#;
+
+    #[test]
+    fn executables_are_found_in_messages() {
+        let found = parse_messages(MESSAGES).expect("well formed");
+        let names: Vec<_> = found.iter().map(|executable| executable.name.as_str()).collect();
+        assert_eq!(names, ["warpset-core", "warpset-tests--bloom_model", "xtask"]);
+        assert_eq!(found[0].package, Path::new("/w/crates/core"));
+        assert!(parse_messages("{ broken").is_err());
+        let twice = MESSAGES.repeat(2);
+        assert!(parse_messages(&twice).expect_err("same name").to_string().contains("two executables"));
+    }
+
+    #[test]
+    fn the_script_lists_executables_with_their_packages() {
+        let script = run_script(Path::new("/w"), &parse_messages(MESSAGES).expect("well formed")).expect("inside");
+        assert!(script.contains("tests=(\n    \"warpset-core crates/core\"\n"), "{script}");
+        assert!(!script.contains("@TESTS@"));
+        assert!(run_script(Path::new("/other"), &parse_messages(MESSAGES).expect("well formed")).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_script_is_valid_bash() {
+        let checked = Command::new("bash").args(["-n", "-c", RUN_SCRIPT]).status();
+        assert!(checked.is_ok_and(|status| status.success()));
+    }
 }
