@@ -43,11 +43,11 @@ fn find_entry(ptx: &str) -> Option<usize> {
     })
 }
 
-/// The numbers after the marker: threads a block, and blocks a multiprocessor if given.
+/// The numbers after the marker: threads a block, and blocks a multiprocessor if any are asked for.
 fn bounds(kernel: &str) -> Option<(u32, Option<u32>)> {
     let line = &kernel[kernel.find(MARKER)? + MARKER.len()..];
     let mut numbers = line.lines().next()?.split_whitespace().map_while(|word| word.parse().ok());
-    Some((numbers.next()?, numbers.next()))
+    Some((numbers.next()?, numbers.next().filter(|&blocks| blocks > 0)))
 }
 
 #[cfg(test)]
@@ -75,6 +75,11 @@ mod tests {
 \t// @launch_bounds 1024
 \tret;
 }
+.visible .entry fourth()
+{
+\t// @launch_bounds 512 0
+\tret;
+}
 ";
 
     #[test]
@@ -82,13 +87,14 @@ mod tests {
         let ptx = with_launch_bounds(TWO_KERNELS);
         assert!(ptx.contains("first_param_0\n)\n.maxntid 256, 1, 1\n.minnctapersm 8\n{\n"));
         assert!(ptx.contains("third()\n.maxntid 1024, 1, 1\n{\n"));
+        assert!(ptx.contains("fourth()\n.maxntid 512, 1, 1\n{\n"));
     }
 
     #[test]
     fn kernels_without_bounds_stay_as_they_are() {
         let ptx = with_launch_bounds(TWO_KERNELS);
         assert!(ptx.contains(".visible .entry second()\n{\n"));
-        assert_eq!(ptx.matches(".maxntid").count(), 2);
+        assert_eq!(ptx.matches(".maxntid").count(), 3);
     }
 
     #[test]
