@@ -8,7 +8,7 @@
 //! with: a new module leaves the PTX of the others valid.
 
 #![cfg_attr(target_arch = "nvptx64", no_std)]
-#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch, stdarch_nvptx))]
+#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, stdarch_nvptx))]
 
 #[cfg(target_arch = "nvptx64")]
 mod device;
