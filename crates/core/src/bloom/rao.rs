@@ -10,6 +10,9 @@
 //!   division, and the step is never zero, so that the `k` positions of a key are distinct (`m` is prime).
 //! - The first level of hashed keys is a second mix of the same hash, seeded by the attempt, so that a restart after an
 //!   overflow changes the buckets and leaves `h1` and `h2` alone. The string hashes of Table 1 are there too.
+//! - "The emptier of two buckets" would depend on the order in which threads arrive, so the assignment goes in rounds
+//!   ([`round_keys`], [`emptier`]): within a round all keys see the loads at its start. Every backend cuts bulk input in
+//!   the same rounds, and so builds the same bits.
 //! - Paper: `unsigned char` filter on the host, one bucket of 5 KB; here 32-bit words and any bucket size.
 //!
 //! ```text
@@ -110,6 +113,24 @@ pub const fn choices_of_string_hash(string_hash: u32, buckets: u64) -> [u64; 2] 
     [string_hash as u64 % buckets, hash::finalise(string_hash as u64 ^ FIRST_LEVEL_SEED) % buckets]
 }
 
+/// How many keys one round of two-choice assignment takes: a sixty-fourth of what all buckets may hold, at least one.
+///
+/// A bulk insertion cuts its keys, in order, in rounds of this many; the last one may be shorter, and the next bulk
+/// insertion begins a round of its own. Every key of a round goes to the [`emptier`] of its two buckets by the number of
+/// keys (equal keys counted each time) that all earlier rounds put there. The smaller a round, the evener the buckets:
+/// one round can overfill a bucket by no more than about a sixty-fourth of its capacity.
+#[inline]
+pub const fn round_keys(buckets: u64, bucket_capacity: u32) -> u64 {
+    let keys = buckets.saturating_mul(bucket_capacity as u64) / 64;
+    if keys == 0 { 1 } else { keys }
+}
+
+/// Which of two buckets with these loads a key goes to: the second only if it is strictly emptier.
+#[inline]
+pub const fn emptier(loads: [u32; 2]) -> usize {
+    (loads[1] < loads[0]) as usize
+}
+
 /// The `k` bit positions of a hash within a bucket, in the order of `i`.
 ///
 /// ```
@@ -199,6 +220,27 @@ mod tests {
         for hash in [0, u64::MAX, u32::MAX as u64, !(u32::MAX as u64)] {
             assert!(Positions::of(hash, shape).all(|p| p < shape.bits));
         }
+    }
+
+    #[test]
+    fn rounds_keep_buckets_even() {
+        let (buckets, capacity) = (48u64, 4054u32); // section 5.2
+        let mut loads = [0u32; 48];
+        let keys = buckets * capacity as u64 * 95 / 100;
+        let mut first = 0;
+        while first < keys {
+            let last = keys.min(first + round_keys(buckets, capacity));
+            let start = loads;
+            for key in first..last {
+                let [a, b] = choices(hash::finalise(key), 0, buckets).map(|bucket| bucket as usize);
+                loads[[a, b][emptier([start[a], start[b]])]] += 1;
+            }
+            first = last;
+        }
+        assert_eq!(loads.iter().sum::<u32>() as u64, keys);
+        assert!(loads.iter().all(|&load| load < capacity), "{loads:?}");
+        assert_eq!(round_keys(1, 1), 1);
+        assert_eq!([emptier([3, 3]), emptier([2, 3]), emptier([3, 2])], [0, 0, 1]);
     }
 
     #[test]
