@@ -124,7 +124,7 @@ fn render(table: &[(&str, &str, Vec<Resources>)]) -> String {
     }
     let _ = writeln!(
         text,
-        "{:<10} {:<44} {:>24} {:>8} {:>20}",
+        "{:<18} {:<36} {:>22} {:>7} {:>14}",
         "module",
         "kernel",
         format!("registers {}", ARCHITECTURES.map(|a| a.trim_start_matches("sm_")).join("/")),
@@ -140,7 +140,7 @@ fn render(table: &[(&str, &str, Vec<Resources>)]) -> String {
             };
             let _ = writeln!(
                 text,
-                "{:<10} {:<44} {:>24} {:>8} {:>20}",
+                "{:<18} {:<36} {:>22} {:>7} {:>14}",
                 of_module[0].0,
                 kernel.name,
                 joined(|kernel| kernel.registers),
