@@ -1,10 +1,43 @@
 //! Names in the PTX that do not depend on the machine.
 //!
-//! Rust's symbols carry a crate disambiguator, which Cargo derives from the compiler's commit and from paths. Two
-//! builds of the same sources must give the same text, so it goes. Within one module the crate's name tells as much.
+//! Rust's symbols carry a crate disambiguator, which Cargo derives from the compiler's commit and from paths, and
+//! LLVM's names of unnamed constants a hash over such symbols. Two builds of the same sources must give the same text,
+//! so the first goes (within one module the crate's name tells as much), and the second becomes a number.
 
-/// `ptx` without crate disambiguators: `_RNvNtCs7qjyHQuge67_7warpset5TABLE` becomes `_RNvNtC7warpset5TABLE`.
+/// `ptx` with `_RNvNtC7warpset5TABLE` for `_RNvNtCs7qjyHQuge67_7warpset5TABLE`, and `anon_$_0_$_5` for
+/// `anon_$_1e647cf2ada5aeb69bca5f5d00d58ec9_$_5`.
 pub fn canonical(ptx: &str) -> String {
+    number_hashes(&remove_disambiguators(ptx))
+}
+
+const UNNAMED: &str = "anon_$_";
+
+/// The hashes of unnamed constants, numbered as they appear: each stands for one crate's constants.
+fn number_hashes(ptx: &str) -> String {
+    let mut out = String::with_capacity(ptx.len());
+    let mut seen: Vec<&str> = Vec::new();
+    let mut rest = ptx;
+    while let Some(start) = rest.find(UNNAMED) {
+        let (before, tail) = rest.split_at(start + UNNAMED.len());
+        out.push_str(before);
+        let digits = tail.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(tail.len());
+        let (hash, after) = tail.split_at(digits);
+        if hash.len() == 32 {
+            let number = seen.iter().position(|other| *other == hash).unwrap_or_else(|| {
+                seen.push(hash);
+                seen.len() - 1
+            });
+            out.push_str(&number.to_string());
+        } else {
+            out.push_str(hash);
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+fn remove_disambiguators(ptx: &str) -> String {
     let mut out = String::with_capacity(ptx.len());
     let mut rest = ptx;
     while let Some(start) = rest.find("_R") {
@@ -56,6 +89,14 @@ mod tests {
         assert_eq!(canonical(here), "mov.b64 %rd6, _RNvNtC15warpset_kernels8selftest5TABLE;\n");
         let two = "_RINvNtCsaaa_4core3mem4swapNtCsbbb_3foo3BarE_$_1[4]";
         assert_eq!(canonical(two), "_RINvNtC4core3mem4swapNtC3foo3BarE_$_1[4]");
+    }
+
+    #[test]
+    fn hashes_of_unnamed_constants_become_numbers() {
+        let first = "anon_$_1e647cf2ada5aeb69bca5f5d00d58ec9_$_0";
+        let second = "anon_$_00000000ada5aeb69bca5f5d00d58ec9_$_0";
+        let ptx = format!("{second}[4]; {first}; {second}; anon_$_7;");
+        assert_eq!(canonical(&ptx), "anon_$_0_$_0[4]; anon_$_1_$_0; anon_$_0_$_0; anon_$_7;");
     }
 
     #[test]
