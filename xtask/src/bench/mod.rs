@@ -1,0 +1,177 @@
+//! `cargo xtask bench`: verifies and measures every structure on this machine.
+//!
+//! A run is a list of steps: first each structure's on real input, then on generated input. The
+//! answers of every measured operation are verified; one wrong answer fails the run. Limits of the
+//! machine and other libraries are measured in the same process.
+
+mod clock;
+mod limits;
+mod machine;
+mod progress;
+pub mod record;
+mod suite;
+pub mod table;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use clap::ValueEnum;
+use clap::builder::PossibleValuesParser;
+use warpset_benches::genome::Genome;
+use warpset_benches::shipped;
+use warpset_benches::text::Lines;
+
+use clock::Effort;
+use progress::Progress;
+use suite::{Input, Session, Setup, Suite, Target};
+
+/// Every structure that exists.
+fn suites() -> Vec<Box<dyn Suite>> {
+    vec![]
+}
+
+/// The arguments of `bench`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Structures to measure; all of them if none is named
+    #[arg(value_parser = PossibleValuesParser::new(suites().iter().map(|suite| suite.name())))]
+    structure: Vec<String>,
+    /// Where to run; may be given again. Default: the CPU, and CUDA where a device answers
+    #[arg(long, value_enum)]
+    backend: Vec<Backend>,
+    /// Under three minutes on two cores
+    #[arg(long, conflicts_with = "full")]
+    quick: bool,
+    /// Every size, up to what a large GPU holds
+    #[arg(long)]
+    full: bool,
+    /// Write all rows to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Keys of your own instead of the shipped words: one a line, any length, plain or gzip
+    #[arg(long, value_name = "FILE")]
+    input: Option<PathBuf>,
+    /// Genomes of your own (FASTA or FASTQ, plain or gzip): a reference, then samples to screen against it
+    #[arg(long, value_name = "FILE", num_args = 2..)]
+    fasta: Vec<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Backend {
+    /// The host algorithms
+    Cpu,
+    /// A GPU; an error if none answers
+    Cuda,
+    /// The kernels on emulated threads: small sizes, for tests, never for speed
+    Emulator,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let effort = match (args.quick, args.full) {
+        (true, _) => Effort::Quick,
+        (_, true) => Effort::Full,
+        _ => Effort::Standard,
+    };
+    if let Some(path) = &args.json {
+        // Better now than after minutes of work.
+        std::fs::write(path, "").with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let input = read_input(args)?;
+    let targets = targets(&args.backend)?;
+    print_machine(&targets);
+
+    let setup = Setup { effort, targets, own_keys: args.input.is_some() };
+    let chosen: Vec<Box<dyn Suite>> = suites()
+        .into_iter()
+        .filter(|suite| args.structure.is_empty() || args.structure.iter().any(|name| name == suite.name()))
+        .collect();
+    let mut steps: Vec<_> = chosen.iter().flat_map(|suite| suite.real(&setup)).collect();
+    steps.extend(chosen.iter().flat_map(|suite| suite.generated(&setup)));
+
+    let mut session = Session::new(effort, machine::processor(), Progress::new(steps.len()), input)?;
+    let outcome = steps.into_iter().try_for_each(|step| session.run(step));
+    let (mut records, failures, time) = session.finish();
+    if let Some(path) = &args.json {
+        record::write(path, &records)?;
+    }
+    // The machine's own rows last: they explain the column "of limit".
+    records.sort_by_key(|record| record.structure == "machine");
+    println!("\n{}", table::render(&records));
+    println!(
+        "\n{} rows in {:.1} s{}",
+        records.len(),
+        time.as_secs_f64(),
+        match &args.json {
+            Some(path) => format!(", written to {}", path.display()),
+            None => String::new(),
+        }
+    );
+    outcome?;
+    if !failures.is_empty() {
+        bail!("{} wrong results:\n  {}", failures.len(), failures.join("\n  "));
+    }
+    Ok(())
+}
+
+fn read_input(args: &Args) -> anyhow::Result<Input> {
+    let genomes = match args.fasta.is_empty() {
+        true => vec![shipped::mg1655()?, shipped::dh1()?],
+        false => args.fasta.iter().map(|path| Genome::open(path)).collect::<Result<_, _>>()?,
+    };
+    let (present, asked) = match &args.input {
+        Some(path) => (Lines::open(path)?, Lines::default()),
+        None => (shipped::words()?, shipped::words_large()?),
+    };
+    Ok(Input { genomes, present, asked })
+}
+
+/// Checks that what was asked for is here.
+fn targets(asked: &[Backend]) -> anyhow::Result<Vec<Target>> {
+    let wanted = |backend| asked.contains(&backend);
+    let mut targets = Vec::new();
+    if asked.is_empty() || wanted(Backend::Cpu) {
+        targets.push(Target::Cpu);
+    }
+    Ok(targets)
+}
+
+/// What the figures below are figures of.
+fn print_machine(_targets: &[Target]) {
+    println!("Warpset {}", env!("CARGO_PKG_VERSION"));
+    println!("cpu   {}", machine::processor());
+    println!("peers fastbloom {}, parquet {}", machine::version("fastbloom"), machine::version("parquet"));
+    println!();
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn bad_arguments_are_refused() {
+        for bad in [&["treap"][..], &["--quick", "--full"], &["--backend", "abacus"], &["--fasta", "one"], &["--json"]]
+        {
+            assert!(Line::try_parse_from([&["bench"], bad].concat()).is_err(), "{bad:?}");
+        }
+        assert!(
+            Line::try_parse_from(["bench", "bloom", "--quick", "--backend", "cpu", "--fasta", "a", "b", "c"]).is_ok()
+        );
+    }
+
+    #[test]
+    fn bad_files_end_a_run_before_it_starts() {
+        for bad in [["--input", "/no/such/file"], ["--json", "/no/such/folder/x.json"]] {
+            let line = Line::try_parse_from([&["bench", "--quick"][..], &bad].concat()).unwrap();
+            assert!(run(&line.args).is_err());
+        }
+    }
+}

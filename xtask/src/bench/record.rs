@@ -1,0 +1,217 @@
+//! One row of results, as `--json` writes it and `cargo xtask report` reads it.
+
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Parameters of a row: plain words to numbers and strings.
+pub type Params = Map<String, Value>;
+
+/// One measured operation. A field is `None` (JSON null) where it does not apply.
+///
+/// A row of ours names the fastest peer that did the same work in the same run. Each peer's own row
+/// is there too, with its name and version as parameter `implementation`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// `bloom`, `quotient`, … or `machine` for the limits.
+    pub structure: String,
+    /// What was done, in plain words: `insert`, `contains hit`, `union`, …
+    pub operation: String,
+    /// `cpu`, `cuda` or `emulator`.
+    pub backend: String,
+    /// The processor or GPU.
+    pub device: String,
+    /// Items that the operation took.
+    pub n: u64,
+    /// Variant, sizes, threads, input.
+    pub params: Params,
+    /// Time of the operation: the median of the repeats.
+    pub seconds: Option<f64>,
+    /// `n / seconds`.
+    pub items_per_second: Option<f64>,
+    /// Memory of the structure over the items in it.
+    pub bits_per_item: Option<f64>,
+    /// Measured false-positive rate.
+    pub fpr: Option<f64>,
+    /// Rate over the limit that was measured in this run for the same memory access.
+    pub limit_fraction: Option<f64>,
+    /// The fastest peer for the same work.
+    pub peer: Option<String>,
+    /// Our rate over that peer's.
+    pub peer_ratio: Option<f64>,
+    /// Whether the answers of this very operation were verified.
+    pub checked: bool,
+}
+
+impl Record {
+    /// A row without results; `device` and `backend` are filled in by the session.
+    pub fn new(structure: &str, operation: &str, n: usize) -> Self {
+        Self {
+            structure: structure.into(),
+            operation: operation.into(),
+            backend: "cpu".into(),
+            device: String::new(),
+            n: n as u64,
+            params: Params::new(),
+            seconds: None,
+            items_per_second: None,
+            bits_per_item: None,
+            fpr: None,
+            limit_fraction: None,
+            peer: None,
+            peer_ratio: None,
+            checked: false,
+        }
+    }
+
+    /// Adds a parameter.
+    pub fn param(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.params.insert(name.into(), value.into());
+        self
+    }
+
+    /// Sets the time, and with it the rate.
+    pub fn time(mut self, seconds: f64) -> Self {
+        self.seconds = Some(seconds);
+        self.items_per_second = (seconds > 0.0).then(|| self.n as f64 / seconds);
+        self
+    }
+
+    /// A parameter as text.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.params.get(name)?.as_str()
+    }
+
+    /// A parameter as a number.
+    pub fn number(&self, name: &str) -> Option<f64> {
+        self.params.get(name)?.as_f64()
+    }
+
+    /// The peer's name, for a row of a peer.
+    pub fn implementation(&self) -> Option<&str> {
+        self.text("implementation")
+    }
+}
+
+/// Fills in, for each row of ours, the fastest peer that did the same work and the ratio to it.
+pub fn compare_with_peers(records: &mut [Record]) {
+    let peers: Vec<Record> = records.iter().filter(|row| row.implementation().is_some()).cloned().collect();
+    for row in records.iter_mut().filter(|row| row.implementation().is_none()) {
+        let fastest = ratios(row, &peers).into_iter().min_by(|a, b| a.1.total_cmp(&b.1));
+        if let Some((peer, ratio)) = fastest {
+            (row.peer, row.peer_ratio) = (Some(peer.to_owned()), Some(ratio));
+        }
+    }
+}
+
+/// The peers that did the same work as `row`, each with our rate over its rate.
+///
+/// A peer's row did the same work if it has the operation and the number of items of ours, and each of its parameters,
+/// its own name and settings aside, is one of ours with the same value.
+pub fn ratios<'a>(row: &Record, peers: impl IntoIterator<Item = &'a Record>) -> Vec<(&'a str, f64)> {
+    let same_work = |peer: &Record| {
+        peer.structure == row.structure
+            && peer.operation == row.operation
+            && peer.backend == row.backend
+            && peer.n == row.n
+            && peer.params.iter().all(|(name, value)| {
+                ["implementation", "hashes"].contains(&name.as_str()) || row.params.get(name) == Some(value)
+            })
+    };
+    let ratio = |peer: &'a Record| {
+        let name = peer.implementation()?;
+        same_work(peer).then_some((name, row.items_per_second? / peer.items_per_second?))
+    };
+    peers.into_iter().filter_map(ratio).collect()
+}
+
+/// Writes all rows as one JSON array, a row a line.
+pub fn write(path: &Path, records: &[Record]) -> anyhow::Result<()> {
+    std::fs::write(path, to_json(records)?).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn to_json(records: &[Record]) -> serde_json::Result<String> {
+    let rows = records.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;
+    Ok(format!("[\n{}\n]\n", rows.join(",\n")))
+}
+
+/// Reads what [`write`] wrote.
+pub fn read(path: &Path) -> anyhow::Result<Vec<Record>> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let records: Vec<Record> = serde_json::from_str(&text)
+        .with_context(|| format!("{} is not what `cargo xtask bench --json` writes", path.display()))?;
+    ensure!(!records.is_empty(), "{} holds no rows", path.display());
+    Ok(records)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fastest_peer_of_the_same_work_counts() {
+        let row = |name: Option<&str>, threads: u32, seconds: f64| {
+            let row = Record::new("bloom", "insert", 100).param("threads", threads).time(seconds);
+            name.map_or(row.clone().param("variant", "blocked"), |name| row.param("implementation", name))
+        };
+        let mut rows =
+            [row(None, 1, 1.0), row(Some("slow"), 1, 4.0), row(Some("fast"), 1, 2.0), row(Some("other"), 2, 0.1)];
+        compare_with_peers(&mut rows);
+        assert_eq!((rows[0].peer.as_deref(), rows[0].peer_ratio), (Some("fast"), Some(2.0)));
+        assert!(rows[1..].iter().all(|row| row.peer.is_none()));
+    }
+
+    #[test]
+    fn json_has_the_schema_and_comes_back() {
+        let mut full = Record::new("bloom", "contains hit", 1000).param("variant", "split block").param("threads", 2);
+        full = full.time(0.5);
+        full.device = "a processor".into();
+        full.bits_per_item = Some(16.0);
+        full.fpr = Some(0.0013);
+        full.limit_fraction = Some(0.9);
+        full.peer = Some("fastbloom".into());
+        full.peer_ratio = Some(3.25);
+        full.checked = true;
+        let records = [full, Record::new("machine", "memory copy", 0)];
+        let json = to_json(&records).unwrap();
+
+        let value: Value = serde_json::from_str(&json).unwrap();
+        let rows = value.as_array().unwrap();
+        for row in rows {
+            let mut names: Vec<&str> = row.as_object().unwrap().keys().map(String::as_str).collect();
+            names.sort_unstable();
+            let mut schema = [
+                "structure",
+                "operation",
+                "backend",
+                "device",
+                "n",
+                "params",
+                "seconds",
+                "items_per_second",
+                "bits_per_item",
+                "fpr",
+                "limit_fraction",
+                "peer",
+                "peer_ratio",
+                "checked",
+            ];
+            schema.sort_unstable();
+            assert_eq!(names, schema);
+        }
+        assert_eq!(rows[0]["items_per_second"], 2000.0);
+        assert!(rows[1]["fpr"].is_null() && rows[1]["peer"].is_null());
+
+        let path = std::env::temp_dir().join(format!("warpset-record-{}.json", std::process::id()));
+        write(&path, &records).unwrap();
+        assert_eq!(read(&path).unwrap(), records);
+        std::fs::write(&path, "{}").unwrap();
+        assert!(read(&path).is_err());
+        std::fs::write(&path, "[]").unwrap();
+        assert!(read(&path).is_err());
+        std::fs::remove_file(&path).unwrap();
+    }
+}

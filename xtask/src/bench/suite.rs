@@ -1,0 +1,209 @@
+//! What a structure brings to the bench, and what it finds there.
+//!
+//! A structure is one type that implements [`Suite`], in a module of its own, listed in
+//! [`super::suites`]. Nothing else here knows any structure.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use warpset_benches::genome::Genome;
+use warpset_benches::text::Lines;
+
+use super::clock::{self, Effort};
+use super::limits::{Access, Limits};
+use super::progress::Progress;
+use super::record::Record;
+
+/// The benches of one structure.
+pub trait Suite: Sync {
+    /// The word on the command line.
+    fn name(&self) -> &'static str;
+
+    /// Steps on real input: they come first, over all structures.
+    fn real(&self, setup: &Setup) -> Vec<Step>;
+
+    /// Steps on generated input.
+    fn generated(&self, setup: &Setup) -> Vec<Step>;
+}
+
+/// One step of a run: seconds of work, some rows.
+pub struct Step {
+    /// What it does, for the progress line.
+    pub title: String,
+    /// Does it.
+    pub run: StepFn,
+}
+
+/// The work of a step.
+pub type StepFn = Box<dyn FnOnce(&mut Session) -> anyhow::Result<()>>;
+
+impl Step {
+    /// A step.
+    pub fn new(title: impl Into<String>, run: impl FnOnce(&mut Session) -> anyhow::Result<()> + 'static) -> Self {
+        Self { title: title.into(), run: Box::new(run) }
+    }
+}
+
+/// What was asked for.
+pub struct Setup {
+    /// How long it may take.
+    pub effort: Effort,
+    /// Where to run, the CPU first.
+    pub targets: Vec<Target>,
+    /// Whether the user brought keys of their own.
+    pub own_keys: bool,
+}
+
+impl Setup {
+    /// Whether the CPU is among the targets.
+    pub fn cpu(&self) -> bool {
+        self.targets.iter().any(|target| matches!(target, Target::Cpu))
+    }
+
+    /// The GPU targets: CUDA, the emulator.
+    pub fn gpus(&self) -> impl Iterator<Item = Target> + '_ {
+        self.targets.iter().filter(|target| !matches!(target, Target::Cpu)).cloned()
+    }
+}
+
+/// Where a structure runs.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// The structure's own host algorithm.
+    Cpu,
+}
+
+/// How many threads a CPU row uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threads {
+    /// One.
+    One,
+    /// All that the process may use.
+    All,
+}
+
+/// What the steps of one run share: input, limits, rows.
+pub struct Session {
+    /// How long it may take.
+    pub effort: Effort,
+    /// CPU limits measured so far.
+    pub limits: Limits,
+    progress: Progress,
+    processor: String,
+    one: ThreadPool,
+    all: ThreadPool,
+    records: Vec<Record>,
+    failures: Vec<String>,
+    input: Arc<Input>,
+}
+
+/// Real input: what the user named, else what ships.
+#[derive(Default)]
+pub struct Input {
+    /// Genomes: the reference, then samples to screen against it.
+    pub genomes: Vec<Genome>,
+    /// Keys of any length that are inserted.
+    pub present: Lines,
+    /// Keys of any length, some of them among `present`.
+    pub asked: Lines,
+}
+
+impl Session {
+    pub(super) fn new(effort: Effort, processor: String, progress: Progress, input: Input) -> anyhow::Result<Self> {
+        let pool = |threads| ThreadPoolBuilder::new().num_threads(threads).build().context("cannot start threads");
+        Ok(Self {
+            effort,
+            limits: Limits::default(),
+            progress,
+            processor,
+            one: pool(1)?,
+            all: pool(super::machine::threads())?,
+            records: Vec::new(),
+            failures: Vec::new(),
+            input: Arc::new(input),
+        })
+    }
+
+    /// The real input.
+    pub fn input(&self) -> Arc<Input> {
+        self.input.clone()
+    }
+
+    /// The threads of a CPU row.
+    pub fn pool(&self, threads: Threads) -> &ThreadPool {
+        match threads {
+            Threads::One => &self.one,
+            Threads::All => &self.all,
+        }
+    }
+
+    /// Median time of `work` on CPU threads; `prepare` makes fresh state before each repeat, untimed.
+    pub fn time<T: Send>(
+        &self,
+        threads: Threads,
+        prepare: impl FnMut() -> T + Send,
+        work: impl FnMut(&mut T) + Send,
+    ) -> f64 {
+        let effort = self.effort;
+        self.pool(threads).install(|| clock::median_seconds(effort, prepare, work))
+    }
+
+    /// Random accesses a second to `bytes` of memory.
+    pub fn random_limit(&mut self, threads: Threads, access: Access, bytes: usize) -> f64 {
+        let pool = if threads == Threads::One { &self.one } else { &self.all };
+        let (limits, effort) = (&mut self.limits, self.effort);
+        pool.install(|| limits.random(access, bytes, effort))
+    }
+
+    /// Adds a CPU row.
+    pub fn push_cpu(&mut self, mut record: Record, threads: Threads) {
+        record.device.clone_from(&self.processor);
+        let threads = self.pool(threads).current_num_threads();
+        self.records.push(record.param("threads", threads));
+    }
+
+    /// Adds a row as it is.
+    pub fn push(&mut self, record: Record) {
+        self.records.push(record);
+    }
+
+    /// Notes whether a row's answers were right; a wrong one fails the run at its end. Returns
+    /// `right`, for the row's `checked`.
+    pub fn verify(&mut self, right: bool, what: impl FnOnce() -> String) -> bool {
+        if !right {
+            let what = what();
+            self.print(&format!("WRONG: {what}"));
+            self.failures.push(what);
+        }
+        right
+    }
+
+    /// Prints something at once, above the progress bar.
+    pub fn print(&self, text: &str) {
+        self.progress.print(text);
+    }
+
+    pub(super) fn run(&mut self, step: Step) -> anyhow::Result<()> {
+        self.progress.begin(&step.title);
+        (step.run)(self).with_context(|| step.title)?;
+        self.progress.finish_step();
+        Ok(())
+    }
+
+    /// All rows with the limits among them and the ratios to peers filled in, the failures, the time it took.
+    pub(super) fn finish(mut self) -> (Vec<Record>, Vec<String>, Duration) {
+        let limits = self.limits.measured();
+        for (access, bytes, threads, rate) in limits {
+            let row = Record {
+                device: self.processor.clone(),
+                items_per_second: Some(rate),
+                ..Record::new("machine", access.name(), 0)
+            };
+            self.records.push(row.param("filter_bytes", bytes).param("threads", threads));
+        }
+        super::record::compare_with_peers(&mut self.records);
+        (self.records, self.failures, self.progress.finish())
+    }
+}

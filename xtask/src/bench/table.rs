@@ -1,0 +1,154 @@
+//! The table at the end of a run.
+
+use comfy_table::presets::UTF8_BORDERS_ONLY;
+use comfy_table::{CellAlignment, Table};
+use indicatif::HumanCount;
+use serde_json::Value;
+
+use super::record::{Record, ratios};
+
+/// Lays the rows out, one table a structure; columns that no row fills are left out.
+pub fn render(records: &[Record]) -> String {
+    let mut structures: Vec<&str> = Vec::new();
+    for record in records {
+        if !structures.contains(&record.structure.as_str()) {
+            structures.push(&record.structure);
+        }
+    }
+    let tables = structures.iter().map(|structure| {
+        let rows: Vec<&Record> = records.iter().filter(|record| record.structure == *structure).collect();
+        format!("{structure}\n{}", structure_table(&rows))
+    });
+    tables.collect::<Vec<_>>().join("\n\n")
+}
+
+fn structure_table(rows: &[&Record]) -> Table {
+    let peer_rows: Vec<&Record> = rows.iter().copied().filter(|row| row.implementation().is_some()).collect();
+    let mut peers: Vec<&str> = Vec::new();
+    for name in peer_rows.iter().filter_map(|row| row.implementation()) {
+        if !peers.contains(&name) {
+            peers.push(name);
+        }
+    }
+    let mut header: Vec<String> =
+        ["operation", "on", "n", "parameters", "items/s", "bits/item", "FPR", "of limit"].map(String::from).into();
+    header.extend(peers.iter().map(|peer| format!("x {peer}")));
+    header.push("checked".into());
+    let cells: Vec<Vec<String>> = rows.iter().map(|row| cells(row, &peer_rows, &peers)).collect();
+
+    let used: Vec<usize> =
+        (0..header.len()).filter(|&column| cells.iter().any(|row| !row[column].is_empty())).collect();
+    let mut table = Table::new();
+    table.load_style(UTF8_BORDERS_ONLY).set_header(used.iter().map(|&column| &header[column]));
+    for row in &cells {
+        table.add_row(used.iter().map(|&column| &row[column]));
+    }
+    for (place, &column) in used.iter().enumerate() {
+        let left = ["operation", "on", "parameters"].contains(&header[column].as_str());
+        if let Some(column) = table.column_mut(place) {
+            column.set_cell_alignment(if left { CellAlignment::Left } else { CellAlignment::Right });
+        }
+    }
+    table
+}
+
+fn cells(row: &Record, peer_rows: &[&Record], peers: &[&str]) -> Vec<String> {
+    let text = |value: Option<f64>, show: fn(f64) -> String| value.map(show).unwrap_or_default();
+    let mut cells = vec![
+        row.operation.clone(),
+        row.backend.clone(),
+        if row.n > 0 { HumanCount(row.n).to_string() } else { String::new() },
+        parameters(row),
+        text(row.items_per_second, rate),
+        text(row.bits_per_item, |bits| format!("{bits:.2}")),
+        text(row.fpr, percent),
+        text(row.limit_fraction, |part| format!("{:.0} %", 100.0 * part)),
+    ];
+    let ratios = match row.implementation() {
+        Some(_) => Vec::new(),
+        None => ratios(row, peer_rows.iter().copied()),
+    };
+    cells.extend(peers.iter().map(|peer| {
+        let ratio = ratios.iter().find(|(name, _)| name == peer);
+        ratio.map(|(_, ratio)| format!("{ratio:.2}")).unwrap_or_default()
+    }));
+    cells.push(if row.checked { "yes" } else { "" }.into());
+    cells
+}
+
+/// The parameters in one line: the implementation or variant first, the rest by name.
+pub fn parameters(row: &Record) -> String {
+    let show = |name: &str, value: &Value| match (name, value) {
+        ("implementation" | "variant" | "key" | "input", Value::String(value)) => value.clone(),
+        ("filter_bytes", Value::Number(number)) => number.as_f64().map_or_else(String::new, bytes),
+        ("threads", value) if value == 1 => "1 thread".into(),
+        ("threads" | "hashes", value) => format!("{value} {name}"),
+        (_, Value::Number(number)) if number.is_f64() => format!("{name} {:.4}", number.as_f64().unwrap_or_default()),
+        (_, Value::String(value)) => format!("{name} {value}"),
+        (_, value) => format!("{name} {value}"),
+    };
+    let first = ["implementation", "variant", "input", "key", "filter_bytes"];
+    let leading = first.iter().filter_map(|name| row.params.get(*name).map(|value| show(name, value)));
+    let rest =
+        row.params.iter().filter(|(name, _)| !first.contains(&name.as_str())).map(|(name, value)| show(name, value));
+    leading.chain(rest).collect::<Vec<_>>().join(", ")
+}
+
+/// A rate with its prefix: `1.23 G`.
+pub fn rate(value: f64) -> String {
+    match value {
+        v if v >= 1e9 => format!("{:.2} G", v / 1e9),
+        v if v >= 1e6 => format!("{:.1} M", v / 1e6),
+        v if v >= 1e3 => format!("{:.1} k", v / 1e3),
+        v => format!("{v:.1}"),
+    }
+}
+
+/// A probability in percent, with three figures that count.
+pub fn percent(value: f64) -> String {
+    match 100.0 * value {
+        0.0 => "0 %".into(),
+        p if p >= 1.0 => format!("{p:.2} %"),
+        p if p >= 0.01 => format!("{p:.4} %"),
+        p => format!("{p:.2e} %"),
+    }
+}
+
+/// A size in binary units.
+pub fn bytes(value: f64) -> String {
+    match value {
+        v if v >= (1u64 << 30) as f64 => format!("{:.4} GiB", v / (1u64 << 30) as f64),
+        v if v >= (1 << 20) as f64 => format!("{:.4} MiB", v / (1 << 20) as f64),
+        v if v >= 1024.0 => format!("{:.4} KiB", v / 1024.0),
+        v => format!("{v} B"),
+    }
+    .replace(".0000 ", " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!((rate(1.5e9).as_str(), rate(2.25e6).as_str(), rate(7.0).as_str()), ("1.50 G", "2.2 M", "7.0"));
+        assert_eq!(
+            (percent(0.0123).as_str(), percent(0.0), percent(0.0013).as_str()),
+            ("1.23 %", "0 %".into(), "0.1300 %")
+        );
+        assert_eq!(
+            (bytes(8388608.0).as_str(), bytes(65536.0).as_str(), bytes(12.0).as_str()),
+            ("8 MiB", "64 KiB", "12 B")
+        );
+    }
+
+    #[test]
+    fn a_table_shows_ratios_to_each_peer_and_no_empty_columns() {
+        let row = || Record::new("bloom", "insert", 1_000_000).param("threads", 1);
+        let ours = row().param("variant", "blocked").time(0.5);
+        let peer = row().param("implementation", "fastbloom").time(1.5);
+        let text = render(&[ours, peer]);
+        assert!(text.contains("x fastbloom") && text.contains("3.00") && text.contains("1,000,000"), "{text}");
+        assert!(!text.contains("FPR"), "{text}");
+    }
+}

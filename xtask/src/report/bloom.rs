@@ -1,0 +1,272 @@
+//! The figures and tables of Rao's Bloom filter paper, and those that a user of the others needs.
+
+use super::Figure;
+use super::chart::{Axis, Chart, Scale, Series, Style};
+use super::page::Grid;
+use crate::bench::record::Record;
+use crate::bench::table::{bytes, percent, rate};
+
+const FPR: Axis = Axis { label: "false-positive rate", scale: Scale::Log10, show: percent };
+const FILTER_SIZE: Axis = Axis { label: "filter size", scale: Scale::Log2, show: bytes };
+const ITEMS_PER_SECOND: Axis = Axis { label: "keys per second", scale: Scale::Log10, show: rate };
+
+/// Every figure; those that the rows do not fill are empty.
+pub fn figures(records: &[Record]) -> Vec<Figure> {
+    let rows: Vec<&Record> = records.iter().filter(|row| row.structure == "bloom").collect();
+    let mut figures = vec![fpr_over_n(&rows), fpr_over_bits(&rows), build_by_key_size(&rows)];
+    for (backend, threads, name, title) in [
+        ("cpu", Some(1), ["bloom-insert-cpu-1", "bloom-contains-cpu-1"], "on one CPU thread"),
+        ("cpu", None, ["bloom-insert-cpu-all", "bloom-contains-cpu-all"], "on all CPU threads"),
+        ("cuda", None, ["bloom-insert-cuda", "bloom-contains-cuda"], "on the GPU"),
+    ] {
+        for (operation, name) in ["insert", "contains hit"].into_iter().zip(name) {
+            figures.push(throughput(&rows, operation, backend, threads, name, title));
+        }
+    }
+    figures
+}
+
+/// Every table that the rows fill.
+pub fn tables(records: &[Record]) -> Vec<Grid> {
+    let rows: Vec<&Record> = records.iter().filter(|row| row.structure == "bloom").collect();
+    [first_level_hashes(&rows), screens(&rows)].into_iter().filter(|grid| !grid.rows.is_empty()).collect()
+}
+
+/// The distinct values of `key` over the rows, in order of appearance.
+fn groups<T: PartialEq>(rows: &[&Record], key: impl Fn(&Record) -> Option<T>) -> Vec<T> {
+    let mut groups = Vec::new();
+    for group in rows.iter().filter_map(|row| key(row)) {
+        if !groups.contains(&group) {
+            groups.push(group);
+        }
+    }
+    groups
+}
+
+/// One series a group, coloured in order.
+fn series<T: PartialEq + ToString>(
+    rows: &[&Record],
+    key: impl Fn(&Record) -> Option<T>,
+    point: impl Fn(&Record) -> Option<(f64, f64)>,
+    style: Style,
+) -> Vec<Series> {
+    let one = |(colour, group): (usize, T)| Series {
+        name: group.to_string(),
+        points: rows.iter().filter(|row| key(row).as_ref() == Some(&group)).filter_map(|row| point(row)).collect(),
+        style,
+        colour,
+    };
+    groups(rows, &key).into_iter().enumerate().map(one).collect()
+}
+
+fn study<'a>(rows: &[&'a Record], name: &str) -> Vec<&'a Record> {
+    rows.iter().copied().filter(|row| row.text("study") == Some(name)).collect()
+}
+
+fn fpr_over_n(rows: &[&Record]) -> Figure {
+    let rows = study(rows, "fpr over n");
+    let filter = |row: &Record| row.number("filter_bytes").map(|m| format!("m = {}", bytes(m)));
+    let theory = |row: &Record| Some((row.n as f64, row.number("theory")?));
+    let mut all = series(&rows, filter, theory, Style::Theory);
+    all.iter_mut().for_each(|series| series.name.clear());
+    all.extend(series(&rows, filter, |row| Some((row.n as f64, row.fpr?)), Style::Points));
+    Figure {
+        name: "bloom-fpr-over-n",
+        caption: "Rao's Figure 1: the false-positive rate over the number of keys n for several filter sizes m. Lines \
+            are theory, points are measured with keys that were never inserted."
+            .into(),
+        chart: Chart {
+            title: "False-positive rate over the number of keys".into(),
+            x: Axis { label: "keys n", scale: Scale::Log10, show: rate },
+            y: FPR,
+            series: all,
+        },
+    }
+}
+
+fn fpr_over_bits(rows: &[&Record]) -> Figure {
+    let rows = study(rows, "fpr over bits");
+    let mut all = series(
+        &rows,
+        |row| Some(row.text("variant").or(row.implementation())?.to_owned()),
+        |row| Some((row.bits_per_item?, row.fpr?)),
+        Style::Measured,
+    );
+    if !all.is_empty() {
+        // An ideal filter with the best number of hashes: (1/2)^(ln 2 * bits a key).
+        let points = (8..=32).map(|half| f64::from(half) * 0.75).map(|b| (b, 0.5f64.powf(b * std::f64::consts::LN_2)));
+        all.push(Series {
+            name: "plain Bloom, best k (theory)".into(),
+            points: points.collect(),
+            style: Style::Limit,
+            colour: 6,
+        });
+    }
+    Figure {
+        name: "bloom-fpr-over-bits",
+        caption: "What each variant gives for its memory: measured false-positive rate over bits a key. Blocks cost \
+            precision and save memory transactions."
+            .into(),
+        chart: Chart {
+            title: "False-positive rate over bits a key".into(),
+            x: Axis { label: "bits a key", scale: Scale::Linear, show: |bits| format!("{bits:.0}") },
+            y: FPR,
+            series: all,
+        },
+    }
+}
+
+fn build_by_key_size(rows: &[&Record]) -> Figure {
+    let rows = study(rows, "key size");
+    let name = |row: &Record| Some(format!("{}, {}", row.text("variant").or(row.implementation())?, row.text("part")?));
+    let point = |row: &Record| Some((row.number("key_bytes")?, row.seconds? * 1e3));
+    let keys = rows.first().map_or(0, |row| row.n);
+    Figure {
+        name: "bloom-build-by-key-size",
+        caption: format!(
+            "After Rao's Figure 7: the time to build a filter over {keys} random strings against the length of the \
+             strings. Preprocessing is hashing and, for Rao's filter, sharing the keys out over buckets."
+        ),
+        chart: Chart {
+            title: "Build time by key size".into(),
+            x: Axis { label: "bytes a key", scale: Scale::Log2, show: |bytes| format!("{bytes:.0}") },
+            y: Axis { label: "milliseconds", scale: Scale::Linear, show: |ms| format!("{ms:.1}") },
+            series: series(&rows, name, point, Style::Measured),
+        },
+    }
+}
+
+fn throughput(
+    rows: &[&Record],
+    operation: &str,
+    backend: &str,
+    threads: Option<u64>,
+    name: &'static str,
+    title: &str,
+) -> Figure {
+    let most = rows.iter().filter_map(|row| row.number("threads")).fold(0.0, f64::max);
+    let wanted = threads.map_or(most, |threads| threads as f64);
+    let mut rows: Vec<&Record> = rows.iter().copied().filter(|row| {
+        row.operation == operation
+            && row.backend == backend
+            && row.text("input") == Some("generated")
+            && row.text("key") == Some("u64")
+            && row.text("study").is_none()
+            && row.number("threads").is_none_or(|threads| threads == wanted)
+    }).collect();
+    rows.sort_by_key(|row| row.implementation().is_some());
+    let label = |row: &Record| row.text("variant").or(row.implementation()).map(str::to_owned);
+    let point = |row: &Record| Some((row.number("filter_bytes")?, row.items_per_second?));
+    let mut all = series(&rows, label, point, Style::Measured);
+    let limits: Vec<(f64, f64)> = rows
+        .iter()
+        .filter_map(|row| Some((row.number("filter_bytes")?, row.items_per_second? / row.limit_fraction?)))
+        .fold(Vec::new(), |mut limits, (size, limit)| {
+            if !limits.iter().any(|(known, _)| *known == size) {
+                limits.push((size, limit));
+            }
+            limits
+        });
+    if !limits.is_empty() {
+        all.push(Series { name: "limit: bare memory access".into(), points: limits, style: Style::Limit, colour: 6 });
+    }
+    let what = if operation == "insert" { "Insert" } else { "Contains" };
+    Figure {
+        name,
+        caption: format!(
+            "{what} {title}: u64 keys, {}. The dashed line is what the same memory accesses without any hashing reached \
+             in the same run.",
+            if operation == "insert" { "into an empty filter" } else { "all of them in the filter" }
+        ),
+        chart: Chart { title: format!("{what} {title}"), x: FILTER_SIZE, y: ITEMS_PER_SECOND, series: all },
+    }
+}
+
+/// Table 1: iterations until the buckets hold.
+fn first_level_hashes(rows: &[&Record]) -> Grid {
+    let rows: Vec<&Record> = rows.iter().copied().filter(|row| row.operation == "first-level hash").collect();
+    let loads = groups(&rows, |row| row.number("load"));
+    let name = |row: &Record| Some((row.text("hash")?.to_owned(), row.number("choices")? as u32));
+    let cell = |hash: &(String, u32), load: f64| {
+        let row = rows.iter().find(|row| name(row).as_ref() == Some(hash) && row.number("load") == Some(load));
+        row.map_or_else(String::new, |row| row.number("iterations").map_or("++".into(), |n| format!("{n:.0}")))
+    };
+    Grid {
+        name: "bloom-table-1",
+        title: "First-level hashes: restarts until no bucket overflows".into(),
+        caption: "Rao's Table 1 on our strings: how often the first-level hash had to be replaced until every bucket \
+            held its keys, by load. ++: given up."
+            .into(),
+        header: ["hash".into(), "choices".into()]
+            .into_iter()
+            .chain(loads.iter().map(|load| format!("{:.0} %", load * 100.0)))
+            .collect(),
+        rows: groups(&rows, name)
+            .iter()
+            .map(|hash| {
+                let cells = loads.iter().map(|&load| cell(hash, load));
+                [hash.0.clone(), hash.1.to_string()].into_iter().chain(cells).collect()
+            })
+            .collect(),
+    }
+}
+
+/// The screens on real input: what the filters say beside the truth.
+fn screens(rows: &[&Record]) -> Grid {
+    let rows = rows.iter().filter(|row| row.operation == "screen");
+    let count = |value: Option<f64>| value.map_or_else(String::new, |n| indicatif::HumanCount(n as u64).to_string());
+    Grid {
+        name: "bloom-screens",
+        title: "Screens on real input".into(),
+        caption: "Every key that is in the set is found; of the others a few are let through. The expected number is \
+            what the filter's own formula promises."
+            .into(),
+        header: ["input", "filter", "on", "keys asked", "truly there", "filter says", "false positives", "expected"]
+            .map(String::from)
+            .into(),
+        rows: rows
+            .map(|row| {
+                vec![
+                    row.text("input").unwrap_or_default().into(),
+                    row.text("variant").or(row.implementation()).unwrap_or_default().into(),
+                    row.backend.clone(),
+                    count(Some(row.n as f64)),
+                    count(row.number("truth")),
+                    count(row.number("said")),
+                    count(row.number("false_positives")),
+                    row.number("expected").map_or_else(String::new, |n| format!("{n:.1}")),
+                ]
+            })
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_become_series_and_limits() {
+        let row = |size: u64, fraction: f64| {
+            let row = Record::new("bloom", "insert", 1000).param("filter_bytes", size).param("variant", "split block");
+            let mut row = row.param("input", "generated").param("key", "u64").param("threads", 1).time(0.001);
+            row.limit_fraction = Some(fraction);
+            row
+        };
+        let figures = figures(&[row(1024, 0.5), row(4096, 0.25)]);
+        let figure = figures.iter().find(|figure| figure.name == "bloom-insert-cpu-1").unwrap();
+        assert_eq!(figure.chart.series[0].points, [(1024.0, 1e6), (4096.0, 1e6)]);
+        assert_eq!(figure.chart.series[1].points, [(1024.0, 2e6), (4096.0, 4e6)]);
+        assert!(figures.iter().find(|figure| figure.name == "bloom-insert-cuda").unwrap().chart.is_empty());
+    }
+
+    #[test]
+    fn table_1_marks_what_did_not_converge() {
+        let row = |hash: &str, load: f64, iterations: Option<u32>| {
+            let row = Record::new("bloom", "first-level hash", 100).param("hash", hash).param("load", load).param("choices", 1);
+            iterations.map_or(row.clone(), |n| row.param("iterations", n))
+        };
+        let grids = tables(&[row("BKDR", 0.8, Some(0)), row("BKDR", 0.95, None), row("PJW", 0.8, None)]);
+        assert_eq!(grids[0].rows, [["BKDR", "1", "0", "++"], ["PJW", "1", "++", ""]]);
+    }
+}

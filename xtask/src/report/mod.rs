@@ -1,0 +1,59 @@
+//! `cargo xtask report`: the rows of `bench` as one self-contained HTML page, the papers' figures
+//! redrawn from our measurements.
+
+mod bloom;
+mod chart;
+mod page;
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+
+use crate::bench::record::{self, Record};
+use chart::Chart;
+
+/// The arguments of `report`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// What `bench --json` wrote; rows of several files are put together
+    #[arg(required = true, value_name = "JSON")]
+    json: Vec<PathBuf>,
+    /// The page to write
+    #[arg(long, value_name = "FILE", default_value = "report.html")]
+    out: PathBuf,
+    /// Also write each figure to a file of its own in this folder, as the documentation shows them
+    #[arg(long, value_name = "FOLDER")]
+    plots: Option<PathBuf>,
+}
+
+/// One figure of the page.
+pub struct Figure {
+    /// Its file name without the ending, and its anchor on the page.
+    pub name: &'static str,
+    /// What it shows and what it is held against.
+    pub caption: String,
+    /// The chart.
+    pub chart: Chart,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let files = args.json.iter().map(|path| record::read(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    let records: Vec<Record> = files.into_iter().flatten().collect();
+    let mut figures = bloom::figures(&records);
+    figures.retain(|figure| !figure.chart.is_empty());
+    let tables = bloom::tables(&records);
+
+    let written = |path: &PathBuf, text: String| {
+        std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+    };
+    written(&args.out, page::render(&records, &figures, &tables))?;
+    println!("{}: {} rows, {} figures", args.out.display(), records.len(), figures.len());
+    if let Some(folder) = &args.plots {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        for figure in &figures {
+            written(&folder.join(figure.name).with_extension("svg"), figure.chart.svg() + "\n")?;
+        }
+    }
+    Ok(())
+}
