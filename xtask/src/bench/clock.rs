@@ -33,16 +33,21 @@ impl Effort {
     }
 }
 
-/// Runs `prepare` (untimed) and `work` (timed) several times and returns the median of the seconds.
+/// Runs `prepare` (untimed) and `work` (timed) on `state` several times and returns the median of the seconds.
 ///
-/// The first run is kept only if it is the only one: it pays for page faults and cold caches.
-pub fn median_seconds<T>(effort: Effort, mut prepare: impl FnMut() -> T, mut work: impl FnMut(&mut T)) -> f64 {
+/// The first run counts only if it is the only one: it pays for page faults and cold caches.
+pub fn median_seconds<S>(
+    effort: Effort,
+    state: &mut S,
+    mut prepare: impl FnMut(&mut S) -> anyhow::Result<()>,
+    mut work: impl FnMut(&mut S) -> anyhow::Result<()>,
+) -> anyhow::Result<f64> {
     let mut times = Vec::new();
     let mut spent = Duration::ZERO;
     while times.len() <= effort.repeats() || (spent < effort.patience() && times.len() < 1000) {
-        let mut state = prepare();
+        prepare(state)?;
         let start = Instant::now();
-        work(&mut state);
+        work(state)?;
         let time = start.elapsed();
         spent += time;
         times.push(time.as_secs_f64());
@@ -53,7 +58,7 @@ pub fn median_seconds<T>(effort: Effort, mut prepare: impl FnMut() -> T, mut wor
     if times.len() > 1 {
         times.remove(0);
     }
-    median(&mut times)
+    Ok(median(&mut times))
 }
 
 /// The median; sorts its argument.
@@ -74,8 +79,17 @@ mod tests {
     fn medians() {
         assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(&mut [4.0, 1.0, 2.0, 3.0]), 2.5);
-        let mut runs = 0;
-        let seconds = median_seconds(Effort::Quick, || (), |()| runs += 1);
-        assert!(runs > 3 && seconds >= 0.0);
+        let mut runs = (0, 0);
+        let prepare = |runs: &mut (i32, i32)| {
+            runs.0 += 1;
+            Ok(())
+        };
+        let work = |runs: &mut (i32, i32)| {
+            runs.1 += 1;
+            Ok(())
+        };
+        let seconds = median_seconds(Effort::Quick, &mut runs, prepare, work).unwrap();
+        assert!(runs.0 == runs.1 && runs.0 > 3 && seconds >= 0.0);
+        assert!(median_seconds(Effort::Quick, &mut (), |()| Ok(()), |()| anyhow::bail!("no")).is_err());
     }
 }

@@ -12,6 +12,7 @@ use rayon::prelude::*;
 use warpset_benches::keys::KeySpace;
 
 use super::clock::Effort;
+use super::record::Record;
 
 /// A 32-byte block, aligned to its size.
 #[derive(Clone, Copy)]
@@ -41,6 +42,7 @@ impl Access {
 #[derive(Default)]
 pub struct Limits {
     known: HashMap<(Access, usize, usize), f64>,
+    copies: HashMap<usize, f64>,
 }
 
 impl Limits {
@@ -50,14 +52,33 @@ impl Limits {
         *self.known.entry((access, bytes, threads)).or_insert_with(|| measure_random(access, bytes, effort))
     }
 
-    /// Every limit measured so far: (access, bytes, threads, accesses a second).
-    pub fn measured(&self) -> Vec<(Access, usize, usize, f64)> {
-        let mut all: Vec<_> =
-            self.known.iter().map(|(&(access, bytes, threads), &rate)| (access, bytes, threads, rate)).collect();
-        all.sort_unstable_by_key(|&(access, bytes, threads, _)| (access == Access::Update, threads, bytes));
-        all
+    /// Bytes a second that a copy moves (read and written bytes both count), with the threads of the current pool.
+    pub fn copy(&mut self, effort: Effort) -> f64 {
+        *self.copies.entry(rayon::current_num_threads()).or_insert_with(|| measure_copy(effort))
+    }
+
+    /// Every limit measured so far, as rows.
+    pub fn rows(&self) -> Vec<Record> {
+        let row = |operation: &str, n: usize, bytes: usize, threads: usize, rate: f64| {
+            let row = Record::new("machine", operation, n).param("threads", threads).time(n as f64 / rate);
+            if bytes > 0 { row.param("filter_bytes", bytes) } else { row }
+        };
+        let copies = self.copies.iter().map(|(&threads, &rate)| row("memory copy, bytes", COPIED, 0, threads, rate));
+        let accesses = self
+            .known
+            .iter()
+            .map(|(&(access, bytes, threads), &rate)| row(access.name(), ACCESSES, bytes, threads, rate));
+        let mut rows: Vec<Record> = copies.chain(accesses).collect();
+        let place = |row: &Record| (row.operation.clone(), row.number("threads"), row.number("filter_bytes"));
+        rows.sort_by(|a, b| place(a).partial_cmp(&place(b)).unwrap_or(std::cmp::Ordering::Equal));
+        rows
     }
 }
+
+/// Random accesses in one measurement.
+const ACCESSES: usize = 1 << 21;
+/// Bytes read and written by one copy.
+const COPIED: usize = 1 << 27;
 
 /// The best of a few repeats: a limit is what the machine can do, not what it usually does.
 fn best_seconds(effort: Effort, mut work: impl FnMut()) -> f64 {
@@ -75,7 +96,7 @@ fn best_seconds(effort: Effort, mut work: impl FnMut()) -> f64 {
 fn measure_random(access: Access, bytes: usize, effort: Effort) -> f64 {
     let threads = rayon::current_num_threads();
     let mut blocks = vec![Block([1, 2, 4, 8]); (bytes / size_of::<Block>()).max(threads)];
-    let n = 1 << if effort == Effort::Quick { 20 } else { 22 };
+    let n = ACCESSES;
     let keys = KeySpace::new(0x11).stream(0).u64_keys(n);
     let share = n.div_ceil(threads);
     let seconds = match access {
@@ -112,21 +133,17 @@ fn index(key: u64, blocks: usize) -> usize {
     ((u128::from(key) * blocks as u128) >> 64) as usize
 }
 
-/// Bytes a second that a copy moves (read and written bytes both count), with the threads of the
-/// current pool.
-pub fn copy_bytes_per_second(effort: Effort) -> f64 {
-    let bytes = 1 << if effort == Effort::Quick { 26 } else { 28 };
+fn measure_copy(effort: Effort) -> f64 {
+    let bytes = COPIED / 2;
     let source = vec![1u8; bytes];
     let mut target = vec![0u8; bytes];
     let part = bytes.div_ceil(rayon::current_num_threads());
     let seconds = best_seconds(effort, || {
-        target
-            .par_chunks_mut(part)
-            .zip(source.par_chunks(part))
-            .for_each(|(target, source)| target.copy_from_slice(source));
+        let parts = target.par_chunks_mut(part).zip(source.par_chunks(part));
+        parts.for_each(|(target, source)| target.copy_from_slice(source));
         black_box(&mut target);
     });
-    2.0 * bytes as f64 / seconds
+    COPIED as f64 / seconds
 }
 
 #[cfg(test)]
@@ -140,6 +157,6 @@ mod tests {
         assert!(read > 0.0);
         assert_eq!(limits.random(Access::Read, 1 << 16, Effort::Quick), read);
         assert!(limits.random(Access::Update, 0, Effort::Quick) > 0.0);
-        assert_eq!(limits.measured().len(), 2);
+        assert_eq!(limits.rows().len(), 2);
     }
 }

@@ -4,6 +4,7 @@
 //! answers of every measured operation are verified; one wrong answer fails the run. Limits of the
 //! machine and other libraries are measured in the same process.
 
+mod bloom;
 mod clock;
 mod limits;
 mod machine;
@@ -27,7 +28,7 @@ use suite::{Input, Session, Setup, Suite, Target};
 
 /// Every structure that exists.
 fn suites() -> Vec<Box<dyn Suite>> {
-    vec![]
+    vec![Box::new(bloom::Bloom)]
 }
 
 /// The arguments of `bench`.
@@ -128,9 +129,8 @@ fn read_input(args: &Args) -> anyhow::Result<Input> {
 
 /// Checks that what was asked for is here.
 fn targets(asked: &[Backend]) -> anyhow::Result<Vec<Target>> {
-    let wanted = |backend| asked.contains(&backend);
     let mut targets = Vec::new();
-    if asked.is_empty() || wanted(Backend::Cpu) {
+    if asked.is_empty() || asked.contains(&Backend::Cpu) {
         targets.push(Target::Cpu);
     }
     Ok(targets)

@@ -61,18 +61,29 @@ impl Setup {
     pub fn cpu(&self) -> bool {
         self.targets.iter().any(|target| matches!(target, Target::Cpu))
     }
-
-    /// The GPU targets: CUDA, the emulator.
-    pub fn gpus(&self) -> impl Iterator<Item = Target> + '_ {
-        self.targets.iter().filter(|target| !matches!(target, Target::Cpu)).cloned()
-    }
 }
 
 /// Where a structure runs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Target {
     /// The structure's own host algorithm.
     Cpu,
+}
+
+impl Target {
+    /// `cpu`, `cuda` or `emulator`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Target::Cpu => "cpu",
+        }
+    }
+
+    /// Whether kernels run on emulated threads.
+    pub fn is_emulator(&self) -> bool {
+        match self {
+            Target::Cpu => false,
+        }
+    }
 }
 
 /// How many threads a CPU row uses.
@@ -139,15 +150,16 @@ impl Session {
         }
     }
 
-    /// Median time of `work` on CPU threads; `prepare` makes fresh state before each repeat, untimed.
-    pub fn time<T: Send>(
+    /// Median time of `work` on CPU threads; `prepare` brings `state` back before each repeat, untimed.
+    pub fn time<S: Send>(
         &self,
         threads: Threads,
-        prepare: impl FnMut() -> T + Send,
-        work: impl FnMut(&mut T) + Send,
-    ) -> f64 {
+        state: &mut S,
+        prepare: impl FnMut(&mut S) -> anyhow::Result<()> + Send,
+        work: impl FnMut(&mut S) -> anyhow::Result<()> + Send,
+    ) -> anyhow::Result<f64> {
         let effort = self.effort;
-        self.pool(threads).install(|| clock::median_seconds(effort, prepare, work))
+        self.pool(threads).install(|| clock::median_seconds(effort, state, prepare, work))
     }
 
     /// Random accesses a second to `bytes` of memory.
@@ -157,15 +169,28 @@ impl Session {
         pool.install(|| limits.random(access, bytes, effort))
     }
 
-    /// Adds a CPU row.
-    pub fn push_cpu(&mut self, mut record: Record, threads: Threads) {
-        record.device.clone_from(&self.processor);
-        let threads = self.pool(threads).current_num_threads();
-        self.records.push(record.param("threads", threads));
+    /// Bytes a second that a copy moves, read and written bytes both counted.
+    pub fn copy_limit(&mut self, threads: Threads) -> f64 {
+        let pool = if threads == Threads::One { &self.one } else { &self.all };
+        let (limits, effort) = (&mut self.limits, self.effort);
+        pool.install(|| limits.copy(effort))
     }
 
-    /// Adds a row as it is.
-    pub fn push(&mut self, record: Record) {
+    /// Whether rows on all threads would repeat those on one.
+    pub fn skips(&self, threads: Threads) -> bool {
+        threads == Threads::All && self.all.current_num_threads() == 1
+    }
+
+    /// Adds a row that was measured on `target`; the threads count on the CPU only.
+    pub fn push_on(&mut self, target: &Target, mut record: Record, threads: Threads) {
+        record.backend = target.name().into();
+        match target {
+            Target::Cpu => {
+                record.device.clone_from(&self.processor);
+                let threads = self.pool(threads).current_num_threads();
+                record = record.param("threads", threads);
+            }
+        }
         self.records.push(record);
     }
 
@@ -194,15 +219,8 @@ impl Session {
 
     /// All rows with the limits among them and the ratios to peers filled in, the failures, the time it took.
     pub(super) fn finish(mut self) -> (Vec<Record>, Vec<String>, Duration) {
-        let limits = self.limits.measured();
-        for (access, bytes, threads, rate) in limits {
-            let row = Record {
-                device: self.processor.clone(),
-                items_per_second: Some(rate),
-                ..Record::new("machine", access.name(), 0)
-            };
-            self.records.push(row.param("filter_bytes", bytes).param("threads", threads));
-        }
+        let rows = self.limits.rows().into_iter().map(|row| Record { device: self.processor.clone(), ..row });
+        self.records.extend(rows);
         super::record::compare_with_peers(&mut self.records);
         (self.records, self.failures, self.progress.finish())
     }

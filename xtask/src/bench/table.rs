@@ -34,7 +34,9 @@ fn structure_table(rows: &[&Record]) -> Table {
         ["operation", "on", "n", "parameters", "items/s", "bits/item", "FPR", "of limit"].map(String::from).into();
     header.extend(peers.iter().map(|peer| format!("x {peer}")));
     header.push("checked".into());
-    let cells: Vec<Vec<String>> = rows.iter().map(|row| cells(row, &peer_rows, &peers)).collect();
+    // The peers' own rows show as ratios; they are in the JSON and in the report.
+    let ours = rows.iter().filter(|row| row.implementation().is_none());
+    let cells: Vec<Vec<String>> = ours.map(|row| cells(row, &peer_rows, &peers)).collect();
 
     let used: Vec<usize> =
         (0..header.len()).filter(|&column| cells.iter().any(|row| !row[column].is_empty())).collect();
@@ -52,6 +54,7 @@ fn structure_table(rows: &[&Record]) -> Table {
     table
 }
 
+/// One row of ours.
 fn cells(row: &Record, peer_rows: &[&Record], peers: &[&str]) -> Vec<String> {
     let text = |value: Option<f64>, show: fn(f64) -> String| value.map(show).unwrap_or_default();
     let mut cells = vec![
@@ -64,10 +67,7 @@ fn cells(row: &Record, peer_rows: &[&Record], peers: &[&str]) -> Vec<String> {
         text(row.fpr, percent),
         text(row.limit_fraction, |part| format!("{:.0} %", 100.0 * part)),
     ];
-    let ratios = match row.implementation() {
-        Some(_) => Vec::new(),
-        None => ratios(row, peer_rows.iter().copied()),
-    };
+    let ratios = ratios(row, peer_rows.iter().copied());
     cells.extend(peers.iter().map(|peer| {
         let ratio = ratios.iter().find(|(name, _)| name == peer);
         ratio.map(|(_, ratio)| format!("{ratio:.2}")).unwrap_or_default()

@@ -146,14 +146,18 @@ fn throughput(
 ) -> Figure {
     let most = rows.iter().filter_map(|row| row.number("threads")).fold(0.0, f64::max);
     let wanted = threads.map_or(most, |threads| threads as f64);
-    let mut rows: Vec<&Record> = rows.iter().copied().filter(|row| {
-        row.operation == operation
-            && row.backend == backend
-            && row.text("input") == Some("generated")
-            && row.text("key") == Some("u64")
-            && row.text("study").is_none()
-            && row.number("threads").is_none_or(|threads| threads == wanted)
-    }).collect();
+    let mut rows: Vec<&Record> = rows
+        .iter()
+        .copied()
+        .filter(|row| {
+            row.operation == operation
+                && row.backend == backend
+                && row.text("input") == Some("generated")
+                && row.text("key") == Some("u64")
+                && row.text("study").is_none()
+                && row.number("threads").is_none_or(|threads| threads == wanted)
+        })
+        .collect();
     rows.sort_by_key(|row| row.implementation().is_some());
     let label = |row: &Record| row.text("variant").or(row.implementation()).map(str::to_owned);
     let point = |row: &Record| Some((row.number("filter_bytes")?, row.items_per_second?));
@@ -263,7 +267,10 @@ mod tests {
     #[test]
     fn table_1_marks_what_did_not_converge() {
         let row = |hash: &str, load: f64, iterations: Option<u32>| {
-            let row = Record::new("bloom", "first-level hash", 100).param("hash", hash).param("load", load).param("choices", 1);
+            let row = Record::new("bloom", "first-level hash", 100)
+                .param("hash", hash)
+                .param("load", load)
+                .param("choices", 1);
             iterations.map_or(row.clone(), |n| row.param("iterations", n))
         };
         let grids = tables(&[row("BKDR", 0.8, Some(0)), row("BKDR", 0.95, None), row("PJW", 0.8, None)]);

@@ -97,27 +97,22 @@ impl Chart {
 
         for tick in x.ticks(9) {
             let at = place((tick, y.low)).0;
-            document = document
-                .add(grid(at, top, at, bottom))
-                .add(text(at, bottom + 17.0, "middle", &(self.x.show)(tick)));
+            document =
+                document.add(grid(at, top, at, bottom)).add(text(at, bottom + 17.0, "middle", &(self.x.show)(tick)));
         }
         for tick in y.ticks(8) {
             let at = place((x.low, tick)).1;
-            document = document
-                .add(grid(left, at, right, at))
-                .add(text(left - 7.0, at + 4.0, "end", &(self.y.show)(tick)));
+            document =
+                document.add(grid(left, at, right, at)).add(text(left - 7.0, at + 4.0, "end", &(self.y.show)(tick)));
         }
         let frame = Path::new()
             .set("d", Data::new().move_to((left, top)).vertical_line_to(bottom).horizontal_line_to(right))
             .set("fill", "none")
             .set("stroke", "#444444");
-        document = document
-            .add(frame)
-            .add(text((left + right) / 2.0, HEIGHT - 14.0, "middle", self.x.label))
-            .add(
-                text(0.0, 0.0, "middle", self.y.label)
-                    .set("transform", format!("translate(16 {}) rotate(-90)", (top + bottom) / 2.0)),
-            );
+        document = document.add(frame).add(text((left + right) / 2.0, HEIGHT - 14.0, "middle", self.x.label)).add(
+            text(0.0, 0.0, "middle", self.y.label)
+                .set("transform", format!("translate(16 {}) rotate(-90)", (top + bottom) / 2.0)),
+        );
 
         let mut legend = top + 8.0;
         for series in &self.series {
@@ -190,9 +185,7 @@ fn legend_entry(series: &Series, colour: &str, y: f64) -> Group {
     let mut group = Group::new();
     if let Some((width, dashes)) = stroke(series.style) {
         let line = Line::new().set("x1", x).set("y1", y).set("x2", x + 24.0).set("y2", y);
-        group = group.add(
-            line.set("stroke", colour).set("stroke-width", width).set("stroke-dasharray", dashes),
-        );
+        group = group.add(line.set("stroke", colour).set("stroke-width", width).set("stroke-dasharray", dashes));
     }
     if marked(series.style) {
         group = group.add(Circle::new().set("cx", x + 12.0).set("cy", y).set("r", 3.5).set("fill", colour));
@@ -244,8 +237,7 @@ impl Range {
             }
             Scale::Log10 => {
                 let decades = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
-                let per_decade: &[f64] =
-                    if (self.high / self.low).log10() < 3.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+                let per_decade: &[f64] = if (self.high / self.low).log10() < 3.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
                 let stride = (decades.clone().count() * per_decade.len()).div_ceil(2 * wanted).max(1);
                 let all = decades.step_by(stride).flat_map(|e| per_decade.iter().map(move |m| m * 10f64.powi(e)));
                 all.filter(inside).collect()

@@ -4,7 +4,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::Figure;
 use crate::bench::record::Record;
-use crate::bench::table::{bytes, parameters, percent, rate};
+use crate::bench::table::{parameters, percent, rate};
 
 /// A table that is no list of rows: a paper's table, redrawn.
 pub struct Grid {
@@ -114,9 +114,4 @@ fn rows_markup(records: &[Record]) -> Markup {
             }
         } }
     }
-}
-
-/// A size for an axis: `64 KiB`.
-pub fn size(value: f64) -> String {
-    bytes(value)
 }

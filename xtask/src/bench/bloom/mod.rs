@@ -1,0 +1,27 @@
+//! Bloom filters: screens on real input, every operation on generated keys, false-positive rates,
+//! the figures of Rao's paper.
+
+mod generated;
+mod peers;
+mod screen;
+mod subject;
+mod variant;
+
+use super::suite::{Setup, Step, Suite};
+
+/// The Bloom filters' benches.
+pub struct Bloom;
+
+impl Suite for Bloom {
+    fn name(&self) -> &'static str {
+        "bloom"
+    }
+
+    fn real(&self, setup: &Setup) -> Vec<Step> {
+        screen::steps(setup)
+    }
+
+    fn generated(&self, setup: &Setup) -> Vec<Step> {
+        generated::steps(setup)
+    }
+}
