@@ -1,1 +1,77 @@
-//! (skeleton)
+//! The vocabulary in which Warpset's kernels are written, for two targets.
+//!
+//! | | `nvptx64-nvidia-cuda` | the host |
+//! | --- | --- | --- |
+//! | a thread | a GPU thread | a coroutine of the [emulator](crate::emulator) |
+//! | [`Global`], [`GlobalMut`] | one pointer | pointer and length, checked at each access |
+//! | [`shared::Shared`] | a 32-bit address, `ld.shared`/`st.shared` | an offset, checked |
+//! | [`warp`], [`thread::sync_threads`] | LLVM's convergent intrinsics | suspension points, checked for divergence |
+//! | [`atomic`], [`fence`] | PTX operations at GPU scope | host atomics with seeded delays |
+//!
+//! Kernels are written once, with [`kernel!`], and use nothing but this crate and
+//! arithmetic. The names follow `cuda_std`. Documentation stands here; the two
+//! implementations are in `src/device` and `src/emulator`.
+//!
+//! ```
+//! use warpset_simt::{Global, GlobalMut, LaunchConfig, kernel, thread};
+//! use warpset_simt::emulator::{Config, Emulator};
+//!
+//! kernel! {
+//!     /// `y[i] += a * x[i]`.
+//!     ///
+//!     /// # Safety
+//!     /// `x` and `y` are valid for `n` elements; nobody else touches `y`.
+//!     pub unsafe fn saxpy(a: u32, x: Global<u32>, y: GlobalMut<u32>, n: usize) {
+//!         for i in thread::grid_stride(n) {
+//!             // SAFETY: `i < n`, and each `i` belongs to one thread.
+//!             unsafe { y.write(i, y.read(i).wrapping_add(a.wrapping_mul(x.read(i)))) };
+//!         }
+//!     }
+//! }
+//!
+//! let emulator = Emulator::new(Config::default());
+//! let x = emulator.buffer_from(&[1, 2, 3]);
+//! let y = emulator.buffer_from(&[10, 20, 30]);
+//! // SAFETY: both buffers hold three words, and this is the only launch.
+//! unsafe { saxpy::launch(&emulator, LaunchConfig::new(2, 32), 5, x.global(), y.global_mut(), 3) }.unwrap();
+//! assert_eq!(y.to_vec(), [15, 30, 45]);
+//! ```
+#![cfg_attr(target_arch = "nvptx64", no_std)]
+#![cfg_attr(
+    target_arch = "nvptx64",
+    feature(stdarch_nvptx, asm_experimental_arch, link_llvm_intrinsics)
+)]
+#![cfg_attr(target_arch = "nvptx64", allow(internal_features))]
+
+pub mod atomic;
+pub mod fence;
+mod hint;
+mod kernel;
+mod memory;
+pub mod shared;
+pub mod thread;
+pub mod warp;
+mod word;
+
+#[cfg(target_arch = "nvptx64")]
+mod device;
+#[cfg(target_arch = "nvptx64")]
+use device as target;
+
+#[cfg(not(target_arch = "nvptx64"))]
+pub mod emulator;
+#[cfg(not(target_arch = "nvptx64"))]
+use emulator::vocabulary as target;
+
+pub use hint::opaque;
+pub use kernel::{Dim3, KernelInfo, LaunchBounds, LaunchConfig, Launcher};
+pub use memory::{Global, GlobalMut};
+pub use word::{AtomicWord, MatchWord, ShuffleWord, Word};
+
+#[doc(hidden)]
+pub mod macro_support {
+    //! What the expansion of `kernel!` names.
+    #[cfg(target_arch = "nvptx64")]
+    pub use crate::device::launch_bounds;
+    pub use crate::kernel::top_module;
+}

@@ -1,0 +1,59 @@
+//! Atomics on global memory.
+use super::memory::Raw;
+use super::word::AtomicWord;
+
+macro_rules! read_modify_write {
+    ($($name:ident $(, $reduce:ident)?;)*) => {$(
+        #[inline(always)]
+        pub unsafe fn $name<T: AtomicWord>(word: Raw<T>, value: T) -> T {
+            // SAFETY: the caller vouches for the word.
+            unsafe { T::$name(word.pointer(), value) }
+        }
+        $(
+            #[inline(always)]
+            pub unsafe fn $reduce<T: AtomicWord>(word: Raw<T>, value: T) {
+                // SAFETY: the caller vouches for the word. ptxas makes a RED of an unused result.
+                unsafe { T::$name(word.pointer(), value) };
+            }
+        )?
+    )*};
+}
+
+read_modify_write! {
+    fetch_add, reduce_add;
+    fetch_and, reduce_and;
+    fetch_or, reduce_or;
+    fetch_xor, reduce_xor;
+    fetch_min, reduce_min;
+    fetch_max, reduce_max;
+    exchange;
+}
+
+#[inline(always)]
+pub unsafe fn compare_exchange<T: AtomicWord>(word: Raw<T>, current: T, new: T) -> T {
+    // SAFETY: the caller vouches for the word.
+    unsafe { T::compare_exchange(word.pointer(), current, new) }
+}
+
+macro_rules! loads {
+    ($($name:ident;)*) => {$(
+        #[inline(always)]
+        pub unsafe fn $name<T: AtomicWord>(word: Raw<T>) -> T {
+            // SAFETY: the caller vouches for the word.
+            unsafe { T::$name(word.pointer()) }
+        }
+    )*};
+}
+
+macro_rules! stores {
+    ($($name:ident;)*) => {$(
+        #[inline(always)]
+        pub unsafe fn $name<T: AtomicWord>(word: Raw<T>, value: T) {
+            // SAFETY: the caller vouches for the word.
+            unsafe { T::$name(word.pointer(), value) }
+        }
+    )*};
+}
+
+loads! { load_relaxed; load_acquire; }
+stores! { store_relaxed; store_release; }

@@ -1,0 +1,93 @@
+//! Global memory. A handle is one pointer, so that LLVM keeps its address space.
+use super::word::Word;
+use core::arch::asm;
+
+#[repr(transparent)]
+pub struct Raw<T>(*mut T);
+
+impl<T> Clone for Raw<T> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Raw<T> {}
+
+impl<T> Raw<T> {
+    #[inline(always)]
+    pub fn pointer(self) -> *mut T {
+        self.0
+    }
+}
+
+#[inline(always)]
+pub fn at<T>(raw: Raw<T>, i: usize) -> Raw<T> {
+    Raw(raw.0.wrapping_add(i))
+}
+
+#[inline(always)]
+pub fn cast<T, U>(raw: Raw<T>) -> Raw<U> {
+    Raw(raw.0.cast())
+}
+
+#[inline(always)]
+pub unsafe fn read<T: Copy>(raw: Raw<T>, i: usize) -> T {
+    // SAFETY: the caller vouches for element `i`.
+    unsafe { *raw.0.add(i) }
+}
+
+#[inline(always)]
+pub unsafe fn write<T: Copy>(raw: Raw<T>, i: usize, value: T) {
+    // SAFETY: the caller vouches for element `i`.
+    unsafe { *raw.0.add(i) = value }
+}
+
+#[inline(always)]
+pub unsafe fn read_nc<T: Word>(raw: Raw<T>, i: usize) -> T {
+    // SAFETY: the caller vouches for element `i`, and that nobody writes it.
+    unsafe { T::load_nc(raw.0.add(i)) }
+}
+
+#[inline(always)]
+pub unsafe fn prefetch_l2<T>(raw: Raw<T>, i: usize) {
+    // SAFETY: a prefetch of an address inside an allocation, as the caller vouches.
+    unsafe { asm!("prefetch.global.L2 [{p}];", p = in(reg64) raw.0.add(i), options(nostack, preserves_flags)) };
+}
+
+macro_rules! vector {
+    ($ty:ty, $reg:ident, $n:literal, $load:ident, $nc:ident, $store:ident, $suffix:literal, $regs:literal, $($v:ident),*) => {
+        #[inline(always)]
+        pub unsafe fn $load(raw: Raw<$ty>, i: usize) -> [$ty; $n] {
+            $(let $v: $ty;)*
+            // SAFETY: the caller vouches for the elements and their alignment.
+            unsafe {
+                asm!(concat!("ld.global.", $suffix, " ", $regs, ", [{p}];"), p = in(reg64) raw.0.add(i),
+                     $($v = out($reg) $v,)* options(pure, readonly, nostack, preserves_flags));
+            }
+            [$($v),*]
+        }
+
+        #[inline(always)]
+        pub unsafe fn $nc(raw: Raw<$ty>, i: usize) -> [$ty; $n] {
+            $(let $v: $ty;)*
+            // SAFETY: as above, and nobody writes them.
+            unsafe {
+                asm!(concat!("ld.global.nc.", $suffix, " ", $regs, ", [{p}];"), p = in(reg64) raw.0.add(i),
+                     $($v = out($reg) $v,)* options(pure, readonly, nostack, preserves_flags));
+            }
+            [$($v),*]
+        }
+
+        #[inline(always)]
+        pub unsafe fn $store(raw: Raw<$ty>, i: usize, [$($v),*]: [$ty; $n]) {
+            // SAFETY: the caller vouches for the elements and their alignment.
+            unsafe {
+                asm!(concat!("st.global.", $suffix, " [{p}], ", $regs, ";"), p = in(reg64) raw.0.add(i),
+                     $($v = in($reg) $v,)* options(nostack, preserves_flags));
+            }
+        }
+    };
+}
+
+vector!(u32, reg32, 4, read4, read4_nc, write4, "v4.u32", "{{{a}, {b}, {c}, {d}}}", a, b, c, d);
+vector!(u64, reg64, 2, read2, read2_nc, write2, "v2.u64", "{{{a}, {b}}}", a, b);

@@ -1,0 +1,37 @@
+//! The vocabulary on `nvptx64-nvidia-cuda`: LLVM intrinsics and inline PTX.
+//!
+//! Convergent operations are LLVM intrinsics, because LLVM would move inline assembly
+//! into divergent branches. Shared memory is assembly on 32-bit addresses, because
+//! rustc cannot name address space 3. Assembly that reads what another thread may
+//! change is never `pure`. Read-modify-writes on global memory are core's relaxed
+//! atomics (LLVM folds their addresses and drops unused results), except
+//! compare-exchange, which core would do at system scope.
+use core::arch::asm;
+
+pub mod atomic;
+pub mod fence;
+pub mod memory;
+pub mod shared;
+pub mod thread;
+pub mod warp;
+pub mod word;
+
+#[inline(always)]
+pub fn opaque(mut x: u32) -> u32 {
+    // SAFETY: the assembly is a comment.
+    unsafe { asm!("/* {0} */", inout(reg32) x, options(pure, nomem, nostack, preserves_flags)) };
+    x
+}
+
+/// Leaves a comment in the kernel that the host turns into directives when it loads the PTX.
+#[inline(always)]
+pub fn launch_bounds<const THREADS: u32, const BLOCKS: u32>() {
+    // SAFETY: the assembly is a comment.
+    unsafe {
+        if BLOCKS == 0 {
+            asm!("// @launch_bounds {}", const THREADS, options(nomem, nostack, preserves_flags));
+        } else {
+            asm!("// @launch_bounds {} {}", const THREADS, const BLOCKS, options(nomem, nostack, preserves_flags));
+        }
+    }
+}

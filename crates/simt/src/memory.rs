@@ -1,0 +1,229 @@
+//! Handles to global memory: one pointer on the device, pointer and length on the host.
+//!
+//! A handle has no lifetime: it is what a kernel's parameter can be. Owners live in
+//! the host crates, and the kernel's contract says for how long a handle is good.
+//! A second field would cost the device its knowledge that the pointer is to global
+//! memory, so lengths are checked by the emulator only.
+use crate::Word;
+use crate::target::memory as imp;
+
+/// Elements in global memory that a kernel reads.
+#[repr(transparent)]
+pub struct Global<T>(pub(crate) imp::Raw<T>);
+
+/// Elements in global memory that a kernel reads and writes.
+#[repr(transparent)]
+pub struct GlobalMut<T>(pub(crate) imp::Raw<T>);
+
+macro_rules! common {
+    ($name:ident, $pointer:ty) => {
+        impl<T> Clone for $name<T> {
+            #[inline(always)]
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+        impl<T> Copy for $name<T> {}
+        // SAFETY: a handle is an address; every access through it is unsafe, and the
+        // kernel's contract says which accesses are free of races.
+        unsafe impl<T: Send> Send for $name<T> {}
+        // SAFETY: as above.
+        unsafe impl<T: Send> Sync for $name<T> {}
+
+        impl<T> $name<T> {
+            /// The handle that begins at element `i`. No access, so any `i` up to the length will do.
+            #[inline(always)]
+            #[must_use]
+            pub fn at(self, i: usize) -> Self {
+                Self(imp::at(self.0, i))
+            }
+
+            /// The same as [`at`](Self::at), for handles that stand for an array.
+            #[inline(always)]
+            #[must_use]
+            pub fn offset(self, i: usize) -> Self {
+                self.at(i)
+            }
+
+            /// The same bytes as elements of another type. Alignment is checked at the
+            /// access, by the emulator only.
+            #[inline(always)]
+            #[must_use]
+            pub fn cast<U>(self) -> $name<U> {
+                $name(imp::cast(self.0))
+            }
+
+            /// Asks for the cache line of element `i` to be brought into the L2 cache.
+            ///
+            /// # Safety
+            /// `i` is below the length.
+            #[inline(always)]
+            pub unsafe fn prefetch_l2(self, i: usize) {
+                // SAFETY: the caller's promise is the same.
+                unsafe { imp::prefetch_l2(self.0, i) }
+            }
+        }
+
+        #[cfg(not(target_arch = "nvptx64"))]
+        impl<T> $name<T> {
+            /// A handle to `len` elements of device memory at `pointer`. Nothing is
+            /// accessed until a kernel does.
+            #[must_use]
+            pub fn from_raw_parts(pointer: $pointer, len: usize) -> Self {
+                Self(imp::Raw::new(pointer.cast_mut(), len))
+            }
+
+            /// The number of elements.
+            #[must_use]
+            pub fn len(&self) -> usize {
+                self.0.len()
+            }
+
+            /// Whether there are no elements.
+            #[must_use]
+            pub fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+
+            /// The address on the device.
+            #[must_use]
+            pub fn as_ptr(&self) -> $pointer {
+                self.0.pointer()
+            }
+        }
+
+        impl<T: Copy> $name<T> {
+            /// Element `i`.
+            ///
+            /// # Safety
+            /// `i` is below the length, and no other thread writes the element at the
+            /// same time (without a barrier or a release and acquire between).
+            #[inline(always)]
+            #[track_caller]
+            pub unsafe fn read(self, i: usize) -> T {
+                // SAFETY: the caller's promise is the same.
+                unsafe { imp::read(self.0, i) }
+            }
+        }
+
+        impl $name<u32> {
+            /// Elements `i` to `i + 3` in one 128-bit load.
+            ///
+            /// # Safety
+            /// As [`read`](Self::read), for all four; the address of element `i` is a multiple of 16.
+            #[inline(always)]
+            #[track_caller]
+            pub unsafe fn read4(self, i: usize) -> [u32; 4] {
+                // SAFETY: the caller's promise is the same.
+                unsafe { imp::read4(self.0, i) }
+            }
+
+            /// [`read4`](Self::read4) through the read-only cache.
+            ///
+            /// # Safety
+            /// As [`read4`](Self::read4), and nobody writes these elements while the kernel runs.
+            #[inline(always)]
+            #[track_caller]
+            pub unsafe fn read4_nc(self, i: usize) -> [u32; 4] {
+                // SAFETY: the caller's promise is the same.
+                unsafe { imp::read4_nc(self.0, i) }
+            }
+        }
+
+        impl $name<u64> {
+            /// Elements `i` and `i + 1` in one 128-bit load.
+            ///
+            /// # Safety
+            /// As [`read`](Self::read), for both; the address of element `i` is a multiple of 16.
+            #[inline(always)]
+            #[track_caller]
+            pub unsafe fn read2(self, i: usize) -> [u64; 2] {
+                // SAFETY: the caller's promise is the same.
+                unsafe { imp::read2(self.0, i) }
+            }
+
+            /// [`read2`](Self::read2) through the read-only cache.
+            ///
+            /// # Safety
+            /// As [`read2`](Self::read2), and nobody writes these elements while the kernel runs.
+            #[inline(always)]
+            #[track_caller]
+            pub unsafe fn read2_nc(self, i: usize) -> [u64; 2] {
+                // SAFETY: the caller's promise is the same.
+                unsafe { imp::read2_nc(self.0, i) }
+            }
+        }
+
+        impl<T: Word> $name<T> {
+            /// Element `i` through the read-only cache (`ld.global.nc`).
+            ///
+            /// # Safety
+            /// `i` is below the length, and nobody writes the element while the kernel runs.
+            #[inline(always)]
+            #[track_caller]
+            pub unsafe fn read_nc(self, i: usize) -> T {
+                // SAFETY: the caller's promise is the same.
+                unsafe { imp::read_nc(self.0, i) }
+            }
+        }
+    };
+}
+
+common!(Global, *const T);
+common!(GlobalMut, *mut T);
+
+impl<T> From<GlobalMut<T>> for Global<T> {
+    #[inline(always)]
+    fn from(handle: GlobalMut<T>) -> Self {
+        Self(handle.0)
+    }
+}
+
+impl<T> GlobalMut<T> {
+    /// The same elements, for reading.
+    #[inline(always)]
+    #[must_use]
+    pub fn as_const(self) -> Global<T> {
+        self.into()
+    }
+}
+
+impl<T: Copy> GlobalMut<T> {
+    /// Sets element `i`.
+    ///
+    /// # Safety
+    /// `i` is below the length, and no other thread accesses the element at the same
+    /// time (without a barrier or a release and acquire between).
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn write(self, i: usize, value: T) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { imp::write(self.0, i, value) }
+    }
+}
+
+impl GlobalMut<u32> {
+    /// Sets elements `i` to `i + 3` in one 128-bit store.
+    ///
+    /// # Safety
+    /// As [`write`](Self::write), for all four; the address of element `i` is a multiple of 16.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn write4(self, i: usize, values: [u32; 4]) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { imp::write4(self.0, i, values) }
+    }
+}
+
+impl GlobalMut<u64> {
+    /// Sets elements `i` and `i + 1` in one 128-bit store.
+    ///
+    /// # Safety
+    /// As [`write`](Self::write), for both; the address of element `i` is a multiple of 16.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn write2(self, i: usize, values: [u64; 2]) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { imp::write2(self.0, i, values) }
+    }
+}
