@@ -113,39 +113,24 @@ pub trait Launcher {
     ) -> Result<(), Self::Error>;
 }
 
-/// The segment after the crate's name in `path`, a `module_path!()`; the crate's
-/// name itself in a path without another segment than the kernel's own (the last).
+/// The segment after the crate's name in `path`, a `module_path!()`; the crate's own name where there is none.
 #[doc(hidden)]
 #[must_use]
 pub const fn top_module(path: &'static str) -> &'static str {
     let bytes = path.as_bytes();
-    let mut start = 0;
-    let mut segment = 0;
-    let mut i = 0;
+    let (mut start, mut i) = (0, 0);
     while i < bytes.len() {
         if bytes[i] == b':' {
-            if segment == 1 {
+            if start > 0 {
                 break;
             }
-            let mut rest = i + 2;
-            let mut more = false;
-            while rest < bytes.len() {
-                more |= bytes[rest] == b':';
-                rest += 1;
-            }
-            if !more {
-                break;
-            }
-            segment += 1;
             i += 2;
             start = i;
         } else {
             i += 1;
         }
     }
-    let (head, _) = path.split_at(i);
-    let (_, name) = head.split_at(start);
-    name
+    path.split_at(i).0.split_at(start).1
 }
 
 /// Declares kernels.
@@ -171,9 +156,9 @@ pub const fn top_module(path: &'static str) -> &'static str {
 ///
 /// On the device each becomes a `ptx-kernel` entry; launch bounds travel as the
 /// comment `// @launch_bounds 256 8` in its body, and the host inserts directives
-/// where it finds one. On the host each becomes a module of its name with
-/// `INFO: KernelInfo` and a typed `launch(&launcher, config, arguments…)`, and a
-/// hidden function that is what one emulated thread runs.
+/// where it finds one. On the host each becomes a type of its name with the constant
+/// `INFO: &KernelInfo` and the functions `launch(&launcher, config, arguments…)` and
+/// `thread(arguments…)`, which is what one emulated thread runs.
 ///
 /// Arguments are `Copy`: numbers, [`Global`](crate::Global), [`GlobalMut`](crate::GlobalMut).
 /// `#[launch_bounds(max_threads)]` and `#[launch_bounds(max_threads, min_blocks)]` take literals.
@@ -218,17 +203,13 @@ macro_rules! kernel_item {
 #[cfg(not(target_arch = "nvptx64"))]
 macro_rules! kernel_item {
     ([$($meta:tt)*] [$($threads:literal, $blocks:literal)?] $name:ident ($($arg:ident: $ty:ty),*) $body:block) => {
-        #[doc(hidden)]
-        #[allow(clippy::missing_safety_doc, clippy::too_many_arguments)]
-        pub unsafe fn $name($($arg: $ty),*) $body
-
         $($meta)*
-        pub mod $name {
-            #[allow(unused_imports)]
-            use super::*;
+        #[allow(non_camel_case_types)]
+        pub enum $name {}
 
+        impl $name {
             /// The kernel's name, PTX module and launch bounds.
-            pub static INFO: $crate::KernelInfo = $crate::KernelInfo {
+            pub const INFO: &'static $crate::KernelInfo = &$crate::KernelInfo {
                 name: stringify!($name),
                 module: $crate::macro_support::top_module(module_path!()),
                 launch_bounds: [
@@ -236,6 +217,13 @@ macro_rules! kernel_item {
                     None,
                 ][0],
             };
+
+            /// What one emulated thread runs.
+            ///
+            /// # Safety
+            /// The kernel's own contract; to be called by an emulated thread.
+            #[allow(clippy::too_many_arguments)]
+            pub unsafe fn thread($($arg: $ty),*) $body
 
             /// Launches the kernel.
             ///
@@ -248,12 +236,13 @@ macro_rules! kernel_item {
                 $($arg: $ty),*
             ) -> ::core::result::Result<(), L::Error> {
                 // SAFETY: the caller keeps the kernel's contract.
-                let thread = || unsafe { super::$name($($arg),*) };
+                let thread = || unsafe { Self::thread($($arg),*) };
                 $(let mut $arg = $arg;)*
-                let mut args: [*mut ::core::ffi::c_void; { <[&str]>::len(&[$(stringify!($arg)),*]) }] = [$((&raw mut $arg).cast()),*];
+                let mut args: [*mut ::core::ffi::c_void; { <[&str]>::len(&[$(stringify!($arg)),*]) }] =
+                    [$((&raw mut $arg).cast()),*];
                 // SAFETY: one pointer an argument, in order, and the same arguments in
                 // `thread`; the caller keeps the kernel's contract.
-                unsafe { launcher.launch_raw(&INFO, config, &mut args, &thread) }
+                unsafe { launcher.launch_raw(Self::INFO, config, &mut args, &thread) }
             }
         }
     };
@@ -265,10 +254,9 @@ mod tests {
 
     #[test]
     fn the_ptx_module_is_the_crates_top_level_one() {
-        assert_eq!(top_module("warpset_kernels::bloom::insert"), "bloom");
-        assert_eq!(top_module("warpset_kernels::bloom::split::insert"), "bloom");
-        assert_eq!(top_module("my_test::kernel"), "my_test");
-        assert_eq!(top_module("alone"), "alone");
+        assert_eq!(top_module("warpset_kernels::bloom"), "bloom");
+        assert_eq!(top_module("warpset_kernels::bloom::split"), "bloom");
+        assert_eq!(top_module("my_test"), "my_test");
     }
 
     #[test]

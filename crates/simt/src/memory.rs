@@ -70,13 +70,13 @@ macro_rules! common {
             /// accessed until a kernel does.
             #[must_use]
             pub fn from_raw_parts(pointer: $pointer, len: usize) -> Self {
-                Self(imp::Raw::new(pointer.cast_mut(), len))
+                Self(imp::Raw::new(pointer as *mut T, len))
             }
 
             /// The number of elements.
             #[must_use]
             pub fn len(&self) -> usize {
-                self.0.len()
+                self.0.count()
             }
 
             /// Whether there are no elements.

@@ -1,0 +1,629 @@
+//! One launch: which thread runs next, and what happens where threads meet.
+//!
+//! Everything of a launch happens on the host thread that called it. Kernel code
+//! reaches the engine through a thread-local pointer, always in short borrows that
+//! end before any thread is suspended or resumed.
+use super::block::{BarrierOp, Block, Collective, State, compute};
+use super::fault::{Fault, FaultKind, Other, Whereabouts};
+use super::memory::{Memory, Region};
+use super::random::Random;
+use super::worker::{self, Worker};
+use super::{Config, MAX_BLOCK_THREADS, MAX_SHARED_BYTES};
+use crate::{Dim3, KernelInfo, LaunchConfig};
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
+use std::sync::Arc;
+
+pub use super::access::{
+    Access, Atomic, Order, fence, global_access, global_atomic, preempt, shared_access, shared_atomic,
+};
+
+type Place = &'static Location<'static>;
+
+/// Blocks that are candidates for the next free slot: the start order is shuffled this far.
+const WINDOW: usize = 8;
+
+/// Accesses that a thread may do before others get their turn.
+const FUEL: u32 = 1 << 17;
+
+/// Scheduling steps that using up the fuel counts for.
+const FUEL_STEPS: u64 = 10_000;
+
+thread_local! {
+    static ENGINE: Cell<*mut Engine> = const { Cell::new(std::ptr::null_mut()) };
+}
+
+/// What the running thread is told about itself.
+pub struct Shape {
+    pub thread_idx: Dim3,
+    pub block_idx: Dim3,
+    pub block_dim: Dim3,
+    pub grid_dim: Dim3,
+    pub lane: u32,
+}
+
+/// A thread of a resident block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadRef {
+    pub slot: u32,
+    pub thread: u32,
+}
+
+pub struct Engine {
+    pub shape: Shape,
+    info: &'static KernelInfo,
+    pub(super) config: Config,
+    launch: u64,
+    body: *const (dyn Fn() + Sync),
+    pub(super) random: Random,
+    pub(super) slots: Vec<Block>,
+    pub(super) current: ThreadRef,
+    ready: Vec<ThreadRef>,
+    /// What a worker drew but could not start itself.
+    handoff: Option<ThreadRef>,
+    /// Whether the worker that came back has no thread any more.
+    worker_is_idle: bool,
+    upcoming: Vec<u64>,
+    next_block: u64,
+    blocks: u64,
+    shared_bytes: u32,
+    fault: Option<Fault>,
+    steps: u64,
+    steps_since_progress: u64,
+    polls: u64,
+    pub(super) fuel: u32,
+    pub(super) memory: Arc<Memory>,
+    pub(super) regions: Vec<Arc<Region>>,
+}
+
+/// The payload with which a faulty or cancelled thread unwinds.
+struct Unwind;
+
+/// What an arrival at a meeting point means for the thread.
+enum Arrival {
+    Goes(u64),
+    Waits,
+}
+
+/// Borrows the engine of the launch that runs on this host thread.
+///
+/// # Panics
+/// If there is none: a function for kernels was called by host code.
+#[inline]
+pub fn with<R>(f: impl FnOnce(&mut Engine) -> R) -> R {
+    let engine = ENGINE.get();
+    assert!(!engine.is_null(), "this function is for kernels, and no kernel is running on this thread");
+    // SAFETY: `run` keeps the engine alive while the pointer is set; the closures in this
+    // module and its siblings neither call `with` nor switch coroutines, so this is the only borrow.
+    f(unsafe { &mut *engine })
+}
+
+/// Runs a launch to its end.
+pub fn run(
+    config: &Config,
+    memory: &Arc<Memory>,
+    info: &'static KernelInfo,
+    launch_config: LaunchConfig,
+    body: &(dyn Fn() + Sync),
+    launch: u64,
+) -> Result<(), Fault> {
+    let refuse = |kind| Fault { kernel: info.name, block: None, thread: None, location: None, seed: config.seed, launch, kind };
+    check_launch(info, launch_config).map_err(refuse)?;
+    if !ENGINE.get().is_null() {
+        return Err(refuse(FaultKind::BadLaunch { reason: "a kernel thread cannot launch kernels".into() }));
+    }
+    let threads = launch_config.block.count() as u32;
+    let blocks = launch_config.grid.count();
+    let resident = u64::from(config.resident_blocks.max(1)).min(blocks);
+    let zero = Dim3::new(0, 0, 0);
+    let mut engine = Engine {
+        shape: Shape {
+            thread_idx: zero,
+            block_idx: zero,
+            block_dim: launch_config.block,
+            grid_dim: launch_config.grid,
+            lane: 0,
+        },
+        info,
+        config: config.clone(),
+        launch,
+        body: erase(body),
+        random: Random::new(config.seed ^ launch.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+        slots: (0..resident).map(|_| Block::new(threads, launch_config.shared_bytes)).collect(),
+        current: ThreadRef { slot: 0, thread: 0 },
+        ready: Vec::with_capacity(resident as usize * threads as usize),
+        handoff: None,
+        worker_is_idle: false,
+        upcoming: Vec::with_capacity(WINDOW),
+        next_block: 0,
+        blocks,
+        shared_bytes: launch_config.shared_bytes,
+        fault: None,
+        steps: 0,
+        steps_since_progress: 0,
+        polls: 0,
+        fuel: FUEL,
+        memory: memory.clone(),
+        regions: Vec::new(),
+    };
+    for slot in 0..resident as u32 {
+        engine.start_block(slot);
+    }
+    let engine_pointer = &raw mut engine;
+    ENGINE.set(engine_pointer);
+    schedule();
+    ENGINE.set(std::ptr::null_mut());
+    // SAFETY: `schedule` has returned, so nothing else borrows the engine.
+    let engine = unsafe { &mut *engine_pointer };
+    engine.fault.take().map_or(Ok(()), Err)
+}
+
+/// The body without its lifetime: the engine that holds it is gone before `run` returns.
+fn erase<'a>(body: &'a (dyn Fn() + Sync + 'a)) -> *const (dyn Fn() + Sync + 'static) {
+    // SAFETY: only the lifetime bound changes, and only `run_threads` dereferences the
+    // pointer, while `run` still borrows the body.
+    unsafe { std::mem::transmute(body) }
+}
+
+fn check_launch(info: &KernelInfo, config: LaunchConfig) -> Result<(), FaultKind> {
+    let bad = |reason: String| Err(FaultKind::BadLaunch { reason });
+    let (grid, block) = (config.grid, config.block);
+    if grid.count() == 0 || block.count() == 0 {
+        return bad(format!("grid {grid} or block {block} has no extent"));
+    }
+    if grid.x > i32::MAX as u32 || grid.y > 65535 || grid.z > 65535 {
+        return bad(format!("grid {grid} exceeds (2147483647, 65535, 65535)"));
+    }
+    if block.count() > u64::from(MAX_BLOCK_THREADS) || block.z > 64 {
+        return bad(format!("block {block} exceeds {MAX_BLOCK_THREADS} threads or (1024, 1024, 64)"));
+    }
+    if config.shared_bytes > MAX_SHARED_BYTES {
+        return bad(format!("{} bytes of shared memory exceed {MAX_SHARED_BYTES}", config.shared_bytes));
+    }
+    match info.launch_bounds {
+        Some(bounds) if block.count() > u64::from(bounds.max_threads) => {
+            Err(FaultKind::LaunchBounds { threads: block.count(), max_threads: bounds.max_threads })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The scheduler: resumes one thread after another until all blocks are done.
+fn schedule() {
+    while let Some((next, worker)) = with(Engine::next_to_resume) {
+        let mut worker = match worker.map_or_else(Worker::take, Ok) {
+            Ok(worker) => worker,
+            Err(error) => {
+                with(|engine| engine.stop(FaultKind::NoStack { message: error.to_string() }, None));
+                break;
+            }
+        };
+        with(|engine| engine.make_current(next));
+        worker.resume();
+        with(|engine| engine.take_back(worker));
+    }
+    // After a fault, suspended threads are unwound, so that their workers can be used again.
+    while let Some((next, mut worker)) = with(Engine::next_to_cancel) {
+        with(|engine| engine.make_current(next));
+        worker.resume();
+        worker.give();
+    }
+}
+
+/// What a worker does when it is resumed without a suspended thread: runs the current
+/// thread to its end, and then as many others as have not started and come next.
+pub fn run_threads() {
+    loop {
+        let body = with(|engine| engine.body);
+        // SAFETY: `run` borrows the body while the engine is set.
+        let body = unsafe { &*body };
+        let outcome = catch_unwind(AssertUnwindSafe(body));
+        if !with(|engine| engine.thread_ended(outcome)) {
+            return;
+        }
+    }
+}
+
+/// Lets other threads run; the current one is where its state says.
+fn suspend() {
+    worker::suspend();
+    if with(|engine| engine.fault.is_some()) && !std::thread::panicking() {
+        resume_unwind(Box::new(Unwind));
+    }
+}
+
+/// Lets other threads run and comes back.
+pub(super) fn switch() {
+    if with(|engine| {
+        if engine.ready.is_empty() {
+            engine.steps_since_progress += 1;
+            if engine.steps_since_progress > engine.config.max_steps {
+                engine.stop(FaultKind::Livelock { steps: engine.steps_since_progress }, None);
+                return true;
+            }
+            return false;
+        }
+        engine.ready.push(engine.current);
+        engine.thread_mut(engine.current).state = State::Ready;
+        true
+    }) {
+        suspend();
+    }
+}
+
+/// Ends the current thread, and with it the launch.
+pub(super) fn raise(kind: FaultKind, place: Place) -> ! {
+    with(|engine| engine.stop(kind, Some(place)));
+    resume_unwind(Box::new(Unwind));
+}
+
+#[track_caller]
+pub fn trap() -> ! {
+    raise(FaultKind::Panic { message: "trap".into() }, Location::caller())
+}
+
+#[track_caller]
+pub fn spin() {
+    let place = Location::caller();
+    let deadlock = with(|engine| {
+        engine.polls += 1;
+        let waiting = engine.ready.len() + 1;
+        (engine.polls > engine.config.max_polls.saturating_mul(waiting as u64))
+            .then_some(FaultKind::Deadlock { waiting, polls: engine.polls })
+    });
+    if let Some(kind) = deadlock {
+        raise(kind, place);
+    }
+    switch();
+}
+
+#[track_caller]
+pub fn barrier(op: BarrierOp, predicate: bool) -> u32 {
+    let place = Location::caller();
+    match with(|engine| engine.arrive_at_barrier(op, predicate, place)) {
+        Ok(Arrival::Goes(result)) => result as u32,
+        Ok(Arrival::Waits) => {
+            suspend();
+            with(|engine| engine.slots[engine.current.slot as usize].barrier.result)
+        }
+        Err(kind) => raise(kind, place),
+    }
+}
+
+#[track_caller]
+pub fn collective(op: Collective, mask: u32, value: u64, operand: u32) -> u64 {
+    let place = Location::caller();
+    match with(|engine| engine.arrive_at_collective(op, mask, value, operand, place)) {
+        Ok(Arrival::Goes(result)) => result,
+        Ok(Arrival::Waits) => {
+            suspend();
+            with(|engine| engine.thread_mut(engine.current).result)
+        }
+        Err(kind) => raise(kind, place),
+    }
+}
+
+impl Engine {
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    pub fn shared_bytes(&self) -> u32 {
+        self.shared_bytes
+    }
+
+    pub(super) fn thread_mut(&mut self, at: ThreadRef) -> &mut super::block::Thread {
+        &mut self.slots[at.slot as usize].threads[at.thread as usize]
+    }
+
+    fn thread_index(&self, thread: u32) -> Dim3 {
+        let Dim3 { x, y, .. } = self.shape.block_dim;
+        if thread < x { Dim3::new(thread, 0, 0) } else { Dim3::new(thread % x, thread / x % y, thread / x / y) }
+    }
+
+    pub(super) fn other(&self, slot: u32, thread: u32, location: Option<Place>) -> Other {
+        Other { block: self.slots[slot as usize].index, thread: self.thread_index(thread), location }
+    }
+
+    /// Records the fault of the current thread, if it is the first.
+    fn stop(&mut self, kind: FaultKind, place: Option<Place>) {
+        if self.fault.is_none() {
+            self.fault = Some(Fault {
+                kernel: self.info.name,
+                block: Some(self.shape.block_idx),
+                thread: Some(self.shape.thread_idx),
+                location: place,
+                seed: self.config.seed,
+                launch: self.launch,
+                kind,
+            });
+        }
+    }
+
+    /// Something happened that other threads may have waited for.
+    #[inline]
+    pub(super) fn wrote(&mut self) {
+        self.polls = 0;
+    }
+
+    fn progressed(&mut self) {
+        self.polls = 0;
+        self.steps_since_progress = 0;
+    }
+
+    /// Puts the next block, in shuffled order, into `slot`. False when all have started.
+    fn start_block(&mut self, slot: u32) -> bool {
+        while self.upcoming.len() < WINDOW && self.next_block < self.blocks {
+            self.upcoming.push(self.next_block);
+            self.next_block += 1;
+        }
+        if self.upcoming.is_empty() {
+            return false;
+        }
+        let linear = self.upcoming.swap_remove(self.random.below(self.upcoming.len()));
+        let block = &mut self.slots[slot as usize];
+        block.start(linear, self.shape.grid_dim);
+        let threads = block.threads.len() as u32;
+        self.ready.extend((0..threads).map(|thread| ThreadRef { slot, thread }));
+        true
+    }
+
+    #[inline]
+    fn draw(&mut self) -> Option<ThreadRef> {
+        if self.ready.is_empty() {
+            return None;
+        }
+        self.steps += 1;
+        self.steps_since_progress += 1;
+        let drawn = self.random.below(self.ready.len());
+        Some(self.ready.swap_remove(drawn))
+    }
+
+    fn next_to_resume(&mut self) -> Option<(ThreadRef, Option<Worker>)> {
+        if self.steps_since_progress > self.config.max_steps {
+            self.stop(FaultKind::Livelock { steps: self.steps_since_progress }, None);
+        }
+        if self.fault.is_some() {
+            return None;
+        }
+        let next = match self.handoff.take() {
+            Some(next) => next,
+            None => self.draw()?,
+        };
+        Some((next, self.thread_mut(next).worker.take()))
+    }
+
+    fn next_to_cancel(&mut self) -> Option<(ThreadRef, Worker)> {
+        for slot in 0..self.slots.len() {
+            for thread in 0..self.slots[slot].threads.len() {
+                if let Some(worker) = self.slots[slot].threads[thread].worker.take() {
+                    return Some((ThreadRef { slot: slot as u32, thread: thread as u32 }, worker));
+                }
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn make_current(&mut self, next: ThreadRef) {
+        self.current = next;
+        let block = &mut self.slots[next.slot as usize];
+        block.threads[next.thread as usize].state = State::Running;
+        self.shape.block_idx = block.index;
+        self.shape.thread_idx = self.thread_index(next.thread);
+        self.shape.lane = next.thread & 31;
+        self.fuel = FUEL;
+    }
+
+    /// The worker has come back: with the current thread suspended in it, or idle.
+    fn take_back(&mut self, worker: Worker) {
+        if std::mem::take(&mut self.worker_is_idle) {
+            worker.give();
+        } else {
+            self.thread_mut(self.current).worker = Some(worker);
+        }
+    }
+
+    /// Accounts for the end of the current thread. True if the worker shall run the
+    /// thread that is now current.
+    fn thread_ended(&mut self, outcome: Result<(), Box<dyn Any + Send>>) -> bool {
+        self.worker_is_idle = true;
+        if let Err(payload) = outcome
+            && !payload.is::<Unwind>()
+        {
+            self.stop(FaultKind::Panic { message: panic_message(&*payload) }, None);
+        }
+        if self.fault.is_some() {
+            return false;
+        }
+        if let Err(kind) = self.leave_block() {
+            self.stop(kind, None);
+            return false;
+        }
+        self.progressed();
+        let Some(next) = self.draw() else { return false };
+        if self.thread_mut(next).worker.is_some() {
+            self.handoff = Some(next);
+            return false;
+        }
+        self.worker_is_idle = false;
+        self.make_current(next);
+        true
+    }
+
+    /// The current thread exits; a fault if others of its block wait for it.
+    fn leave_block(&mut self) -> Result<(), FaultKind> {
+        let ThreadRef { slot, thread } = self.current;
+        let block = &mut self.slots[slot as usize];
+        block.threads[thread as usize].state = State::Exited;
+        block.live -= 1;
+        if block.barrier.arrived > 0 {
+            return Err(self.barrier_misses(thread, Whereabouts::Exited));
+        }
+        self.check_awaited(Whereabouts::Exited)?;
+        let block = &mut self.slots[slot as usize];
+        if block.live == 0 {
+            self.start_block(slot);
+        }
+        Ok(())
+    }
+
+    /// The fault of some waiting thread of the current block: `thread` will not come.
+    fn barrier_misses(&mut self, thread: u32, whereabouts: Whereabouts) -> FaultKind {
+        let slot = self.current.slot;
+        let place = self.slots[slot as usize].threads[thread as usize].place;
+        let location = if whereabouts == Whereabouts::Exited { None } else { place };
+        let kind = FaultKind::DivergentBarrier { other: self.other(slot, thread, location), whereabouts };
+        let waiting = self.slots[slot as usize].threads.iter().position(|t| t.state == State::AtBarrier);
+        self.blame(waiting, kind)
+    }
+
+    /// Records `kind` as the fault of `waiting`, at the place where it waits.
+    fn blame(&mut self, waiting: Option<usize>, kind: FaultKind) -> FaultKind {
+        if let Some(waiting) = waiting {
+            let place = self.slots[self.current.slot as usize].threads[waiting].place;
+            self.shape.thread_idx = self.thread_index(waiting as u32);
+            self.stop(kind.clone(), place);
+        }
+        kind
+    }
+
+    /// A fault if a lane of the current warp waits in a collective for the current
+    /// thread, which is elsewhere for good.
+    fn check_awaited(&mut self, whereabouts: Whereabouts) -> Result<(), FaultKind> {
+        let ThreadRef { slot, thread } = self.current;
+        let block = &self.slots[slot as usize];
+        let waiting = block.warp_of(thread).find(|&t| {
+            let t = &block.threads[t];
+            t.state == State::InCollective && t.mask >> (thread & 31) & 1 == 1
+        });
+        let Some(waiting) = waiting else { return Ok(()) };
+        let mask = block.threads[waiting].mask;
+        let location = if whereabouts == Whereabouts::Exited { None } else { block.threads[thread as usize].place };
+        let kind = FaultKind::DivergentCollective { mask, other: self.other(slot, thread, location), whereabouts };
+        Err(self.blame(Some(waiting), kind))
+    }
+
+    fn arrive_at_barrier(&mut self, op: BarrierOp, predicate: bool, place: Place) -> Result<Arrival, FaultKind> {
+        let ThreadRef { slot, thread } = self.current;
+        self.thread_mut(self.current).place = Some(place);
+        self.check_awaited(Whereabouts::AtBarrier)?;
+        let block = &mut self.slots[slot as usize];
+        if (block.live as usize) < block.threads.len() {
+            let gone = block.threads.iter().position(|t| t.state == State::Exited).unwrap_or(0);
+            let other = self.other(slot, gone as u32, None);
+            return Err(FaultKind::DivergentBarrier { other, whereabouts: Whereabouts::Exited });
+        }
+        let barrier = &mut block.barrier;
+        if barrier.arrived == 0 {
+            (barrier.op, barrier.place, barrier.count) = (op, Some(place), 0);
+        } else if barrier.op != op || barrier.place != Some(place) {
+            let there = block.threads.iter().position(|t| t.state == State::AtBarrier).unwrap_or(0);
+            let other = self.other(slot, there as u32, self.slots[slot as usize].threads[there].place);
+            return Err(FaultKind::DivergentBarrier { other, whereabouts: Whereabouts::AtBarrier });
+        }
+        barrier.arrived += 1;
+        barrier.count += u32::from(predicate);
+        let threads = block.threads.len() as u32;
+        if barrier.arrived < threads {
+            block.threads[thread as usize].state = State::AtBarrier;
+            return Ok(Arrival::Waits);
+        }
+        barrier.arrived = 0;
+        barrier.result = match op {
+            BarrierOp::Plain => 0,
+            BarrierOp::Count => barrier.count,
+            BarrierOp::And => u32::from(barrier.count == threads),
+            BarrierOp::Or => u32::from(barrier.count > 0),
+        };
+        let result = barrier.result;
+        for (i, waiting) in block.threads.iter_mut().enumerate() {
+            if waiting.state == State::AtBarrier {
+                waiting.state = State::Ready;
+                self.ready.push(ThreadRef { slot, thread: i as u32 });
+            }
+        }
+        self.progressed();
+        Ok(Arrival::Goes(u64::from(result)))
+    }
+
+    fn arrive_at_collective(
+        &mut self,
+        op: Collective,
+        mask: u32,
+        value: u64,
+        operand: u32,
+        place: Place,
+    ) -> Result<Arrival, FaultKind> {
+        let ThreadRef { slot, thread } = self.current;
+        let lane = thread & 31;
+        if mask >> lane & 1 == 0 {
+            return Err(FaultKind::MaskWithoutCaller { mask, lane });
+        }
+        {
+            let own = self.thread_mut(self.current);
+            (own.place, own.collective, own.mask, own.value, own.operand) = (Some(place), op, mask, value, operand);
+        }
+        let block = &self.slots[slot as usize];
+        let warp = block.warp_of(thread);
+        let mut all_here = true;
+        let mut meets = None;
+        for (l, t) in block.threads[warp.clone()].iter().enumerate() {
+            let named = mask >> l & 1 == 1;
+            match t.state {
+                State::Exited if named => return Err(FaultKind::MaskNamesExitedLane { mask, lane: l as u32 }),
+                State::AtBarrier if named => meets = Some((l, Whereabouts::AtBarrier)),
+                State::InCollective => {
+                    let same = t.mask == mask && t.collective == op && t.place == Some(place);
+                    if (named || t.mask >> lane & 1 == 1) && !same {
+                        meets = Some((l, Whereabouts::InCollective));
+                    }
+                }
+                State::Ready | State::Running if named && l as u32 != lane => all_here = false,
+                _ => {}
+            }
+        }
+        let lanes = warp.len() as u32;
+        if lanes < 32 && mask >> lanes != 0 {
+            return Err(FaultKind::MaskNamesExitedLane { mask, lane: lanes + (mask >> lanes).trailing_zeros() });
+        }
+        if let Some((l, whereabouts)) = meets {
+            let there = warp.start + l;
+            let location = block.threads[there].place;
+            let other = self.other(slot, there as u32, location);
+            return Err(FaultKind::DivergentCollective { mask, other, whereabouts });
+        }
+        if !all_here {
+            self.thread_mut(self.current).state = State::InCollective;
+            return Ok(Arrival::Waits);
+        }
+        let first = warp.start;
+        let lanes = &mut self.slots[slot as usize].threads[warp];
+        compute(lanes, mask, op);
+        for (l, t) in lanes.iter_mut().enumerate() {
+            if t.state == State::InCollective && mask >> l & 1 == 1 {
+                t.state = State::Ready;
+                self.ready.push(ThreadRef { slot, thread: (first + l) as u32 });
+            }
+        }
+        self.polls = 0;
+        Ok(Arrival::Goes(self.thread_mut(self.current).result))
+    }
+
+    /// Called when a thread has used up its fuel: counts as many steps, in which nothing got on.
+    pub(super) fn refuel(&mut self) {
+        self.fuel = FUEL;
+        self.steps_since_progress += FUEL_STEPS;
+    }
+}
+
+fn panic_message(payload: &(dyn Any + Send)) -> String {
+    if let Some(text) = payload.downcast_ref::<&str>() {
+        (*text).to_owned()
+    } else if let Some(text) = payload.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        "with a payload that is no text".to_owned()
+    }
+}

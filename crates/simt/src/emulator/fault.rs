@@ -1,0 +1,271 @@
+//! What the emulator reports.
+use crate::Dim3;
+use std::fmt;
+use std::panic::Location;
+
+/// A fault of a kernel or of its launch, found by the emulator.
+///
+/// Printed, it names kernel, block, thread and source line, and the seed that replays it.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    /// The kernel's name.
+    pub kernel: &'static str,
+    /// The block of the thread that committed the fault, where one did.
+    pub block: Option<Dim3>,
+    /// The thread that committed the fault, by its index in the block.
+    pub thread: Option<Dim3>,
+    /// Where in the source it did.
+    pub location: Option<&'static Location<'static>>,
+    /// The emulator's seed.
+    pub seed: u64,
+    /// The number of this launch on its emulator, from 0.
+    pub launch: u64,
+    /// What happened.
+    pub kind: FaultKind,
+}
+
+/// Which memory an access went to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Space {
+    /// Device memory.
+    Global,
+    /// The block's shared memory.
+    Shared,
+}
+
+impl fmt::Display for Space {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Space::Global => "global",
+            Space::Shared => "shared",
+        })
+    }
+}
+
+/// One side of a race.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessKind {
+    /// A plain load.
+    Read,
+    /// A plain store.
+    Write,
+    /// An atomic or volatile load.
+    AtomicRead,
+    /// An atomic or volatile store, or a read-modify-write.
+    AtomicWrite,
+}
+
+impl fmt::Display for AccessKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            AccessKind::Read => "read",
+            AccessKind::Write => "write",
+            AccessKind::AtomicRead => "atomic read",
+            AccessKind::AtomicWrite => "atomic write",
+        })
+    }
+}
+
+/// Another thread that has a part in a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Other {
+    /// Its block.
+    pub block: Dim3,
+    /// Its index in the block.
+    pub thread: Dim3,
+    /// Where it was in the source, if known.
+    pub location: Option<&'static Location<'static>>,
+}
+
+impl fmt::Display for Other {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "block {}, thread {}", self.block, self.thread)?;
+        match self.location {
+            Some(location) => write!(f, " at {location}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a thread is doing while others wait for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whereabouts {
+    /// It has returned from the kernel.
+    Exited,
+    /// It waits at another block barrier.
+    AtBarrier,
+    /// It waits in a warp collective of another kind or mask, or at another place.
+    InCollective,
+}
+
+impl fmt::Display for Whereabouts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Whereabouts::Exited => "has exited",
+            Whereabouts::AtBarrier => "is at another barrier",
+            Whereabouts::InCollective => "is in another warp collective",
+        })
+    }
+}
+
+/// What went wrong.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FaultKind {
+    /// An access to elements that the handle or its buffer does not have.
+    #[error("global memory out of bounds: {count} element(s) of {size} bytes at index {index} of {len}")]
+    GlobalOutOfBounds {
+        /// The first element's index.
+        index: usize,
+        /// Elements accessed at once.
+        count: usize,
+        /// Elements that there are.
+        len: usize,
+        /// Bytes of an element.
+        size: usize,
+    },
+    /// An access to an address that no buffer of this emulator has.
+    #[error("address {address:#x} is in no device buffer (host memory, or another device's?)")]
+    UnknownAddress {
+        /// The address.
+        address: usize,
+    },
+    /// An access to a buffer that has been freed.
+    #[error("use after free: byte {offset} of a freed buffer of {bytes} bytes")]
+    UseAfterFree {
+        /// The byte in the buffer.
+        offset: usize,
+        /// The buffer's size.
+        bytes: usize,
+    },
+    /// An access outside the block's shared memory.
+    #[error("shared memory out of bounds: {size} bytes at offset {offset} of {shared_bytes}")]
+    SharedOutOfBounds {
+        /// The byte offset.
+        offset: u32,
+        /// Bytes accessed.
+        size: usize,
+        /// Bytes of shared memory that the launch asked for.
+        shared_bytes: u32,
+    },
+    /// An address that is not a multiple of the access's size.
+    #[error("misaligned access to {space} memory: address {address:#x} is no multiple of {align}")]
+    Misaligned {
+        /// Which memory.
+        space: Space,
+        /// The address, or the offset in shared memory.
+        address: usize,
+        /// The alignment that the access needs.
+        align: usize,
+    },
+    /// Some threads of a block wait at a barrier that another thread can no longer reach.
+    #[error("divergent barrier: {other} {whereabouts}")]
+    DivergentBarrier {
+        /// A thread that is elsewhere.
+        other: Other,
+        /// Where it is.
+        whereabouts: Whereabouts,
+    },
+    /// Some lanes are in a warp collective that another lane of the mask can no longer reach.
+    #[error("divergent warp collective (mask {mask:#010x}): {other} {whereabouts}")]
+    DivergentCollective {
+        /// The collective's mask.
+        mask: u32,
+        /// A lane that is elsewhere.
+        other: Other,
+        /// Where it is.
+        whereabouts: Whereabouts,
+    },
+    /// A mask that does not name the calling lane.
+    #[error("the mask {mask:#010x} does not name the calling lane {lane}")]
+    MaskWithoutCaller {
+        /// The mask.
+        mask: u32,
+        /// The caller's lane.
+        lane: u32,
+    },
+    /// A mask that names a lane which has exited or never existed.
+    #[error("the mask {mask:#010x} names lane {lane}, which has exited or does not exist")]
+    MaskNamesExitedLane {
+        /// The mask.
+        mask: u32,
+        /// The lane.
+        lane: u32,
+    },
+    /// Two threads accessed the same word, one of them writing, with nothing that orders them.
+    #[error("race on {space} memory, address {address:#x}: {mine} here; unordered {theirs} by {other}")]
+    Race {
+        /// Which memory.
+        space: Space,
+        /// The address, or the offset in shared memory.
+        address: usize,
+        /// This thread's access.
+        mine: AccessKind,
+        /// The earlier access.
+        theirs: AccessKind,
+        /// Who made it.
+        other: Other,
+    },
+    /// All threads wait, and nothing that they wait for can happen any more.
+    #[error("deadlock: {waiting} thread(s) spin, and no thread has written anything for {polls} polls")]
+    Deadlock {
+        /// Threads that are still there.
+        waiting: usize,
+        /// Polls since the last write.
+        polls: u64,
+    },
+    /// Threads run, but none has got on for as many steps as the configuration allows.
+    #[error("livelock: {steps} steps without a thread that ended or a barrier that was passed")]
+    Livelock {
+        /// Scheduling steps taken.
+        steps: u64,
+    },
+    /// A block larger than the kernel's launch bounds.
+    #[error("a block of {threads} threads exceeds the kernel's launch bounds of {max_threads}")]
+    LaunchBounds {
+        /// Threads of a block.
+        threads: u64,
+        /// The kernel's limit.
+        max_threads: u32,
+    },
+    /// A launch shape that no device takes.
+    #[error("bad launch configuration: {reason}")]
+    BadLaunch {
+        /// What is wrong.
+        reason: String,
+    },
+    /// A kernel thread panicked.
+    #[error("panic: {message}")]
+    Panic {
+        /// The panic's message.
+        message: String,
+    },
+    /// The host has no memory for more threads' stacks.
+    #[error("no memory for the stack of another thread: {message}")]
+    NoStack {
+        /// What the system said.
+        message: String,
+    },
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "kernel `{}`", self.kernel)?;
+        if let Some(block) = self.block {
+            write!(f, ", block {block}")?;
+        }
+        if let Some(thread) = self.thread {
+            write!(f, ", thread {thread}")?;
+        }
+        if let Some(location) = self.location {
+            write!(f, ", {location}")?;
+        }
+        write!(f, ": {} [launch {}; replay with {}={:#x}]", self.kind, self.launch, super::SEED_VARIABLE, self.seed)
+    }
+}
+
+impl std::error::Error for Fault {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.kind)
+    }
+}

@@ -1,0 +1,240 @@
+//! Runs kernels on the host, each GPU thread a coroutine, and finds their faults.
+//!
+//! ```
+//! use warpset_simt::emulator::{Config, Emulator, FaultKind};
+//! use warpset_simt::{GlobalMut, LaunchConfig, kernel, thread};
+//!
+//! kernel! {
+//!     /// Every thread writes its own word.
+//!     ///
+//!     /// # Safety
+//!     /// `words` has one word a thread.
+//!     pub unsafe fn number(words: GlobalMut<u32>) {
+//!         let i = thread::index_1d();
+//!         // SAFETY: the caller's promise, which the launch below breaks.
+//!         unsafe { words.write(i as usize, i) };
+//!     }
+//! }
+//!
+//! let emulator = Emulator::new(Config::seeded(7));
+//! let words = emulator.buffer_from(&[0u32; 40]);
+//! // SAFETY: the emulator turns the broken promise into a fault.
+//! let fault = unsafe { number::launch(&emulator, LaunchConfig::new(2, 32), words.global_mut()) }.unwrap_err();
+//! assert!(matches!(fault.kind, FaultKind::GlobalOutOfBounds { len: 40, .. }));
+//! println!("{fault}"); // kernel, block, thread, source line, and how to replay
+//! ```
+//!
+//! The diagnostics, the memory model and its limits are described in `docs/emulator.md`.
+mod access;
+pub(crate) mod block;
+pub(crate) mod engine;
+mod fault;
+mod memory;
+mod random;
+#[doc(hidden)]
+pub mod vocabulary;
+mod worker;
+
+use crate::{KernelInfo, LaunchConfig, Launcher, Word};
+use std::ffi::c_void;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub use fault::{AccessKind, Fault, FaultKind, Other, Space, Whereabouts};
+pub use memory::{Buffer, NotABuffer, OutOfMemory, POISON};
+
+/// The environment variable that sets the seed of every emulator, to replay a schedule.
+pub const SEED_VARIABLE: &str = "WARPSET_EMULATOR_SEED";
+
+/// Settings of an [`Emulator`].
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where every choice of the scheduler comes from: the same seed and the same
+    /// sequence of launches give the same run. [`SEED_VARIABLE`] overrides it. Default: a constant.
+    pub seed: u64,
+    /// Blocks that run interleaved. Default: 4.
+    pub resident_blocks: u32,
+    /// Whether unordered accesses of two threads to a word are faults. Default: true.
+    pub detect_races: bool,
+    /// Whether relaxed stores of a thread may become visible late, until it fences. Default: true.
+    pub reorder_relaxed: bool,
+    /// Switch to another thread at one atomic of this many, on average; 0 for never. Default: 4.
+    pub switch_at_atomics: u32,
+    /// Scheduling steps without any thread that ends or barrier that is passed, after
+    /// which a launch counts as a livelock. Default: 20 million.
+    pub max_steps: u64,
+    /// Polls per thread without any write by any thread, after which threads that all
+    /// spin count as a deadlock. Default: 1000.
+    pub max_polls: u64,
+    /// Bytes of device memory. Default: 16 GiB (of which only what is used is taken from the host).
+    pub memory_bytes: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            seed: 0x5eed,
+            resident_blocks: 4,
+            detect_races: true,
+            reorder_relaxed: true,
+            switch_at_atomics: 4,
+            max_steps: 20_000_000,
+            max_polls: 1000,
+            memory_bytes: 16 << 30,
+        }
+    }
+}
+
+impl Config {
+    /// The defaults with another seed.
+    #[must_use]
+    pub fn seeded(seed: u64) -> Self {
+        Self { seed, ..Self::default() }
+    }
+
+    /// No race detection and no delayed stores: for speed, where another test has both.
+    #[must_use]
+    pub fn fast() -> Self {
+        Self { detect_races: false, reorder_relaxed: false, ..Self::default() }
+    }
+}
+
+/// Most bytes of shared memory a block may ask for: that of compute capability 9.0.
+pub const MAX_SHARED_BYTES: u32 = 227 << 10;
+
+/// Most threads of a block.
+pub const MAX_BLOCK_THREADS: u32 = 1024;
+
+/// An emulated device: memory, and kernels that run on the calling host thread.
+///
+/// Several host threads may launch at once. If the thread panics while it owns the
+/// emulator (a test fails), the seed is printed.
+#[derive(Debug)]
+pub struct Emulator {
+    config: Config,
+    memory: Arc<memory::Memory>,
+    launches: AtomicU64,
+}
+
+impl Emulator {
+    /// A device with these settings.
+    ///
+    /// # Panics
+    /// If [`SEED_VARIABLE`] is set to something that is no number.
+    #[must_use]
+    pub fn new(mut config: Config) -> Self {
+        if let Ok(text) = std::env::var(SEED_VARIABLE) {
+            config.seed = parse_seed(&text).unwrap_or_else(|| panic!("{SEED_VARIABLE}={text} is no number"));
+        }
+        let memory = Arc::new(memory::Memory::new(config.memory_bytes));
+        Self { config, memory, launches: AtomicU64::new(0) }
+    }
+
+    /// The settings, with the seed that is in use.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// `bytes` of device memory, aligned to 256 bytes, filled with [`POISON`].
+    ///
+    /// # Errors
+    /// If the device's memory does not suffice.
+    pub fn alloc(&self, bytes: usize) -> Result<*mut u8, OutOfMemory> {
+        self.memory.alloc(bytes)
+    }
+
+    /// Frees what [`alloc`](Self::alloc) gave. Later accesses by kernels are faults.
+    ///
+    /// # Errors
+    /// If `pointer` is not the start of a live buffer.
+    pub fn free(&self, pointer: *mut u8) -> Result<(), NotABuffer> {
+        self.memory.free(pointer)
+    }
+
+    /// Lets kernels access memory that the caller owns, such as pinned host memory.
+    ///
+    /// # Safety
+    /// The memory stays valid until [`unregister`](Self::unregister).
+    pub unsafe fn register(&self, pointer: *mut u8, bytes: usize) {
+        self.memory.register(pointer, bytes);
+    }
+
+    /// Ends what [`register`](Self::register) began.
+    ///
+    /// # Errors
+    /// If `pointer` was not registered.
+    pub fn unregister(&self, pointer: *mut u8) -> Result<(), NotABuffer> {
+        self.memory.unregister(pointer)
+    }
+
+    /// Bytes of device memory that are free, and all there are.
+    #[must_use]
+    pub fn memory_info(&self) -> (usize, usize) {
+        self.memory.info()
+    }
+
+    /// A buffer of `len` poisoned elements, for tests.
+    ///
+    /// # Panics
+    /// If there is not enough device memory.
+    #[must_use]
+    pub fn buffer<T: Word>(&self, len: usize) -> Buffer<T> {
+        Buffer::new(self.memory.clone(), len).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// A buffer that holds `values`, for tests.
+    ///
+    /// # Panics
+    /// If there is not enough device memory.
+    #[must_use]
+    pub fn buffer_from<T: Word>(&self, values: &[T]) -> Buffer<T> {
+        let mut buffer = self.buffer(values.len());
+        buffer.copy_from(values);
+        buffer
+    }
+
+    /// Runs one launch to its end: `thread` once for each thread of the grid.
+    ///
+    /// # Errors
+    /// The first fault; the launch has then been stopped, with its writes left in memory.
+    pub fn launch(
+        &self,
+        info: &'static KernelInfo,
+        config: LaunchConfig,
+        thread: &(dyn Fn() + Sync),
+    ) -> Result<(), Fault> {
+        let launch = self.launches.fetch_add(1, Ordering::Relaxed);
+        engine::run(&self.config, &self.memory, info, config, thread, launch)
+    }
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("emulator: replay this schedule with {SEED_VARIABLE}={:#x}", self.config.seed);
+        }
+    }
+}
+
+impl Launcher for Emulator {
+    type Error = Fault;
+
+    unsafe fn launch_raw(
+        &self,
+        info: &'static KernelInfo,
+        config: LaunchConfig,
+        _args: &mut [*mut c_void],
+        thread: &(dyn Fn() + Sync),
+    ) -> Result<(), Fault> {
+        self.launch(info, config, thread)
+    }
+}
+
+fn parse_seed(text: &str) -> Option<u64> {
+    let text = text.trim();
+    match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    }
+}

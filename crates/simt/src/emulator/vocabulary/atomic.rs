@@ -1,0 +1,55 @@
+//! Atomics on global memory. Host atomics underneath, because other host threads may
+//! run launches on the same buffers.
+use super::memory::Raw;
+use super::word::{AtomicWord, Modify};
+use crate::emulator::engine::{self, Atomic, Order};
+
+macro_rules! read_modify_write {
+    ($($name:ident $(, $reduce:ident)? = $op:ident;)*) => {$(
+        #[track_caller]
+        pub unsafe fn $name<T: AtomicWord>(word: Raw<T>, value: T) -> T {
+            engine::global_atomic(word, Atomic::Modify(Modify::$op, value), Order::Relaxed)
+        }
+        $(
+            #[track_caller]
+            pub unsafe fn $reduce<T: AtomicWord>(word: Raw<T>, value: T) {
+                engine::global_atomic(word, Atomic::Modify(Modify::$op, value), Order::Relaxed);
+            }
+        )?
+    )*};
+}
+
+read_modify_write! {
+    fetch_add, reduce_add = Add;
+    fetch_and, reduce_and = And;
+    fetch_or, reduce_or = Or;
+    fetch_xor, reduce_xor = Xor;
+    fetch_min, reduce_min = Min;
+    fetch_max, reduce_max = Max;
+    exchange = Exchange;
+}
+
+#[track_caller]
+pub unsafe fn compare_exchange<T: AtomicWord>(word: Raw<T>, current: T, new: T) -> T {
+    engine::global_atomic(word, Atomic::CompareExchange(current, new), Order::Relaxed)
+}
+
+#[track_caller]
+pub unsafe fn load_relaxed<T: AtomicWord>(word: Raw<T>) -> T {
+    engine::global_atomic(word, Atomic::Load, Order::Relaxed)
+}
+
+#[track_caller]
+pub unsafe fn load_acquire<T: AtomicWord>(word: Raw<T>) -> T {
+    engine::global_atomic(word, Atomic::Load, Order::Ordered)
+}
+
+#[track_caller]
+pub unsafe fn store_relaxed<T: AtomicWord>(word: Raw<T>, value: T) {
+    engine::global_atomic(word, Atomic::Store(value), Order::Relaxed);
+}
+
+#[track_caller]
+pub unsafe fn store_release<T: AtomicWord>(word: Raw<T>, value: T) {
+    engine::global_atomic(word, Atomic::Store(value), Order::Ordered);
+}

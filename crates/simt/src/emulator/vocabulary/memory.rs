@@ -1,0 +1,99 @@
+//! Global memory: every access is checked against the handle and the registered buffers.
+use super::word::Word;
+use crate::emulator::engine;
+use crate::emulator::engine::Access;
+
+/// The pointer comes first: a launch passes the address of an argument on, and the
+/// device takes 8 bytes there.
+#[repr(C)]
+pub struct Raw<T> {
+    pointer: *mut T,
+    len: usize,
+}
+
+impl<T> Clone for Raw<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Raw<T> {}
+
+impl<T> Raw<T> {
+    pub fn new(pointer: *mut T, len: usize) -> Self {
+        Self { pointer, len }
+    }
+
+    pub fn pointer(self) -> *mut T {
+        self.pointer
+    }
+
+    pub fn count(self) -> usize {
+        self.len
+    }
+}
+
+pub fn at<T>(raw: Raw<T>, i: usize) -> Raw<T> {
+    Raw { pointer: raw.pointer.wrapping_add(i), len: raw.len.saturating_sub(i) }
+}
+
+pub fn cast<T, U>(raw: Raw<T>) -> Raw<U> {
+    Raw { pointer: raw.pointer.cast(), len: (raw.len * size_of::<T>()).checked_div(size_of::<U>()).unwrap_or(0) }
+}
+
+/// The checked address of `count` elements from `i` on, as one access of `align` bytes' alignment.
+#[track_caller]
+#[inline]
+fn check<T>(raw: Raw<T>, i: usize, count: usize, align: usize, access: Access) -> *mut T {
+    let pointer = raw.pointer.wrapping_add(i);
+    engine::global_access(pointer.addr(), i, count, raw.len, size_of::<T>(), align, access);
+    pointer
+}
+
+#[track_caller]
+pub unsafe fn read<T: Copy>(raw: Raw<T>, i: usize) -> T {
+    let pointer = check(raw, i, 1, align_of::<T>(), Access::Read);
+    // SAFETY: `check` found the element inside a live buffer, aligned.
+    unsafe { pointer.read_volatile() }
+}
+
+#[track_caller]
+pub unsafe fn read_nc<T: Word>(raw: Raw<T>, i: usize) -> T {
+    // SAFETY: the caller's promise is stronger than that of `read`.
+    unsafe { read(raw, i) }
+}
+
+#[track_caller]
+pub unsafe fn write<T: Copy>(raw: Raw<T>, i: usize, value: T) {
+    let pointer = check(raw, i, 1, align_of::<T>(), Access::Write);
+    // SAFETY: `check` found the element inside a live buffer, aligned.
+    unsafe { pointer.write_volatile(value) };
+}
+
+pub unsafe fn prefetch_l2<T>(_raw: Raw<T>, _i: usize) {}
+
+macro_rules! vector {
+    ($ty:ty, $n:literal, $load:ident, $nc:ident, $store:ident) => {
+        #[track_caller]
+        pub unsafe fn $load(raw: Raw<$ty>, i: usize) -> [$ty; $n] {
+            let pointer = check(raw, i, $n, 16, Access::Read);
+            // SAFETY: `check` found the elements inside a live buffer, aligned.
+            unsafe { pointer.cast::<[$ty; $n]>().read_volatile() }
+        }
+
+        #[track_caller]
+        pub unsafe fn $nc(raw: Raw<$ty>, i: usize) -> [$ty; $n] {
+            // SAFETY: the caller's promise is stronger than that of the plain load.
+            unsafe { $load(raw, i) }
+        }
+
+        #[track_caller]
+        pub unsafe fn $store(raw: Raw<$ty>, i: usize, values: [$ty; $n]) {
+            let pointer = check(raw, i, $n, 16, Access::Write);
+            // SAFETY: `check` found the elements inside a live buffer, aligned.
+            unsafe { pointer.cast::<[$ty; $n]>().write_volatile(values) };
+        }
+    };
+}
+
+vector!(u32, 4, read4, read4_nc, write4);
+vector!(u64, 2, read2, read2_nc, write2);

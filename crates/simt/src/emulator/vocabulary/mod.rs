@@ -1,0 +1,14 @@
+//! The host half of the kernel vocabulary: each item asks the engine of the launch
+//! that runs on this host thread.
+pub mod atomic;
+pub mod fence;
+pub mod memory;
+pub mod shared;
+pub mod thread;
+pub mod warp;
+pub mod word;
+
+#[inline(always)]
+pub fn opaque(x: u32) -> u32 {
+    x
+}

@@ -1,0 +1,88 @@
+//! Lanes and collectives.
+use super::word::{MatchWord, ShuffleWord};
+use crate::emulator::block::Collective;
+use crate::emulator::engine;
+
+pub fn lane_id() -> u32 {
+    engine::with(|engine| engine.shape.lane)
+}
+
+pub fn lane_mask_lt() -> u32 {
+    lane_mask_eq() - 1
+}
+
+pub fn lane_mask_le() -> u32 {
+    lane_mask_eq() | lane_mask_lt()
+}
+
+pub fn lane_mask_gt() -> u32 {
+    !lane_mask_le()
+}
+
+pub fn lane_mask_eq() -> u32 {
+    1 << lane_id()
+}
+
+/// The device promises no more than this lane, so neither do we.
+pub fn active_mask() -> u32 {
+    lane_mask_eq()
+}
+
+#[track_caller]
+pub unsafe fn sync_warp(mask: u32) {
+    engine::collective(Collective::Sync, mask, 0, 0);
+}
+
+macro_rules! shuffles {
+    ($($name:ident = $op:ident;)*) => {$(
+        #[track_caller]
+        pub unsafe fn $name<T: ShuffleWord>(mask: u32, value: T, x: u32) -> T {
+            T::from_bits(engine::collective(Collective::$op, mask, value.to_bits(), x))
+        }
+    )*};
+}
+
+shuffles! {
+    shuffle_idx = ShuffleIdx;
+    shuffle_up = ShuffleUp;
+    shuffle_down = ShuffleDown;
+    shuffle_xor = ShuffleXor;
+}
+
+#[track_caller]
+pub unsafe fn ballot(mask: u32, predicate: bool) -> u32 {
+    engine::collective(Collective::Ballot, mask, u64::from(predicate), 0) as u32
+}
+
+#[track_caller]
+pub unsafe fn any(mask: u32, predicate: bool) -> bool {
+    engine::collective(Collective::Any, mask, u64::from(predicate), 0) != 0
+}
+
+#[track_caller]
+pub unsafe fn all(mask: u32, predicate: bool) -> bool {
+    engine::collective(Collective::All, mask, u64::from(predicate), 0) != 0
+}
+
+#[track_caller]
+pub unsafe fn match_any<T: MatchWord>(mask: u32, value: T) -> u32 {
+    engine::collective(Collective::MatchAny, mask, value.to_bits(), 0) as u32
+}
+
+macro_rules! reductions {
+    ($($name:ident = $op:ident;)*) => {$(
+        #[track_caller]
+        pub unsafe fn $name(mask: u32, value: u32) -> u32 {
+            engine::collective(Collective::$op, mask, u64::from(value), 0) as u32
+        }
+    )*};
+}
+
+reductions! {
+    reduce_add = Add;
+    reduce_min = Min;
+    reduce_max = Max;
+    reduce_and = And;
+    reduce_or = Or;
+    reduce_xor = Xor;
+}

@@ -1,0 +1,86 @@
+//! Scalars as bit patterns, and what an atomic does to one.
+
+pub trait Word: Copy + 'static {
+    fn to_bits(self) -> u64;
+    fn from_bits(bits: u64) -> Self;
+}
+
+macro_rules! word {
+    ($($ty:ty, $unsigned:ty;)*) => {$(
+        impl Word for $ty {
+            #[inline]
+            fn to_bits(self) -> u64 {
+                self as $unsigned as u64
+            }
+            #[inline]
+            fn from_bits(bits: u64) -> Self {
+                bits as $ty
+            }
+        }
+    )*};
+}
+
+word! { u8, u8; i8, u8; u16, u16; i16, u16; u32, u32; i32, u32; u64, u64; i64, u64; }
+
+impl Word for f32 {
+    fn to_bits(self) -> u64 {
+        u64::from(f32::to_bits(self))
+    }
+    fn from_bits(bits: u64) -> Self {
+        f32::from_bits(bits as u32)
+    }
+}
+
+impl Word for f64 {
+    fn to_bits(self) -> u64 {
+        f64::to_bits(self)
+    }
+    fn from_bits(bits: u64) -> Self {
+        f64::from_bits(bits)
+    }
+}
+
+pub trait ShuffleWord: Word {}
+pub trait MatchWord: Word {}
+
+/// A read-modify-write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Modify {
+    Add,
+    And,
+    Or,
+    Xor,
+    Min,
+    Max,
+    Exchange,
+}
+
+pub trait AtomicWord: Word {
+    /// What the word holds after `op` with `operand`.
+    fn modify(self, op: Modify, operand: Self) -> Self;
+}
+
+macro_rules! atomic_word {
+    ($($ty:ty)*) => {$(
+        impl ShuffleWord for $ty {}
+        impl MatchWord for $ty {}
+        impl AtomicWord for $ty {
+            #[inline]
+            fn modify(self, op: Modify, operand: Self) -> Self {
+                match op {
+                    Modify::Add => self.wrapping_add(operand),
+                    Modify::And => self & operand,
+                    Modify::Or => self | operand,
+                    Modify::Xor => self ^ operand,
+                    Modify::Min => self.min(operand),
+                    Modify::Max => self.max(operand),
+                    Modify::Exchange => operand,
+                }
+            }
+        }
+    )*};
+}
+
+atomic_word! { u32 i32 u64 i64 }
+impl ShuffleWord for f32 {}
+impl ShuffleWord for f64 {}

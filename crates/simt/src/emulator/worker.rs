@@ -1,0 +1,72 @@
+//! The coroutines in which kernel threads run.
+//!
+//! A worker runs threads one after another, and a thread that never suspends costs no
+//! switch: the worker takes the next one itself. Only when a thread suspends does the
+//! scheduler get control, and the worker stays with that thread until it ends.
+//! Workers, with their stacks, are kept for the next launch of the same host thread.
+use super::engine;
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, Yielder};
+use std::cell::{Cell, RefCell};
+use std::fmt;
+
+/// Address space for a thread's stack; pages are only used when touched.
+const STACK_BYTES: usize = 256 << 10;
+
+/// Idle workers that a host thread keeps.
+const KEPT: usize = 2048;
+
+type Body = Coroutine<(), (), ()>;
+
+/// A coroutine that runs kernel threads. Boxed by corosensei: moving it moves a pointer.
+pub struct Worker(Body);
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Worker")
+    }
+}
+
+thread_local! {
+    static IDLE: RefCell<Vec<Worker>> = const { RefCell::new(Vec::new()) };
+    static YIELDER: Cell<*const Yielder<(), ()>> = const { Cell::new(std::ptr::null()) };
+}
+
+impl Worker {
+    /// An idle worker of this host thread, or a new one.
+    pub fn take() -> std::io::Result<Self> {
+        if let Some(worker) = IDLE.with_borrow_mut(Vec::pop) {
+            return Ok(worker);
+        }
+        let stack = DefaultStack::new(STACK_BYTES)?;
+        Ok(Self(Coroutine::with_stack(stack, |yielder, ()| {
+            loop {
+                YIELDER.set(yielder);
+                engine::run_threads();
+                yielder.suspend(());
+            }
+        })))
+    }
+
+    /// Gives back a worker that has no thread.
+    pub fn give(self) {
+        IDLE.with_borrow_mut(|idle| {
+            if idle.len() < KEPT {
+                idle.push(self);
+            }
+        });
+    }
+
+    /// Runs until a thread suspends or no further one can be started here.
+    pub fn resume(&mut self) {
+        self.0.resume(());
+    }
+}
+
+/// Suspends the calling kernel thread until the scheduler resumes its worker.
+pub fn suspend() {
+    let yielder = YIELDER.get();
+    // SAFETY: set by the worker that runs this code, whose coroutine is alive while it runs.
+    unsafe { (*yielder).suspend(()) };
+    YIELDER.set(yielder);
+}
