@@ -10,6 +10,9 @@
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, stdarch_nvptx))]
 
+#[cfg(any(not(target_arch = "nvptx64"), feature = "selftest"))]
+pub mod selftest;
+
 #[cfg(target_arch = "nvptx64")]
 mod device;
 #[cfg(not(target_arch = "nvptx64"))]
@@ -31,4 +34,4 @@ pub fn ptx(module: &str) -> Option<&'static str> {
 /// A new module is a line in this table, a feature in `Cargo.toml`, a `mod` above and, until `cargo xtask ptx` has
 /// written it, an empty file in `ptx/`.
 #[cfg(not(target_arch = "nvptx64"))]
-pub const MODULES: &[(&str, &str)] = &[];
+pub const MODULES: &[(&str, &str)] = &[("selftest", include_str!("../ptx/selftest.ptx"))];

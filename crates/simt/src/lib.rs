@@ -37,10 +37,7 @@
 //! assert_eq!(y.to_vec(), [15, 30, 45]);
 //! ```
 #![cfg_attr(target_arch = "nvptx64", no_std)]
-#![cfg_attr(
-    target_arch = "nvptx64",
-    feature(stdarch_nvptx, asm_experimental_arch, link_llvm_intrinsics)
-)]
+#![cfg_attr(target_arch = "nvptx64", feature(stdarch_nvptx, asm_experimental_arch, link_llvm_intrinsics))]
 #![cfg_attr(target_arch = "nvptx64", allow(internal_features))]
 
 pub mod atomic;

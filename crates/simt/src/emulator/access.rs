@@ -34,7 +34,15 @@ const REMEMBERED: usize = 8;
 /// Checks `count` elements of `size` bytes at `address`, element `index` of a handle to `len`.
 #[track_caller]
 #[inline]
-pub fn global_access(address: usize, index: usize, count: usize, len: usize, size: usize, align: usize, access: Access) {
+pub fn global_access(
+    address: usize,
+    index: usize,
+    count: usize,
+    len: usize,
+    size: usize,
+    align: usize,
+    access: Access,
+) {
     let place = Location::caller();
     let checked = with(|engine| {
         engine.check_global(address, index, count, len, size, align)?;
@@ -119,7 +127,8 @@ unsafe fn host_atomic<T: AtomicWord>(pointer: *mut T, op: Atomic<T>) -> u64 {
     let old = if size_of::<T>() == 4 {
         // SAFETY: the caller vouches for the word.
         let word = unsafe { AtomicU32::from_ptr(pointer.cast()) };
-        let result = word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |old| step(u64::from(old)).map(|new| new as u32));
+        let result =
+            word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |old| step(u64::from(old)).map(|new| new as u32));
         u64::from(result.unwrap_or_else(|old| old))
     } else {
         // SAFETY: the caller vouches for the word.

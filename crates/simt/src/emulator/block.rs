@@ -146,7 +146,8 @@ pub fn compute(lanes: &mut [Thread], mask: u32, op: Collective) {
     let from = |lanes: &[Thread], lane: u32| {
         if mask >> lane & 1 == 1 { lanes[lane as usize].value } else { u64::from_ne_bytes([POISON; 8]) }
     };
-    let ballot = |lanes: &[Thread]| members().filter(|&lane| value(lanes, lane) != 0).fold(0, |b, lane| b | 1u64 << lane);
+    let ballot =
+        |lanes: &[Thread]| members().filter(|&lane| value(lanes, lane) != 0).fold(0, |b, lane| b | 1u64 << lane);
     let uniform = match op {
         Collective::Sync => Some(0),
         Collective::Ballot => Some(ballot(lanes)),

@@ -108,7 +108,8 @@ pub fn run(
     body: &(dyn Fn() + Sync),
     launch: u64,
 ) -> Result<(), Fault> {
-    let refuse = |kind| Fault { kernel: info.name, block: None, thread: None, location: None, seed: config.seed, launch, kind };
+    let refuse =
+        |kind| Fault { kernel: info.name, block: None, thread: None, location: None, seed: config.seed, launch, kind };
     check_launch(info, launch_config).map_err(refuse)?;
     if !ENGINE.get().is_null() {
         return Err(refuse(FaultKind::BadLaunch { reason: "a kernel thread cannot launch kernels".into() }));

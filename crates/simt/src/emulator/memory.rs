@@ -114,7 +114,8 @@ impl Memory {
         let address = pointer.addr();
         let mut accounts = self.accounts.lock().unwrap();
         let mut regions = self.regions.write().unwrap();
-        let region = regions.get(&address).filter(|r| !r.is_freed() && r.owned.is_some()).ok_or(NotABuffer { address })?;
+        let region =
+            regions.get(&address).filter(|r| !r.is_freed() && r.owned.is_some()).ok_or(NotABuffer { address })?;
         region.freed.store(true, Ordering::Relaxed);
         accounts.used -= region.bytes;
         accounts.quarantined += region.bytes;
