@@ -40,6 +40,7 @@
 #![cfg_attr(target_arch = "nvptx64", feature(stdarch_nvptx, asm_experimental_arch, link_llvm_intrinsics))]
 #![cfg_attr(target_arch = "nvptx64", allow(internal_features))]
 
+pub mod allow;
 pub mod atomic;
 pub mod fence;
 mod hint;
