@@ -1,1 +1,84 @@
-//! (skeleton)
+//! Host runtime of Warpset: devices, streams, events, memory and launches, with two executors behind one API.
+//!
+//! | | [`Device::cuda`] | [`Device::emulator`] |
+//! | --- | --- | --- |
+//! | runs kernels | on an NVIDIA GPU, from PTX | on the host, each GPU thread a coroutine |
+//! | needs | feature `cuda`, and a driver for CUDA 12.0 or later when the program runs | nothing |
+//! | a launch | is queued, and faults show at a later call | has run when it returns, and reports its fault |
+//! | memory | device memory, from a pool of our own | host memory, poisoned, with every access checked |
+//!
+//! The feature `cuda` needs no CUDA toolkit to build, and the executable starts on machines without a driver: the
+//! driver is looked up on first use ([`Backend::auto`] says what was found). A program outside this workspace that
+//! turns the feature on sets `CUDA_LIBRARY_PATH` for the build, to any directory that contains `lib64/`: the build
+//! script of `cust_raw` looks for it.
+//!
+//! ```
+//! use warpset_gpu::Device;
+//! use warpset_simt::{Global, GlobalMut, LaunchConfig, kernel, thread};
+//!
+//! kernel! {
+//!     /// `to[i] = from[i] + 1`.
+//!     ///
+//!     /// # Safety
+//!     /// Both are valid for `n` words, and nobody else touches `to`.
+//!     pub unsafe fn increment(from: Global<u32>, to: GlobalMut<u32>, n: usize) {
+//!         for i in thread::grid_stride(n) {
+//!             // SAFETY: `i < n`, and each `i` belongs to one thread.
+//!             unsafe { to.write(i, from.read(i) + 1) };
+//!         }
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), warpset_gpu::GpuError> {
+//! let device = Device::emulator(Default::default());
+//! let stream = device.new_stream()?;
+//! let from = device.from_slice(&[1, 2, 3])?;
+//! let mut to = device.alloc_uninit::<u32>(3)?;
+//! // SAFETY: both vectors hold three words and live until the stream has passed.
+//! unsafe { increment::launch(&stream, LaunchConfig::covering(3, 256), from.global(), to.global_mut(), 3)? };
+//! stream.synchronize()?;
+//! assert_eq!(to.to_vec()?, [2, 3, 4]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is ordered with what
+//!
+//! - Work on one stream runs in order; streams run side by side unless one waits for another ([`Stream::wait`]).
+//! - Methods of vectors and slices ([`DeviceVec::to_vec`], [`DeviceVec::copy_from_slice`]) wait: first for everything
+//!   that was queued on any stream of the device, then for themselves. The copying methods of [`Stream`] come behind
+//!   that stream's work only.
+//! - A vector's memory is given back behind everything that was queued when it was dropped. Drop things in any order.
+//! - Kernels get bare addresses, so launches are `unsafe`: who launches keeps the vectors alive until the launch is
+//!   queued, and orders other streams and the host behind it.
+
+mod backend;
+#[cfg(feature = "cuda")]
+mod cuda;
+mod device;
+mod emulated;
+mod error;
+mod event;
+mod launch;
+mod memory;
+mod pinned;
+mod properties;
+mod ptx;
+mod slice;
+mod stream;
+mod vector;
+
+pub use backend::{BACKEND_VARIABLE, Backend};
+pub use device::Device;
+pub use emulated::EmulatorOptions;
+pub use error::{CudaVersion, DriverCode, GpuError, Result};
+pub use event::Event;
+pub use pinned::{Pending, PinnedVec};
+pub use properties::{DeviceProperties, KernelAttributes, MemoryInfo};
+pub use ptx::register_ptx;
+pub use slice::{DeviceSlice, DeviceSliceMut};
+pub use stream::Stream;
+pub use vector::DeviceVec;
+
+pub use warpset_simt::emulator;
+pub use warpset_simt::{Dim3, KernelInfo, LaunchConfig, Launcher};

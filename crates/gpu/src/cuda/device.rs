@@ -1,0 +1,301 @@
+//! Devices: enumeration, primary contexts, properties.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use cust::context::{Context, CurrentContext};
+use cust::device::{Device as CustDevice, DeviceAttribute};
+
+use super::driver::{self, Address, Failure, Handle, check, check_cust};
+use super::module::Modules;
+use super::stream::{CudaStream, StreamRegistry};
+use crate::error::{CudaVersion, DriverCode, GpuError, Result};
+use crate::properties::{DeviceProperties, MemoryInfo};
+
+/// The least that the kernels' PTX (ISA 8.0, `sm_80`) loads on.
+const NEEDED_DRIVER: CudaVersion = CudaVersion { major: 12, minor: 0 };
+const NEEDED_CAPABILITY: (u32, u32) = (8, 0);
+
+/// One device with its primary context, its modules and its memory pool.
+pub(crate) struct CudaDevice {
+    pub(super) modules: Modules,
+    /// Allocates; never waits for anything but memory.
+    pub(super) alloc_stream: Handle,
+    /// Frees, behind everything that was queued before.
+    pub(super) free_stream: Handle,
+    /// Blocking copies to the device, and from it, in turn.
+    pub(super) upload: Mutex<Handle>,
+    pub(super) download: Mutex<Handle>,
+    pub(super) pool: Option<Handle>,
+    pub(super) streams: StreamRegistry,
+    properties: DeviceProperties,
+    /// The sticky code that broke the context; 0 while it works.
+    lost: AtomicU32,
+    context: Context,
+}
+
+// SAFETY: the handles are the driver's, which may be used from any thread once the context is current there, and
+// every method makes it current first.
+unsafe impl Send for CudaDevice {}
+// SAFETY: as above; the driver locks internally, and our own tables are behind locks.
+unsafe impl Sync for CudaDevice {}
+
+/// Devices in use, so that one device has one module cache and one pool, however often it is opened.
+static OPEN: Mutex<Vec<(u32, Weak<CudaDevice>)>> = Mutex::new(Vec::new());
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that these locks guard is left half-changed by a panic.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Starts the driver. Repeating it costs nothing.
+fn initialise() -> Result<()> {
+    if let Some(reason) = driver::missing() {
+        return Err(GpuError::NoDriver { reason });
+    }
+    check_cust("cuInit", cust::init(cust::CudaFlags::empty())).map_err(|failure| match failure.code {
+        DriverCode::NO_DEVICE => GpuError::NoDevice,
+        DriverCode::STUB_LIBRARY => GpuError::NoDriver { reason: "libcuda.so.1 is the toolkit's stub".into() },
+        _ => GpuError::from(failure),
+    })
+}
+
+fn driver_version() -> Result<CudaVersion> {
+    let version = check_cust("cuDriverGetVersion", cust::CudaApiVersion::get())?;
+    Ok(CudaVersion { major: version.major() as u32, minor: version.minor() as u32 })
+}
+
+/// How many devices the driver sees.
+pub(crate) fn count() -> Result<u32> {
+    initialise()?;
+    match check_cust("cuDeviceGetCount", CustDevice::num_devices())? {
+        0 => Err(GpuError::NoDevice),
+        count => Ok(count),
+    }
+}
+
+/// The device of this ordinal; the same one to everybody while somebody holds it.
+pub(crate) fn open(ordinal: u32) -> Result<Arc<CudaDevice>> {
+    let count = count()?;
+    if ordinal >= count {
+        return Err(GpuError::NoSuchDevice { ordinal, count });
+    }
+    let mut open = locked(&OPEN);
+    if let Some(device) = open.iter().find(|(o, _)| *o == ordinal).and_then(|(_, weak)| weak.upgrade()) {
+        device.enter()?;
+        return Ok(device);
+    }
+    let device = Arc::new(CudaDevice::new(ordinal)?);
+    open.retain(|(o, weak)| *o != ordinal && weak.strong_count() > 0);
+    open.push((ordinal, Arc::downgrade(&device)));
+    Ok(device)
+}
+
+impl CudaDevice {
+    fn new(ordinal: u32) -> Result<Self> {
+        let found = driver_version()?;
+        if found < NEEDED_DRIVER {
+            return Err(GpuError::DriverTooOld { found, needed: NEEDED_DRIVER });
+        }
+        let device = check_cust("cuDeviceGet", CustDevice::get_device(ordinal))?;
+        let properties = properties(device, ordinal, found)?;
+        if properties.compute_capability < NEEDED_CAPABILITY {
+            let (name, found) = (properties.name, properties.compute_capability);
+            return Err(GpuError::DeviceTooOld { name, found, needed: NEEDED_CAPABILITY });
+        }
+        let context = check_cust("cuDevicePrimaryCtxRetain", Context::new(device))?;
+        check_cust("cuCtxSetCurrent", CurrentContext::set_current(&context))?;
+        // From here on, dropping `this` releases what was made so far.
+        let mut this = Self {
+            modules: Modules::new(),
+            alloc_stream: std::ptr::null_mut(),
+            free_stream: std::ptr::null_mut(),
+            upload: Mutex::new(std::ptr::null_mut()),
+            download: Mutex::new(std::ptr::null_mut()),
+            pool: None,
+            streams: StreamRegistry::new(),
+            properties,
+            lost: AtomicU32::new(0),
+            context,
+        };
+        this.alloc_stream = CudaStream::create_raw(0)?;
+        this.free_stream = CudaStream::create_raw(0)?;
+        this.upload = Mutex::new(CudaStream::create_raw(0)?);
+        this.download = Mutex::new(CudaStream::create_raw(0)?);
+        if this.properties.has_memory_pools {
+            this.pool = Some(create_pool(device.as_raw())?);
+        }
+        Ok(this)
+    }
+
+    pub(crate) fn properties(&self) -> &DeviceProperties {
+        &self.properties
+    }
+
+    /// Makes the context current on this thread; every entry begins with it.
+    pub(crate) fn enter(&self) -> Result<()> {
+        match self.lost.load(Ordering::Relaxed) {
+            0 => {}
+            code => return Err(GpuError::DeviceLost { code: DriverCode(code), last_kernel: None }),
+        }
+        self.checked(check_cust("cuCtxSetCurrent", CurrentContext::set_current(&self.context)))
+    }
+
+    /// Like `enter`, for drops: a lost device still has its context made current, errors have nowhere to go.
+    pub(super) fn enter_to_drop(&self) {
+        let _ = CurrentContext::set_current(&self.context);
+    }
+
+    pub(super) fn raw_context(&self) -> Handle {
+        self.context.as_raw().cast()
+    }
+
+    /// Turns a failed call into our error, and remembers when it means that the context is broken.
+    pub(super) fn error(&self, failure: Failure, last_kernel: Option<&'static str>) -> GpuError {
+        if failure.code.is_sticky() {
+            self.lost.store(failure.code.0, Ordering::Relaxed);
+            return GpuError::DeviceLost { code: failure.code, last_kernel };
+        }
+        failure.into()
+    }
+
+    pub(super) fn checked<T>(&self, result: Result<T, Failure>) -> Result<T> {
+        result.map_err(|failure| self.error(failure, None))
+    }
+
+    /// Waits for all work on the device.
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        self.enter()?;
+        // SAFETY: the context is current.
+        self.checked(check("cuCtxSynchronize", unsafe { driver::warpset_cuCtxSynchronize() }))
+    }
+
+    pub(crate) fn memory_info(&self) -> Result<MemoryInfo> {
+        self.enter()?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: the context is current, and both places are ours.
+        self.checked(check("cuMemGetInfo", unsafe { driver::warpset_cuMemGetInfo_v2(&mut free, &mut total) }))?;
+        let pool_reserved = self.pool_figure(driver::POOL_RESERVED_CURRENT)?;
+        let pool_used = self.pool_figure(driver::POOL_USED_CURRENT)?;
+        Ok(MemoryInfo { free: free + pool_reserved.saturating_sub(pool_used), total, pool_reserved, pool_used })
+    }
+
+    fn pool_figure(&self, attribute: i32) -> Result<usize> {
+        let Some(pool) = self.pool else { return Ok(0) };
+        let mut bytes = 0u64;
+        // SAFETY: both attributes are 64-bit integers, and the pool lives as long as `self`.
+        let code = unsafe { driver::warpset_cuMemPoolGetAttribute(pool, attribute, (&raw mut bytes).cast()) };
+        self.checked(check("cuMemPoolGetAttribute", code))?;
+        Ok(bytes as usize)
+    }
+
+    /// Gives memory that the pool keeps unused back to the driver.
+    pub(crate) fn trim(&self) -> Result<()> {
+        self.enter()?;
+        let Some(pool) = self.pool else { return Ok(()) };
+        // SAFETY: the stream and the pool live as long as `self`. Frees still queued are waited for first.
+        let code = unsafe { driver::warpset_cuStreamSynchronize(self.free_stream) };
+        self.checked(check("cuStreamSynchronize", code))?;
+        // SAFETY: as above; memory in use stays.
+        self.checked(check("cuMemPoolTrimTo", unsafe { driver::warpset_cuMemPoolTrimTo(pool, 0) }))
+    }
+
+    /// Makes `stream` wait for everything queued so far on every stream that users of this device hold.
+    pub(super) fn order_after_all(&self, stream: Handle) -> Result<(), Failure> {
+        self.streams.join_into(stream)
+    }
+
+    /// Frees memory that no queued work may use any more once that work is done.
+    pub(super) fn free_behind_everything(&self, address: Address) {
+        if self.pool.is_none() {
+            // SAFETY: the address came from `cuMemAlloc`; the driver waits for the device before it frees.
+            unsafe { driver::warpset_cuMemFree_v2(address) };
+            return;
+        }
+        // An error here means a broken context, whose memory goes when the context does.
+        let _ = self.order_after_all(self.free_stream);
+        // SAFETY: the address came from the pool, and the stream is ordered behind all its uses.
+        unsafe { driver::warpset_cuMemFreeAsync(address, self.free_stream) };
+    }
+}
+
+impl Drop for CudaDevice {
+    fn drop(&mut self) {
+        self.enter_to_drop();
+        self.modules.unload_all();
+        let (upload, download) = (*locked(&self.upload), *locked(&self.download));
+        for stream in [self.alloc_stream, self.free_stream, upload, download] {
+            if !stream.is_null() {
+                // SAFETY: our own stream, not used after this. Waiting first returns its frees to the pool.
+                unsafe {
+                    driver::warpset_cuStreamSynchronize(stream);
+                    driver::warpset_cuStreamDestroy_v2(stream);
+                }
+            }
+        }
+        if let Some(pool) = self.pool {
+            // SAFETY: every allocation holds its device, so none is left.
+            unsafe { driver::warpset_cuMemPoolDestroy(pool) };
+        }
+    }
+}
+
+/// A pool of our own: the device's default pool belongs to the whole process, and gives memory back at each
+/// synchronisation, which makes every allocation after it slow.
+fn create_pool(device: i32) -> Result<Handle> {
+    let mut pool = std::ptr::null_mut();
+    let properties = driver::PoolProperties::of_device(device);
+    // SAFETY: the properties are a valid `CUmemPoolProps`, and the place is ours.
+    check("cuMemPoolCreate", unsafe { driver::warpset_cuMemPoolCreate(&mut pool, &properties) })?;
+    let mut keep_everything = u64::MAX;
+    // SAFETY: the attribute is a 64-bit integer, which the call only reads.
+    let code = unsafe {
+        driver::warpset_cuMemPoolSetAttribute(
+            pool,
+            driver::POOL_RELEASE_THRESHOLD,
+            (&raw mut keep_everything).cast(),
+        )
+    };
+    check("cuMemPoolSetAttribute", code)?;
+    Ok(pool)
+}
+
+fn properties(device: CustDevice, ordinal: u32, driver_version: CudaVersion) -> Result<DeviceProperties> {
+    use DeviceAttribute as A;
+    let known = |attribute: A| -> Result<u32> {
+        Ok(check_cust("cuDeviceGetAttribute", device.get_attribute(attribute))?.max(0) as u32)
+    };
+    // An attribute that this driver does not know counts as absent.
+    let newer = |attribute: i32| -> u32 {
+        let mut value = 0;
+        // SAFETY: the place is ours; an unknown attribute is answered with an error.
+        let code = unsafe { driver::warpset_cuDeviceGetAttribute(&mut value, attribute, device.as_raw()) };
+        if code == 0 { value.max(0) as u32 } else { 0 }
+    };
+    let default_shared = known(A::MaxSharedMemoryPerBlock)?;
+    let clock_khz = u64::from(known(A::MemoryClockRate).unwrap_or(0));
+    let bus_bits = u64::from(known(A::GlobalMemoryBusWidth).unwrap_or(0));
+    let bandwidth = 2 * clock_khz * 1000 * bus_bits / 8;
+    Ok(DeviceProperties {
+        name: check_cust("cuDeviceGetName", device.name())?,
+        ordinal,
+        is_emulator: false,
+        compute_capability: (known(A::ComputeCapabilityMajor)?, known(A::ComputeCapabilityMinor)?),
+        driver_version: Some(driver_version),
+        multiprocessors: known(A::MultiprocessorCount)?,
+        warp_size: known(A::WarpSize)?,
+        max_threads_per_block: known(A::MaxThreadsPerBlock)?,
+        max_block: [known(A::MaxBlockDimX)?, known(A::MaxBlockDimY)?, known(A::MaxBlockDimZ)?],
+        max_grid: [known(A::MaxGridDimX)?, known(A::MaxGridDimY)?, known(A::MaxGridDimZ)?],
+        max_threads_per_multiprocessor: known(A::MaxThreadsPerMultiprocessor)?,
+        max_blocks_per_multiprocessor: newer(driver::DEVICE_MAX_BLOCKS_PER_MULTIPROCESSOR).max(1),
+        registers_per_multiprocessor: known(A::MaxRegistersPerMultiprocessor)?,
+        max_shared_bytes_per_block: newer(driver::DEVICE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN).max(default_shared),
+        shared_bytes_per_multiprocessor: known(A::MaxSharedMemoryPerMultiprocessor)?,
+        reserved_shared_bytes_per_block: newer(driver::DEVICE_RESERVED_SHARED_MEMORY_PER_BLOCK),
+        l2_bytes: known(A::L2CacheSize)? as usize,
+        memory_bytes: check_cust("cuDeviceTotalMem", device.total_memory())?,
+        memory_bandwidth: (bandwidth > 0).then_some(bandwidth),
+        has_memory_pools: newer(driver::DEVICE_MEMORY_POOLS_SUPPORTED) != 0,
+    })
+}

@@ -1,0 +1,218 @@
+//! Device memory, pinned memory, copies and sets.
+
+use std::ffi::c_void;
+use std::sync::{MutexGuard, PoisonError};
+
+use super::device::CudaDevice;
+use super::driver::{self, Address, Failure, Handle, check};
+use super::stream::CudaStream;
+use crate::error::{DriverCode, GpuError, Result};
+
+impl CudaDevice {
+    /// Memory that every stream may use at once. `bytes > 0`.
+    pub(crate) fn allocate(&self, bytes: usize) -> Result<Address> {
+        self.enter()?;
+        if self.pool.is_none() {
+            return self.allocate_plain(bytes);
+        }
+        let address = self.allocate_in_order(bytes, self.alloc_stream)?;
+        // SAFETY: our own stream. It holds nothing but allocations, so this waits for memory at most.
+        let code = unsafe { driver::warpset_cuStreamSynchronize(self.alloc_stream) };
+        match self.checked(check("cuStreamSynchronize", code)) {
+            Ok(()) => Ok(address),
+            Err(error) => {
+                self.free_behind_everything(address);
+                Err(error)
+            }
+        }
+    }
+
+    fn allocate_plain(&self, bytes: usize) -> Result<Address> {
+        let mut address = 0;
+        // SAFETY: the context is current, and the place is ours.
+        let code = unsafe { driver::warpset_cuMemAlloc_v2(&mut address, bytes) };
+        check("cuMemAlloc", code).map_err(|failure| self.allocation_error(failure, bytes))?;
+        Ok(address)
+    }
+
+    /// Memory from the pool, usable in the order of `stream`.
+    fn allocate_in_order(&self, bytes: usize, stream: Handle) -> Result<Address> {
+        let Some(pool) = self.pool else { return self.allocate_plain(bytes) };
+        let mut address = 0;
+        let mut attempt = || {
+            // SAFETY: pool and stream live as long as the device, and the place is ours.
+            let code = unsafe { driver::warpset_cuMemAllocFromPoolAsync(&mut address, bytes, pool, stream) };
+            check("cuMemAllocFromPoolAsync", code)
+        };
+        match attempt() {
+            Err(failure) if failure.code == DriverCode::OUT_OF_MEMORY => {
+                // What the pool keeps may be in the wrong pieces: give it all back, and try once more.
+                self.trim()?;
+                attempt().map_err(|failure| self.allocation_error(failure, bytes))?;
+            }
+            other => self.checked(other)?,
+        }
+        Ok(address)
+    }
+
+    fn allocation_error(&self, failure: Failure, asked: usize) -> GpuError {
+        if failure.code == DriverCode::OUT_OF_MEMORY {
+            let free = self.memory_info().map_or(0, |info| info.free);
+            return GpuError::OutOfMemory { place: self.properties().name.clone(), asked, free };
+        }
+        self.error(failure, None)
+    }
+
+    /// Frees memory of [`allocate`](Self::allocate), behind everything that may use it.
+    pub(crate) fn free(&self, address: Address) {
+        self.enter_to_drop();
+        self.free_behind_everything(address);
+    }
+
+    /// Copies to the device and waits, behind everything that the device's streams hold now.
+    ///
+    /// # Safety
+    /// `from` is valid for `bytes` reads and `to` for `bytes` writes.
+    pub(crate) unsafe fn upload(&self, to: Address, from: *const c_void, bytes: usize) -> Result<()> {
+        self.enter()?;
+        let stream = turn(&self.upload);
+        self.checked(self.order_after_all(*stream))?;
+        // SAFETY: the caller's promise; the copy is waited for before the borrow ends.
+        let code = unsafe { driver::warpset_cuMemcpyHtoDAsync_v2(to, from, bytes, *stream) };
+        self.finish("cuMemcpyHtoDAsync", code, *stream)
+    }
+
+    /// Copies from the device and waits, behind everything that the device's streams hold now.
+    ///
+    /// # Safety
+    /// `to` is valid for `bytes` writes and `from` for `bytes` reads.
+    pub(crate) unsafe fn download(&self, to: *mut c_void, from: Address, bytes: usize) -> Result<()> {
+        self.enter()?;
+        let stream = turn(&self.download);
+        self.checked(self.order_after_all(*stream))?;
+        // SAFETY: the caller's promise; the copy is waited for before the borrow ends.
+        let code = unsafe { driver::warpset_cuMemcpyDtoHAsync_v2(to, from, bytes, *stream) };
+        self.finish("cuMemcpyDtoHAsync", code, *stream)
+    }
+
+    /// Sets bytes and waits, behind everything that the device's streams hold now.
+    ///
+    /// # Safety
+    /// `to` is valid for `bytes` writes.
+    pub(crate) unsafe fn set(&self, to: Address, byte: u8, bytes: usize) -> Result<()> {
+        self.enter()?;
+        let stream = turn(&self.upload);
+        self.checked(self.order_after_all(*stream))?;
+        // SAFETY: the caller's promise.
+        let code = unsafe { driver::warpset_cuMemsetD8Async(to, byte, bytes, *stream) };
+        self.finish("cuMemsetD8Async", code, *stream)
+    }
+
+    fn finish(&self, call: &'static str, code: u32, stream: Handle) -> Result<()> {
+        let queued = check(call, code);
+        // Even a copy that was refused may have started: the host's memory must be free when this returns.
+        // SAFETY: our own stream.
+        let waited = check("cuStreamSynchronize", unsafe { driver::warpset_cuStreamSynchronize(stream) });
+        self.checked(queued.and(waited))
+    }
+
+    /// Page-locked host memory. `bytes > 0`.
+    pub(crate) fn allocate_pinned(&self, bytes: usize) -> Result<*mut c_void> {
+        self.enter()?;
+        let mut pointer = std::ptr::null_mut();
+        // SAFETY: the context is current, and the place is ours.
+        let code = unsafe { driver::warpset_cuMemHostAlloc(&mut pointer, bytes, driver::HOST_ALLOC_PORTABLE) };
+        check("cuMemHostAlloc", code).map_err(|failure| match failure.code {
+            DriverCode::OUT_OF_MEMORY => {
+                GpuError::OutOfMemory { place: "the host (pinned memory)".into(), asked: bytes, free: 0 }
+            }
+            _ => self.error(failure, None),
+        })?;
+        Ok(pointer)
+    }
+
+    /// # Safety
+    /// `pointer` came from [`allocate_pinned`](Self::allocate_pinned), and nothing uses it any more.
+    pub(crate) unsafe fn free_pinned(&self, pointer: *mut c_void) {
+        self.enter_to_drop();
+        // SAFETY: the caller's promise.
+        unsafe { driver::warpset_cuMemFreeHost(pointer) };
+    }
+}
+
+fn turn(stream: &std::sync::Mutex<Handle>) -> MutexGuard<'_, Handle> {
+    stream.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl CudaStream {
+    /// Memory that this stream may use at once, and others once they have waited for it. `bytes > 0`.
+    pub(crate) fn allocate(&self, bytes: usize) -> Result<Address> {
+        self.device.enter()?;
+        self.device.allocate_in_order(bytes, self.raw)
+    }
+
+    /// Frees memory of [`allocate`](Self::allocate) behind everything that this stream holds.
+    pub(crate) fn free(&self, address: Address) {
+        self.device.enter_to_drop();
+        if self.device.pool.is_some() {
+            // SAFETY: the address came from the pool; only this stream has used it, or the caller says otherwise
+            // and frees through the device.
+            unsafe { driver::warpset_cuMemFreeAsync(address, self.raw) };
+        } else {
+            self.device.free_behind_everything(address);
+        }
+    }
+
+    /// # Safety
+    /// `from` is valid for `bytes` reads until the stream has passed, `to` for `bytes` writes.
+    pub(crate) unsafe fn upload(&self, to: Address, from: *const c_void, bytes: usize) -> Result<()> {
+        self.device.enter()?;
+        // SAFETY: the caller's promise.
+        let code = unsafe { driver::warpset_cuMemcpyHtoDAsync_v2(to, from, bytes, self.raw) };
+        self.checked(check("cuMemcpyHtoDAsync", code))
+    }
+
+    /// # Safety
+    /// `to` is valid for `bytes` writes until the stream has passed, `from` for `bytes` reads.
+    pub(crate) unsafe fn download(&self, to: *mut c_void, from: Address, bytes: usize) -> Result<()> {
+        self.device.enter()?;
+        // SAFETY: the caller's promise.
+        let code = unsafe { driver::warpset_cuMemcpyDtoHAsync_v2(to, from, bytes, self.raw) };
+        self.checked(check("cuMemcpyDtoHAsync", code))
+    }
+
+    /// # Safety
+    /// Both are valid for `bytes`, `from` on the device `source`.
+    pub(crate) unsafe fn copy(&self, to: Address, source: &CudaDevice, from: Address, bytes: usize) -> Result<()> {
+        self.device.enter()?;
+        let (here, there) = (self.device.raw_context(), source.raw_context());
+        if here == there {
+            // SAFETY: the caller's promise.
+            let code = unsafe { driver::warpset_cuMemcpyDtoDAsync_v2(to, from, bytes, self.raw) };
+            return self.checked(check("cuMemcpyDtoDAsync", code));
+        }
+        // SAFETY: the caller's promise; each address goes with its context.
+        let code = unsafe { driver::warpset_cuMemcpyPeerAsync(to, here, from, there, bytes, self.raw) };
+        self.checked(check("cuMemcpyPeerAsync", code))?;
+        // The source's device frees behind its own streams: this copy has to be among what it frees behind.
+        self.checked(self.device.streams.join_one_into(self.raw, source.free_stream))
+    }
+
+    /// # Safety
+    /// `to` is valid for `bytes` writes.
+    pub(crate) unsafe fn set_bytes(&self, to: Address, byte: u8, bytes: usize) -> Result<()> {
+        self.device.enter()?;
+        // SAFETY: the caller's promise.
+        let code = unsafe { driver::warpset_cuMemsetD8Async(to, byte, bytes, self.raw) };
+        self.checked(check("cuMemsetD8Async", code))
+    }
+
+    /// # Safety
+    /// `to` is a multiple of 4 and valid for `words` writes of 4 bytes.
+    pub(crate) unsafe fn set_words(&self, to: Address, word: u32, words: usize) -> Result<()> {
+        self.device.enter()?;
+        // SAFETY: the caller's promise.
+        let code = unsafe { driver::warpset_cuMemsetD32Async(to, word, words, self.raw) };
+        self.checked(check("cuMemsetD32Async", code))
+    }
+}

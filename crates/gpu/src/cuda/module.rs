@@ -1,0 +1,234 @@
+//! Modules and kernels: loaded on first use, once a device.
+
+use std::collections::HashMap;
+use std::ffi::{CString, c_int, c_void};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use cust::module::Module;
+use warpset_simt::{KernelInfo, LaunchConfig};
+
+use super::device::CudaDevice;
+use super::driver::{self, Handle, check, check_cust};
+use super::stream::CudaStream;
+use crate::error::{DriverCode, GpuError, Result};
+use crate::launch;
+use crate::properties::KernelAttributes;
+use crate::ptx;
+
+/// Dynamic shared memory that a kernel gets without asking.
+const SHARED_WITHOUT_REQUEST: u32 = 48 << 10;
+
+/// A device's loaded modules and the kernels found in them.
+pub(super) struct Modules {
+    modules: Mutex<HashMap<String, Arc<Module>>>,
+    /// By the address of the kernel's description, which is a static.
+    kernels: RwLock<HashMap<usize, Arc<Kernel>>>,
+}
+
+/// A kernel, with the module that it lives in.
+pub(crate) struct Kernel {
+    function: Handle,
+    attributes: KernelAttributes,
+    /// Dynamic shared memory granted so far.
+    granted: Mutex<u32>,
+    _module: Arc<Module>,
+}
+
+// SAFETY: a function handle may be used from any thread in which its context is current.
+unsafe impl Send for Kernel {}
+// SAFETY: as above; the grant is behind a lock.
+unsafe impl Sync for Kernel {}
+
+impl Modules {
+    pub(super) fn new() -> Self {
+        Self { modules: Mutex::default(), kernels: RwLock::default() }
+    }
+
+    /// Drops every module while the context is current.
+    pub(super) fn unload_all(&mut self) {
+        self.kernels.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
+        self.loaded().clear();
+    }
+
+    fn loaded(&self) -> MutexGuard<'_, HashMap<String, Arc<Module>>> {
+        self.modules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CudaDevice {
+    /// Loads a module unless it is loaded.
+    pub(crate) fn load_module(&self, name: &str) -> Result<()> {
+        self.enter()?;
+        self.module(name).map(drop)
+    }
+
+    fn module(&self, name: &str) -> Result<Arc<Module>> {
+        let mut loaded = self.modules.loaded();
+        if let Some(module) = loaded.get(name) {
+            return Ok(module.clone());
+        }
+        let text = ptx::text(name).ok_or_else(|| GpuError::UnknownModule { module: name.into() })?;
+        let text = warpset_kernels::with_launch_bounds(&text);
+        let rejected = |code, log| GpuError::PtxRejected { module: name.into(), code, log };
+        let Ok(text) = CString::new(text) else {
+            return Err(rejected(DriverCode::INVALID_VALUE, "the text contains a zero byte".into()));
+        };
+        let module = match check_cust("cuModuleLoadDataEx", Module::from_ptx_cstr(&text, &[])) {
+            Ok(module) => Arc::new(module),
+            Err(failure) if failure.code.is_sticky() => return Err(self.error(failure, None)),
+            Err(failure) if failure.code == DriverCode::OUT_OF_MEMORY => return Err(failure.into()),
+            Err(failure) => return Err(rejected(failure.code, compiler_log(&text))),
+        };
+        loaded.insert(name.to_owned(), module.clone());
+        Ok(module)
+    }
+
+    fn kernel(&self, info: &'static KernelInfo) -> Result<Arc<Kernel>> {
+        let key = std::ptr::from_ref(info) as usize;
+        let kernels = &self.modules.kernels;
+        if let Some(kernel) = kernels.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Ok(kernel.clone());
+        }
+        let module = self.module(info.module)?;
+        let function = match check_cust("cuModuleGetFunction", module.get_function(info.name)) {
+            Ok(function) => function.to_raw().cast::<c_void>(),
+            Err(failure) if failure.code == DriverCode::NOT_FOUND => {
+                return Err(GpuError::UnknownKernel { module: info.module.into(), kernel: info.name });
+            }
+            Err(failure) => return Err(self.error(failure, None)),
+        };
+        let attribute = |attribute: c_int| -> Result<u32> {
+            let mut value = 0;
+            // SAFETY: the function's module is loaded, and the place is ours.
+            let code = unsafe { driver::warpset_cuFuncGetAttribute(&mut value, attribute, function) };
+            self.checked(check("cuFuncGetAttribute", code))?;
+            Ok(value.max(0) as u32)
+        };
+        let attributes = KernelAttributes {
+            max_threads_per_block: attribute(driver::FUNCTION_MAX_THREADS_PER_BLOCK)?,
+            registers: attribute(driver::FUNCTION_REGISTERS)?,
+            local_bytes: attribute(driver::FUNCTION_LOCAL_SIZE_BYTES)?,
+            static_shared_bytes: attribute(driver::FUNCTION_SHARED_SIZE_BYTES)?,
+        };
+        let granted = Mutex::new(SHARED_WITHOUT_REQUEST.saturating_sub(attributes.static_shared_bytes));
+        let kernel = Arc::new(Kernel { function, attributes, granted, _module: module });
+        kernels.write().unwrap_or_else(PoisonError::into_inner).insert(key, kernel.clone());
+        Ok(kernel)
+    }
+
+    pub(crate) fn kernel_attributes(&self, info: &'static KernelInfo) -> Result<KernelAttributes> {
+        self.enter()?;
+        Ok(self.kernel(info)?.attributes)
+    }
+
+    /// Blocks of this shape that fit on one multiprocessor at once.
+    pub(crate) fn occupancy(&self, info: &'static KernelInfo, config: LaunchConfig) -> Result<u32> {
+        self.enter()?;
+        let kernel = self.kernel(info)?;
+        launch::check(info, config, self.properties(), Some(kernel.attributes))?;
+        kernel.grant(self, config.shared_bytes)?;
+        let (mut blocks, threads) = (0, config.block.count() as c_int);
+        // SAFETY: the kernel's module is loaded, and the place is ours.
+        let code = unsafe {
+            driver::warpset_cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                &mut blocks,
+                kernel.function,
+                threads,
+                config.shared_bytes as usize,
+            )
+        };
+        self.checked(check("cuOccupancyMaxActiveBlocksPerMultiprocessor", code))?;
+        Ok(blocks.max(0) as u32)
+    }
+}
+
+impl Kernel {
+    /// Lets the kernel have this much dynamic shared memory. Grants only grow, so racing launches do no harm.
+    fn grant(&self, device: &CudaDevice, bytes: u32) -> Result<()> {
+        let mut granted = self.granted.lock().unwrap_or_else(PoisonError::into_inner);
+        if bytes > *granted {
+            // SAFETY: the kernel's module is loaded.
+            let code = unsafe {
+                driver::warpset_cuFuncSetAttribute(
+                    self.function,
+                    driver::FUNCTION_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                    bytes as c_int,
+                )
+            };
+            device.checked(check("cuFuncSetAttribute", code))?;
+            *granted = bytes;
+        }
+        Ok(())
+    }
+}
+
+impl CudaStream {
+    /// Queues a launch.
+    ///
+    /// # Safety
+    /// As [`warpset_simt::Launcher::launch_raw`].
+    pub(crate) unsafe fn launch(
+        &self,
+        info: &'static KernelInfo,
+        config: LaunchConfig,
+        arguments: &mut [*mut c_void],
+    ) -> Result<()> {
+        self.device.enter()?;
+        let kernel = self.device.kernel(info)?;
+        launch::check(info, config, self.device.properties(), Some(kernel.attributes))?;
+        kernel.grant(&self.device, config.shared_bytes)?;
+        let (grid, block) = (config.grid, config.block);
+        // SAFETY: `arguments` holds a pointer to each argument of this kernel (the caller's promise); the module is
+        // loaded, and the shape is within the limits.
+        let code = unsafe {
+            driver::warpset_cuLaunchKernel(
+                kernel.function,
+                grid.x,
+                grid.y,
+                grid.z,
+                block.x,
+                block.y,
+                block.z,
+                config.shared_bytes,
+                self.raw,
+                arguments.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+        };
+        match check("cuLaunchKernel", code) {
+            Ok(()) => {
+                self.note_launch(info);
+                Ok(())
+            }
+            Err(failure) if failure.code.is_sticky() => self.checked(Err(failure)),
+            Err(failure) => Err(GpuError::LaunchFailed { kernel: info.name, code: failure.code }),
+        }
+    }
+}
+
+/// Why the compiler rejects this text: `cust` does not ask for the log, so it is compiled again with a place for it.
+fn compiler_log(text: &CString) -> String {
+    let mut log = vec![0u8; 16 << 10];
+    let mut options = [driver::JIT_ERROR_LOG_BUFFER, driver::JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
+    // The driver takes integers by value in this array of pointers.
+    let mut values = [log.as_mut_ptr().cast::<c_void>(), std::ptr::without_provenance_mut(log.len())];
+    let mut module = std::ptr::null_mut();
+    // SAFETY: two options with their two values; `text` ends with a zero, `log` has the size stated.
+    let code = unsafe {
+        driver::warpset_cuModuleLoadDataEx(
+            &mut module,
+            text.as_ptr().cast(),
+            2,
+            options.as_mut_ptr(),
+            values.as_mut_ptr(),
+        )
+    };
+    if code == 0 {
+        // SAFETY: just loaded, and nothing uses it.
+        unsafe { driver::warpset_cuModuleUnload(module) };
+        return "the same text was accepted when it was compiled a second time".into();
+    }
+    let end = log.iter().position(|&byte| byte == 0).unwrap_or(log.len());
+    let words = String::from_utf8_lossy(&log[..end]).trim().to_owned();
+    if words.is_empty() { "the driver's compiler left no log".into() } else { words }
+}

@@ -1,0 +1,229 @@
+//! Devices: where memory lives and kernels run.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytemuck::Pod;
+use warpset_simt::{KernelInfo, LaunchConfig, emulator};
+
+#[cfg(feature = "cuda")]
+use crate::cuda::{self, CudaDevice};
+use crate::emulated::{EmulatedDevice, EmulatorOptions};
+use crate::error::{GpuError, Result};
+use crate::event::Event;
+use crate::pinned::PinnedVec;
+use crate::properties::{DeviceProperties, KernelAttributes, MemoryInfo};
+use crate::stream::Stream;
+use crate::vector::DeviceVec;
+
+/// A CUDA device or the emulator. Clones are handles to the same device, usable from any thread.
+#[derive(Clone)]
+pub struct Device(pub(crate) Executor);
+
+#[derive(Clone)]
+pub(crate) enum Executor {
+    #[cfg(feature = "cuda")]
+    Cuda(Arc<CudaDevice>),
+    Emulator(Arc<EmulatedDevice>),
+}
+
+impl Device {
+    /// The CUDA device of this ordinal. Opening a device again while it is held yields the same one.
+    ///
+    /// # Errors
+    /// Why it cannot be used: [`GpuError::is_unavailable`] holds for all of these.
+    pub fn cuda(ordinal: u32) -> Result<Self> {
+        crate::backend::check_enabled()?;
+        #[cfg(feature = "cuda")]
+        return Ok(Self(Executor::Cuda(cuda::open(ordinal)?)));
+        #[cfg(not(feature = "cuda"))]
+        {
+            let _ = ordinal;
+            Err(GpuError::NotBuiltIn)
+        }
+    }
+
+    /// How many CUDA devices there are, at least one.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn cuda_count() -> Result<u32> {
+        crate::backend::check_enabled()?;
+        #[cfg(feature = "cuda")]
+        return cuda::count();
+        #[cfg(not(feature = "cuda"))]
+        Err(GpuError::NotBuiltIn)
+    }
+
+    /// Every CUDA device that can run our kernels, in the order of their ordinals.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn cuda_all() -> Result<Vec<Self>> {
+        let results: Vec<_> = (0..Self::cuda_count()?).map(Self::cuda).collect();
+        if results.iter().any(Result::is_ok) {
+            return Ok(results.into_iter().flatten().collect());
+        }
+        results.into_iter().collect()
+    }
+
+    /// A new emulated device, with the default properties.
+    pub fn emulator(config: emulator::Config) -> Self {
+        Self::emulator_with(EmulatorOptions { config, ..EmulatorOptions::default() })
+    }
+
+    /// A new emulated device.
+    pub fn emulator_with(options: EmulatorOptions) -> Self {
+        Self(Executor::Emulator(Arc::new(EmulatedDevice::new(options))))
+    }
+
+    /// Whether kernels run on the emulator.
+    pub fn is_emulator(&self) -> bool {
+        self.properties().is_emulator
+    }
+
+    /// What the device is.
+    pub fn properties(&self) -> &DeviceProperties {
+        match &self.0 {
+            #[cfg(feature = "cuda")]
+            Executor::Cuda(device) => device.properties(),
+            Executor::Emulator(device) => device.properties(),
+        }
+    }
+
+    /// How much memory there is, and is left.
+    pub fn memory_info(&self) -> Result<MemoryInfo> {
+        match &self.0 {
+            #[cfg(feature = "cuda")]
+            Executor::Cuda(device) => device.memory_info(),
+            Executor::Emulator(device) => Ok(device.memory_info()),
+        }
+    }
+
+    /// Gives memory that the pool keeps for later allocations back to the driver, for other programs to use.
+    pub fn trim(&self) -> Result<()> {
+        match &self.0 {
+            #[cfg(feature = "cuda")]
+            Executor::Cuda(device) => device.trim(),
+            Executor::Emulator(_) => Ok(()),
+        }
+    }
+
+    /// Waits for all work on the device, and reports the error if some of it failed.
+    pub fn synchronize(&self) -> Result<()> {
+        match &self.0 {
+            #[cfg(feature = "cuda")]
+            Executor::Cuda(device) => device.synchronize(),
+            Executor::Emulator(_) => Ok(()),
+        }
+    }
+
+    /// A new stream. Streams are non-blocking: none waits for the legacy default stream.
+    pub fn new_stream(&self) -> Result<Stream> {
+        Stream::new(self, 0)
+    }
+
+    /// A new stream with a priority: the lower the number, the sooner its blocks run. The driver clamps it.
+    pub fn new_stream_with_priority(&self, priority: i32) -> Result<Stream> {
+        Stream::new(self, priority)
+    }
+
+    /// A new event.
+    pub fn new_event(&self) -> Result<Event> {
+        Event::new(self)
+    }
+
+    /// `len` items with unspecified contents (poison on the emulator).
+    pub fn alloc_uninit<T: Pod>(&self, len: usize) -> Result<DeviceVec<T>> {
+        DeviceVec::on_device(self, len)
+    }
+
+    /// `len` items of zero bytes.
+    pub fn alloc_zeroed<T: Pod>(&self, len: usize) -> Result<DeviceVec<T>> {
+        let mut vector = DeviceVec::on_device(self, len)?;
+        vector.as_mut_slice().fill_bytes(0)?;
+        Ok(vector)
+    }
+
+    /// A copy of `items` on the device.
+    pub fn from_slice<T: Pod>(&self, items: &[T]) -> Result<DeviceVec<T>> {
+        let mut vector = DeviceVec::on_device(self, items.len())?;
+        vector.copy_from_slice(items)?;
+        Ok(vector)
+    }
+
+    /// `len` zero items of page-locked host memory, from which copies are fast and asynchronous.
+    pub fn pinned<T: Pod>(&self, len: usize) -> Result<PinnedVec<T>> {
+        PinnedVec::new(self, len)
+    }
+
+    /// Compiles and loads a PTX module now rather than at the first launch.
+    pub fn load_module(&self, module: &str) -> Result<()> {
+        match &self.0 {
+            #[cfg(feature = "cuda")]
+            Executor::Cuda(device) => device.load_module(module),
+            Executor::Emulator(_) => {
+                let _ = module;
+                Ok(())
+            }
+        }
+    }
+
+    /// What the compiler made of a kernel; `None` on the emulator.
+    pub fn kernel_attributes(&self, kernel: &'static KernelInfo) -> Result<Option<KernelAttributes>> {
+        match &self.0 {
+            #[cfg(feature = "cuda")]
+            Executor::Cuda(device) => device.kernel_attributes(kernel).map(Some),
+            Executor::Emulator(_) => {
+                let _ = kernel;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Blocks of the shape of `config` that can be resident on the whole device at once: how many blocks a grid
+    /// whose blocks wait for each other, or that walks its input by grid stride, should have.
+    pub fn resident_blocks(&self, kernel: &'static KernelInfo, config: LaunchConfig) -> Result<u32> {
+        let blocks = match &self.0 {
+            #[cfg(feature = "cuda")]
+            Executor::Cuda(device) => device.occupancy(kernel, config)?,
+            Executor::Emulator(device) => device.occupancy(kernel, config)?,
+        };
+        Ok(blocks.saturating_mul(self.properties().multiprocessors))
+    }
+
+    pub(crate) fn expect_same(&self, other: &Self, operation: &'static str) -> Result<()> {
+        if self == other {
+            return Ok(());
+        }
+        let (first, second) = (self.to_string(), other.to_string());
+        Err(GpuError::DifferentDevices { operation, first, second })
+    }
+}
+
+impl PartialEq for Device {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            #[cfg(feature = "cuda")]
+            (Executor::Cuda(a), Executor::Cuda(b)) => Arc::ptr_eq(a, b),
+            (Executor::Emulator(a), Executor::Emulator(b)) => Arc::ptr_eq(a, b),
+            #[cfg(feature = "cuda")]
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Device {}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let properties = self.properties();
+        write!(f, "{} (device {})", properties.name, properties.ordinal)
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Device").field(&self.properties().name).field(&self.properties().ordinal).finish()
+    }
+}

@@ -1,0 +1,137 @@
+//! One allocation, whoever executes: owned by vectors, seen through slices.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::device::{Device, Executor};
+use crate::error::{GpuError, Result};
+use crate::stream::Stream;
+
+/// The address that stands for no memory: a multiple of every alignment in use, never accessed.
+const NOTHING: usize = 256;
+
+pub(crate) struct Memory {
+    pub(crate) device: Device,
+    /// The stream in whose order it was allocated and is freed, if it is not usable everywhere at once.
+    home: Option<Stream>,
+    /// Whether another stream than `home` has used it, through a call that we saw.
+    foreign: AtomicBool,
+    address: usize,
+    bytes: usize,
+}
+
+impl Memory {
+    /// Memory that every stream of the device may use.
+    pub(crate) fn on_device(device: &Device, bytes: usize) -> Result<Self> {
+        let address = match &device.0 {
+            _ if bytes == 0 => NOTHING,
+            #[cfg(feature = "cuda")]
+            Executor::Cuda(device) => device.allocate(bytes)? as usize,
+            Executor::Emulator(device) => device.allocate(bytes)?,
+        };
+        Ok(Self { device: device.clone(), home: None, foreign: AtomicBool::new(false), address, bytes })
+    }
+
+    /// Memory that comes and goes in the order of `stream`.
+    pub(crate) fn on_stream(stream: &Stream, bytes: usize) -> Result<Self> {
+        let address = match &stream.device().0 {
+            _ if bytes == 0 => NOTHING,
+            #[cfg(feature = "cuda")]
+            Executor::Cuda(_) => stream.cuda().allocate(bytes)? as usize,
+            Executor::Emulator(device) => device.allocate(bytes)?,
+        };
+        let (device, home) = (stream.device().clone(), Some(stream.clone()));
+        Ok(Self { device, home, foreign: AtomicBool::new(false), address, bytes })
+    }
+
+    pub(crate) fn address(&self) -> usize {
+        self.address
+    }
+
+    /// Lets `stream` use this memory: it must be of the same device, and comes behind the allocation.
+    pub(crate) fn prepare_for(&self, stream: &Stream, operation: &'static str) -> Result<()> {
+        stream.device().expect_same(&self.device, operation)?;
+        self.order_behind_home(stream)
+    }
+
+    /// Makes `stream`, of whatever device, wait for the stream on which this memory was allocated.
+    pub(crate) fn order_behind_home(&self, stream: &Stream) -> Result<()> {
+        match &self.home {
+            Some(home) if home != stream => {
+                self.foreign.store(true, Ordering::Relaxed);
+                stream.wait_for(home)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Copies from the host to `address..`, and waits.
+    pub(crate) fn upload(&self, address: usize, from: &[u8]) -> Result<()> {
+        self.check(address, from.len());
+        match &self.device.0 {
+            _ if from.is_empty() => Ok(()),
+            // SAFETY: `from` is valid for its length, and the target range is within this allocation.
+            #[cfg(feature = "cuda")]
+            Executor::Cuda(device) => unsafe { device.upload(address as u64, from.as_ptr().cast(), from.len()) },
+            // SAFETY: as above.
+            Executor::Emulator(device) => unsafe { device.write(address, from.as_ptr(), from.len()) },
+        }
+    }
+
+    /// Copies `address..` to the host, and waits.
+    pub(crate) fn download(&self, address: usize, to: &mut [u8]) -> Result<()> {
+        self.check(address, to.len());
+        match &self.device.0 {
+            _ if to.is_empty() => Ok(()),
+            // SAFETY: `to` is valid for its length, and the source range is within this allocation.
+            #[cfg(feature = "cuda")]
+            Executor::Cuda(device) => unsafe { device.download(to.as_mut_ptr().cast(), address as u64, to.len()) },
+            // SAFETY: as above.
+            Executor::Emulator(device) => unsafe { device.read(address, to.as_mut_ptr(), to.len()) },
+        }
+    }
+
+    /// Sets bytes, and waits.
+    pub(crate) fn set(&self, address: usize, byte: u8, bytes: usize) -> Result<()> {
+        self.check(address, bytes);
+        match &self.device.0 {
+            _ if bytes == 0 => Ok(()),
+            // SAFETY: the range is within this allocation.
+            #[cfg(feature = "cuda")]
+            Executor::Cuda(device) => unsafe { device.set(address as u64, byte, bytes) },
+            // SAFETY: as above.
+            Executor::Emulator(device) => unsafe { device.set(address, byte, bytes) },
+        }
+    }
+
+    /// Slices check their ranges when they are made; this is what the `unsafe` blocks above rest on.
+    fn check(&self, address: usize, bytes: usize) {
+        assert!(
+            address >= self.address && bytes <= self.bytes && address - self.address <= self.bytes - bytes,
+            "a slice reaches out of its allocation"
+        );
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if self.bytes == 0 {
+            return;
+        }
+        match &self.device.0 {
+            #[cfg(feature = "cuda")]
+            Executor::Cuda(device) => match &self.home {
+                Some(home) if !*self.foreign.get_mut() => home.cuda().free(self.address as u64),
+                _ => device.free(self.address as u64),
+            },
+            Executor::Emulator(device) => device.free(self.address),
+        }
+    }
+}
+
+/// `len` items of `T` in bytes.
+pub(crate) fn byte_len<T>(len: usize) -> Result<usize> {
+    match len.checked_mul(size_of::<T>()) {
+        Some(bytes) if bytes <= isize::MAX as usize => Ok(bytes),
+        _ => Err(GpuError::TooLarge { items: len, item_size: size_of::<T>() }),
+    }
+}

@@ -1,0 +1,292 @@
+//! Borrowed parts of device vectors.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Bound, RangeBounds};
+
+use bytemuck::Pod;
+use warpset_simt::{Global, GlobalMut};
+
+use crate::device::Device;
+use crate::error::{GpuError, Result};
+use crate::memory::Memory;
+use crate::vector::DeviceVec;
+
+/// Items on a device, borrowed for reading.
+pub struct DeviceSlice<'a, T> {
+    memory: &'a Memory,
+    address: usize,
+    len: usize,
+    items: PhantomData<&'a [T]>,
+}
+
+/// Items on a device, borrowed for writing.
+pub struct DeviceSliceMut<'a, T> {
+    memory: &'a Memory,
+    address: usize,
+    len: usize,
+    items: PhantomData<&'a mut [T]>,
+}
+
+impl<T> Clone for DeviceSlice<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for DeviceSlice<'_, T> {}
+
+/// The range as offset and length, checked as slices of the standard library check it.
+#[track_caller]
+pub(crate) fn resolve(range: impl RangeBounds<usize>, len: usize) -> (usize, usize) {
+    let start = match range.start_bound() {
+        Bound::Included(&start) => start,
+        Bound::Excluded(&start) => start.checked_add(1).expect("range start overflows"),
+        Bound::Unbounded => 0,
+    };
+    let end = match range.end_bound() {
+        Bound::Included(&end) => end.checked_add(1).expect("range end overflows"),
+        Bound::Excluded(&end) => end,
+        Bound::Unbounded => len,
+    };
+    assert!(start <= end, "range starts at {start} and ends at {end}");
+    assert!(end <= len, "range ends at {end}, and there are {len} items on the device");
+    (start, end - start)
+}
+
+impl<'a, T: Pod> DeviceSlice<'a, T> {
+    pub(crate) fn new(memory: &'a Memory, len: usize) -> Self {
+        Self { memory, address: memory.address(), len, items: PhantomData }
+    }
+
+    /// Items.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Their bytes.
+    pub fn byte_len(&self) -> usize {
+        self.len * size_of::<T>()
+    }
+
+    /// The device that they are on.
+    pub fn device(&self) -> &'a Device {
+        &self.memory.device
+    }
+
+    /// The argument for a kernel that reads them.
+    pub fn global(&self) -> Global<T> {
+        Global::from_raw_parts(std::ptr::with_exposed_provenance(self.address), self.len)
+    }
+
+    /// A part.
+    ///
+    /// # Panics
+    /// If the range reaches past the end, like slices of the standard library.
+    #[track_caller]
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> DeviceSlice<'a, T> {
+        let (start, len) = resolve(range, self.len);
+        Self { address: self.address + start * size_of::<T>(), len, ..*self }
+    }
+
+    /// The same bytes as items of another type.
+    ///
+    /// # Errors
+    /// [`GpuError::InvalidCast`] unless size and alignment fit.
+    pub fn cast<U: Pod>(&self) -> Result<DeviceSlice<'a, U>> {
+        let len = cast_len::<T, U>(self.address, self.byte_len())?;
+        Ok(DeviceSlice { memory: self.memory, address: self.address, len, items: PhantomData })
+    }
+
+    /// The items, on the host. Waits for everything queued on the device before.
+    pub fn to_vec(&self) -> Result<Vec<T>> {
+        let mut items = vec![T::zeroed(); self.len];
+        self.copy_to_slice(&mut items)?;
+        Ok(items)
+    }
+
+    /// Copies the items to `target`, of the same length. Waits for everything queued on the device before.
+    pub fn copy_to_slice(&self, target: &mut [T]) -> Result<()> {
+        same_len(self.len, target.len())?;
+        self.memory.download(self.address, bytemuck::cast_slice_mut(target))
+    }
+
+    pub(crate) fn memory(&self) -> &'a Memory {
+        self.memory
+    }
+
+    pub(crate) fn address(&self) -> usize {
+        self.address
+    }
+}
+
+impl<'a, T: Pod> DeviceSliceMut<'a, T> {
+    pub(crate) fn new(memory: &'a Memory, len: usize) -> Self {
+        Self { memory, address: memory.address(), len, items: PhantomData }
+    }
+
+    /// Items.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Their bytes.
+    pub fn byte_len(&self) -> usize {
+        self.len * size_of::<T>()
+    }
+
+    /// The device that they are on.
+    pub fn device(&self) -> &'a Device {
+        &self.memory.device
+    }
+
+    /// The argument for a kernel that reads them.
+    pub fn global(&self) -> Global<T> {
+        self.as_slice().global()
+    }
+
+    /// The argument for a kernel that writes them.
+    pub fn global_mut(&mut self) -> GlobalMut<T> {
+        GlobalMut::from_raw_parts(std::ptr::with_exposed_provenance_mut(self.address), self.len)
+    }
+
+    /// The same items, for reading.
+    pub fn as_slice(&self) -> DeviceSlice<'_, T> {
+        DeviceSlice { memory: self.memory, address: self.address, len: self.len, items: PhantomData }
+    }
+
+    /// The same items, borrowed for less long.
+    pub fn reborrow(&mut self) -> DeviceSliceMut<'_, T> {
+        DeviceSliceMut { memory: self.memory, address: self.address, len: self.len, items: PhantomData }
+    }
+
+    /// A part, for reading.
+    ///
+    /// # Panics
+    /// If the range reaches past the end, like slices of the standard library.
+    #[track_caller]
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> DeviceSlice<'_, T> {
+        self.as_slice().slice(range)
+    }
+
+    /// A part, for writing.
+    ///
+    /// # Panics
+    /// If the range reaches past the end, like slices of the standard library.
+    #[track_caller]
+    pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> DeviceSliceMut<'_, T> {
+        let (start, len) = resolve(range, self.len);
+        let address = self.address + start * size_of::<T>();
+        DeviceSliceMut { memory: self.memory, address, len, items: PhantomData }
+    }
+
+    /// The items before `middle`, and the others.
+    ///
+    /// # Panics
+    /// If `middle` is past the end.
+    #[track_caller]
+    pub fn split_at_mut(self, middle: usize) -> (DeviceSliceMut<'a, T>, DeviceSliceMut<'a, T>) {
+        let (_, rest) = resolve(middle.., self.len);
+        let Self { memory, address, .. } = self;
+        (
+            DeviceSliceMut { memory, address, len: middle, items: PhantomData },
+            DeviceSliceMut { memory, address: address + middle * size_of::<T>(), len: rest, items: PhantomData },
+        )
+    }
+
+    /// The same bytes as items of another type.
+    ///
+    /// # Errors
+    /// [`GpuError::InvalidCast`] unless size and alignment fit.
+    pub fn cast<U: Pod>(self) -> Result<DeviceSliceMut<'a, U>> {
+        let len = cast_len::<T, U>(self.address, self.byte_len())?;
+        Ok(DeviceSliceMut { memory: self.memory, address: self.address, len, items: PhantomData })
+    }
+
+    /// The items, on the host. Waits for everything queued on the device before.
+    pub fn to_vec(&self) -> Result<Vec<T>> {
+        self.as_slice().to_vec()
+    }
+
+    /// Copies the items to `target`, of the same length. Waits for everything queued on the device before.
+    pub fn copy_to_slice(&self, target: &mut [T]) -> Result<()> {
+        self.as_slice().copy_to_slice(target)
+    }
+
+    /// Overwrites the items with `source`, of the same length. Waits for everything queued on the device before.
+    pub fn copy_from_slice(&mut self, source: &[T]) -> Result<()> {
+        same_len(source.len(), self.len)?;
+        self.memory.upload(self.address, bytemuck::cast_slice(source))
+    }
+
+    /// Sets every byte of the items. Waits for everything queued on the device before.
+    pub fn fill_bytes(&mut self, byte: u8) -> Result<()> {
+        self.memory.set(self.address, byte, self.byte_len())
+    }
+
+    pub(crate) fn memory(&self) -> &'a Memory {
+        self.memory
+    }
+
+    pub(crate) fn address(&self) -> usize {
+        self.address
+    }
+}
+
+impl<'a, T: Pod> From<&'a DeviceVec<T>> for DeviceSlice<'a, T> {
+    fn from(vector: &'a DeviceVec<T>) -> Self {
+        vector.as_slice()
+    }
+}
+
+impl<'a, T: Pod> From<&'a mut DeviceVec<T>> for DeviceSliceMut<'a, T> {
+    fn from(vector: &'a mut DeviceVec<T>) -> Self {
+        vector.as_mut_slice()
+    }
+}
+
+impl<'a, T: Pod> From<DeviceSliceMut<'a, T>> for DeviceSlice<'a, T> {
+    fn from(slice: DeviceSliceMut<'a, T>) -> Self {
+        Self { memory: slice.memory, address: slice.address, len: slice.len, items: PhantomData }
+    }
+}
+
+impl<'a, T: Pod> From<&'a mut DeviceSliceMut<'_, T>> for DeviceSliceMut<'a, T> {
+    fn from(slice: &'a mut DeviceSliceMut<'_, T>) -> Self {
+        slice.reborrow()
+    }
+}
+
+impl<T> fmt::Debug for DeviceSlice<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DeviceSlice({} items on {})", self.len, self.memory.device)
+    }
+}
+
+impl<T> fmt::Debug for DeviceSliceMut<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DeviceSliceMut({} items on {})", self.len, self.memory.device)
+    }
+}
+
+pub(crate) fn same_len(source_len: usize, target_len: usize) -> Result<()> {
+    if source_len == target_len { Ok(()) } else { Err(GpuError::LengthMismatch { source_len, target_len }) }
+}
+
+fn cast_len<T, U>(address: usize, bytes: usize) -> Result<usize> {
+    let size = size_of::<U>();
+    if size == 0 || bytes % size != 0 || address % align_of::<U>() != 0 {
+        return Err(GpuError::InvalidCast { bytes, item_size: size, alignment: align_of::<U>() });
+    }
+    Ok(bytes / size)
+}

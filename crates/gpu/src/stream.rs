@@ -1,0 +1,330 @@
+//! Streams: work that runs in order.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::sync::Arc;
+
+use bytemuck::Pod;
+use warpset_simt::{KernelInfo, LaunchConfig, Launcher};
+
+#[cfg(feature = "cuda")]
+use crate::cuda::CudaStream;
+use crate::device::{Device, Executor};
+use crate::error::{GpuError, Result};
+use crate::event::Event;
+use crate::pinned::{Pending, PinnedVec};
+use crate::slice::{DeviceSlice, DeviceSliceMut, same_len};
+use crate::vector::DeviceVec;
+
+/// A queue of work for a device. Clones are handles to the same stream, usable from any thread.
+///
+/// On the emulator everything has run when the call that queued it returns.
+#[derive(Clone)]
+pub struct Stream(Arc<Inner>);
+
+struct Inner {
+    device: Device,
+    #[cfg(feature = "cuda")]
+    cuda: Option<CudaStream>,
+}
+
+impl Stream {
+    pub(crate) fn new(device: &Device, priority: i32) -> Result<Self> {
+        #[cfg(feature = "cuda")]
+        let cuda = match &device.0 {
+            Executor::Cuda(device) => Some(CudaStream::new(device.clone(), priority)?),
+            Executor::Emulator(_) => None,
+        };
+        let _ = priority; // the emulator has none
+        Ok(Self(Arc::new(Inner {
+            device: device.clone(),
+            #[cfg(feature = "cuda")]
+            cuda,
+        })))
+    }
+
+    /// The stream of the driver. Only for streams of a CUDA device.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn cuda(&self) -> &CudaStream {
+        self.0.cuda.as_ref().expect("asked of streams of CUDA devices only")
+    }
+
+    /// The device that it belongs to.
+    pub fn device(&self) -> &Device {
+        &self.0.device
+    }
+
+    /// The driver's handle (`CUstream`), for other libraries; `None` on the emulator. It lives as long as the stream.
+    pub fn as_raw(&self) -> Option<*mut c_void> {
+        #[cfg(feature = "cuda")]
+        return self.0.cuda.as_ref().map(CudaStream::as_raw);
+        #[cfg(not(feature = "cuda"))]
+        None
+    }
+
+    /// Waits for everything queued so far, and reports the error if some of it failed.
+    pub fn synchronize(&self) -> Result<()> {
+        match &self.0.device.0 {
+            #[cfg(feature = "cuda")]
+            Executor::Cuda(_) => self.cuda().synchronize(),
+            Executor::Emulator(_) => Ok(()),
+        }
+    }
+
+    /// Waits for everything queued so far, reports what failed, and gives this handle up. Dropping a stream lets its
+    /// work finish and reports nothing.
+    pub fn close(self) -> Result<()> {
+        self.synchronize()
+    }
+
+    /// Whether everything queued so far has ended.
+    pub fn is_idle(&self) -> Result<bool> {
+        match &self.0.device.0 {
+            #[cfg(feature = "cuda")]
+            Executor::Cuda(_) => self.cuda().is_idle(),
+            Executor::Emulator(_) => Ok(true),
+        }
+    }
+
+    /// Whether the stream runs beside the legacy default stream, as asked of the driver. Always so.
+    pub fn is_non_blocking(&self) -> Result<bool> {
+        match &self.0.device.0 {
+            #[cfg(feature = "cuda")]
+            Executor::Cuda(_) => self.cuda().is_non_blocking(),
+            Executor::Emulator(_) => Ok(true),
+        }
+    }
+
+    /// Moves `event` to the end of what this stream holds now.
+    pub fn record(&self, event: &Event) -> Result<()> {
+        event.record(self)
+    }
+
+    /// Makes what is queued here from now on wait for `event`. Events of other devices will do.
+    pub fn wait(&self, event: &Event) -> Result<()> {
+        event.make_wait(self)
+    }
+
+    /// Makes what is queued here from now on wait for what `other` holds now.
+    pub fn wait_for(&self, other: &Stream) -> Result<()> {
+        match (&self.0.device.0, &other.0.device.0) {
+            #[cfg(feature = "cuda")]
+            (Executor::Cuda(_), Executor::Cuda(_)) => self.cuda().wait_for(other.cuda()),
+            _ => Ok(()),
+        }
+    }
+
+    /// `len` items with unspecified contents, allocated and freed in the order of this stream: no waiting, neither
+    /// here nor at the drop. Launches on other streams must wait for this one, and it for them before the drop.
+    pub fn alloc_uninit<T: Pod>(&self, len: usize) -> Result<DeviceVec<T>> {
+        DeviceVec::on_stream(self, len)
+    }
+
+    /// The same with zero bytes.
+    pub fn alloc_zeroed<T: Pod>(&self, len: usize) -> Result<DeviceVec<T>> {
+        let mut vector = self.alloc_uninit(len)?;
+        self.fill_bytes(&mut vector, 0)?;
+        Ok(vector)
+    }
+
+    /// The same with a copy of `items`; waits for the copy.
+    pub fn from_slice<T: Pod>(&self, items: &[T]) -> Result<DeviceVec<T>> {
+        let mut vector = self.alloc_uninit(items.len())?;
+        self.upload(&mut vector, items)?;
+        Ok(vector)
+    }
+
+    /// Copies `from` to the device, behind this stream's work, and waits.
+    pub fn upload<'a, T: Pod>(&self, to: impl Into<DeviceSliceMut<'a, T>>, from: &[T]) -> Result<()> {
+        // SAFETY: the borrow of `from` lasts until the copy has been waited for, whether it succeeded or not.
+        let queued = unsafe { self.upload_async(to, from) };
+        queued.and(self.synchronize())
+    }
+
+    /// Copies from the device, behind this stream's work, and waits.
+    pub fn download<'a, T: Pod>(&self, from: impl Into<DeviceSlice<'a, T>>, to: &mut [T]) -> Result<()> {
+        // SAFETY: the borrow of `to` lasts until the copy has been waited for, whether it succeeded or not.
+        let queued = unsafe { self.download_async(from, to) };
+        queued.and(self.synchronize())
+    }
+
+    /// Queues a copy to the device. It overlaps other work if `from` is [pinned](PinnedVec).
+    ///
+    /// # Safety
+    /// Until the stream has passed this copy, `from` stays allocated and unchanged.
+    pub unsafe fn upload_async<'a, T: Pod>(&self, to: impl Into<DeviceSliceMut<'a, T>>, from: &[T]) -> Result<()> {
+        let to = to.into();
+        same_len(from.len(), to.len())?;
+        to.memory().prepare_for(self, "a copy to the device")?;
+        match &self.0.device.0 {
+            _ if to.byte_len() == 0 => Ok(()),
+            // SAFETY: `from` is valid for as long as the caller promises, and `to` is a range of its allocation.
+            #[cfg(feature = "cuda")]
+            Executor::Cuda(_) => unsafe {
+                self.cuda().upload(to.address() as u64, from.as_ptr().cast(), to.byte_len())
+            },
+            // SAFETY: both ranges are valid, and the copy is done on return.
+            Executor::Emulator(device) => unsafe { device.write(to.address(), from.as_ptr().cast(), to.byte_len()) },
+        }
+    }
+
+    /// Queues a copy from the device. It overlaps other work if `to` is [pinned](PinnedVec).
+    ///
+    /// # Safety
+    /// Until the stream has passed this copy, `to` stays allocated, and no one reads or writes it.
+    pub unsafe fn download_async<'a, T: Pod>(&self, from: impl Into<DeviceSlice<'a, T>>, to: &mut [T]) -> Result<()> {
+        let from = from.into();
+        same_len(from.len(), to.len())?;
+        from.memory().prepare_for(self, "a copy from the device")?;
+        match &self.0.device.0 {
+            _ if from.byte_len() == 0 => Ok(()),
+            // SAFETY: `to` is valid for as long as the caller promises, and `from` is a range of its allocation.
+            #[cfg(feature = "cuda")]
+            Executor::Cuda(_) => unsafe {
+                self.cuda().download(to.as_mut_ptr().cast(), from.address() as u64, from.byte_len())
+            },
+            // SAFETY: both ranges are valid, and the copy is done on return.
+            Executor::Emulator(device) => unsafe {
+                device.read(from.address(), to.as_mut_ptr().cast(), from.byte_len())
+            },
+        }
+    }
+
+    /// Queues a copy of the first `to.len()` items of `from`, which comes back when the copy has ended.
+    pub fn upload_pinned<'a, T: Pod>(
+        &self,
+        to: impl Into<DeviceSliceMut<'a, T>>,
+        from: PinnedVec<T>,
+    ) -> Result<Pending<T>> {
+        let (to, done) = (to.into(), self.device().new_event()?);
+        if from.len() < to.len() {
+            return Err(GpuError::LengthMismatch { source_len: from.len(), target_len: to.len() });
+        }
+        let count = to.len();
+        let pending = Pending::new(from, done);
+        // SAFETY: `pending` keeps the memory, to itself, until its event has passed.
+        let queued = unsafe { self.upload_async(to, &pending.items()[..count]) };
+        self.finish_pending(pending, queued)
+    }
+
+    /// Queues a copy into the first `from.len()` items of `to`, which comes back when the copy has ended.
+    pub fn download_pinned<'a, T: Pod>(
+        &self,
+        from: impl Into<DeviceSlice<'a, T>>,
+        to: PinnedVec<T>,
+    ) -> Result<Pending<T>> {
+        let (from, done) = (from.into(), self.device().new_event()?);
+        if to.len() < from.len() {
+            return Err(GpuError::LengthMismatch { source_len: from.len(), target_len: to.len() });
+        }
+        let count = from.len();
+        let mut pending = Pending::new(to, done);
+        // SAFETY: `pending` keeps the memory, to itself, until its event has passed.
+        let queued = unsafe { self.download_async(from, &mut pending.items_mut()[..count]) };
+        self.finish_pending(pending, queued)
+    }
+
+    /// Marks the end of a copy that was queued; one that may have been queued but has no mark is waited for.
+    fn finish_pending<T: Pod>(&self, pending: Pending<T>, queued: Result<()>) -> Result<Pending<T>> {
+        match queued.and_then(|()| pending.event().record(self)) {
+            Ok(()) => Ok(pending),
+            Err(error) => {
+                if self.synchronize().is_err() {
+                    std::mem::forget(pending);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Queues a copy between device slices of the same length. The source may be on another device of the same kind;
+    /// then this stream waits for nothing there: synchronise first, or [`wait`](Self::wait).
+    pub fn copy<'a, 'b, T: Pod>(
+        &self,
+        to: impl Into<DeviceSliceMut<'a, T>>,
+        from: impl Into<DeviceSlice<'b, T>>,
+    ) -> Result<()> {
+        let (to, from) = (to.into(), from.into());
+        same_len(from.len(), to.len())?;
+        to.memory().prepare_for(self, "a copy")?;
+        match (&self.0.device.0, &from.device().0) {
+            _ if to.byte_len() == 0 => Ok(()),
+            #[cfg(feature = "cuda")]
+            (Executor::Cuda(_), Executor::Cuda(source)) => {
+                from.memory().order_behind_home(self)?;
+                // SAFETY: both are ranges of live allocations, and frees come behind this stream's work.
+                unsafe { self.cuda().copy(to.address() as u64, source, from.address() as u64, to.byte_len()) }
+            }
+            // SAFETY: both are ranges of live allocations, and a borrow for writing overlaps no other.
+            (Executor::Emulator(device), Executor::Emulator(_)) => unsafe {
+                device.copy(to.address(), from.address(), to.byte_len())
+            },
+            #[cfg(feature = "cuda")]
+            _ => self.device().expect_same(from.device(), "a copy"),
+        }
+    }
+
+    /// Queues setting every byte.
+    pub fn fill_bytes<'a, T: Pod>(&self, to: impl Into<DeviceSliceMut<'a, T>>, byte: u8) -> Result<()> {
+        let to = to.into();
+        to.memory().prepare_for(self, "a fill")?;
+        match &self.0.device.0 {
+            _ if to.byte_len() == 0 => Ok(()),
+            // SAFETY: a range of a live allocation, which is freed behind this stream's work.
+            #[cfg(feature = "cuda")]
+            Executor::Cuda(_) => unsafe { self.cuda().set_bytes(to.address() as u64, byte, to.byte_len()) },
+            // SAFETY: as above.
+            Executor::Emulator(device) => unsafe { device.set(to.address(), byte, to.byte_len()) },
+        }
+    }
+
+    /// Queues setting every word.
+    pub fn fill_words<'a>(&self, to: impl Into<DeviceSliceMut<'a, u32>>, word: u32) -> Result<()> {
+        let to = to.into();
+        to.memory().prepare_for(self, "a fill")?;
+        match &self.0.device.0 {
+            _ if to.is_empty() => Ok(()),
+            // SAFETY: a range of a live allocation, aligned for words, which is freed behind this stream's work.
+            #[cfg(feature = "cuda")]
+            Executor::Cuda(_) => unsafe { self.cuda().set_words(to.address() as u64, word, to.len()) },
+            // SAFETY: as above.
+            Executor::Emulator(device) => unsafe { device.set_words(to.address(), word, to.len()) },
+        }
+    }
+}
+
+impl Launcher for Stream {
+    type Error = GpuError;
+
+    unsafe fn launch_raw(
+        &self,
+        info: &'static KernelInfo,
+        config: LaunchConfig,
+        args: &mut [*mut c_void],
+        thread: &(dyn Fn() + Sync),
+    ) -> Result<()> {
+        match &self.0.device.0 {
+            // SAFETY: the caller's promise is the same.
+            #[cfg(feature = "cuda")]
+            Executor::Cuda(_) => unsafe { self.cuda().launch(info, config, args) },
+            Executor::Emulator(device) => {
+                let _ = args;
+                device.launch(info, config, thread)
+            }
+        }
+    }
+}
+
+impl PartialEq for Stream {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Stream {}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Stream({})", self.device())
+    }
+}
