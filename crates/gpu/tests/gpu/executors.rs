@@ -1,0 +1,126 @@
+//! The suite on the emulator, and on a CUDA device where one answers.
+//!
+//! Without a device the CUDA half is skipped, and says so; `WARPSET_REQUIRE_CUDA=1` makes that a failure.
+
+use warpset_gpu::emulator::{Config, FaultKind};
+use warpset_gpu::{Device, EmulatorOptions, GpuError, LaunchConfig, Result};
+
+use crate::{runtime_kernels as kernels, suite};
+
+const MEMORY: usize = 8 << 20;
+
+fn emulator() -> Device {
+    Device::emulator_with(EmulatorOptions::default().config(Config::seeded(1)).memory_bytes(MEMORY))
+}
+
+/// The CUDA device, with our PTX known to it; `None` after saying why there is none.
+fn cuda() -> Option<Device> {
+    match Device::cuda(0) {
+        Ok(device) => {
+            warpset_gpu::register_ptx("runtime_kernels", include_str!("runtime_kernels.ptx")).expect("one text");
+            Some(device)
+        }
+        Err(why) => {
+            assert!(std::env::var_os("WARPSET_REQUIRE_CUDA").is_none(), "CUDA is required, and: {why}");
+            eprintln!("SKIPPED on CUDA: {why}");
+            None
+        }
+    }
+}
+
+fn on_both(body: fn(&Device) -> Result<()>) -> Result<()> {
+    body(&emulator())?;
+    cuda().map_or(Ok(()), |device| body(&device))
+}
+
+#[test]
+fn memory() -> Result<()> {
+    on_both(suite::memory)
+}
+
+#[test]
+fn kernels_run() -> Result<()> {
+    on_both(suite::kernels)
+}
+
+#[test]
+fn misconfigured_launches_are_refused() -> Result<()> {
+    on_both(suite::misconfigured_launches)
+}
+
+#[test]
+fn out_of_memory_is_survived() -> Result<()> {
+    suite::out_of_memory(&emulator(), MEMORY / 5)?;
+    cuda().map_or(Ok(()), |device| {
+        let piece = device.memory_info()?.free / 5;
+        suite::out_of_memory(&device, piece)
+    })
+}
+
+#[test]
+fn a_device_says_what_it_is() -> Result<()> {
+    on_both(|device| {
+        let properties = device.properties();
+        assert!(properties.compute_capability >= (8, 0));
+        assert!(properties.multiprocessors > 0 && properties.l2_bytes > 0 && properties.warp_size == 32);
+        assert!(properties.max_shared_bytes_per_block >= 48 << 10);
+        assert_eq!(properties.is_emulator, properties.driver_version.is_none());
+        let memory = device.memory_info()?;
+        assert!(memory.free <= memory.total && memory.total > 0);
+        assert!(device.to_string().contains(&properties.name));
+        Ok(())
+    })
+}
+
+#[test]
+fn one_device_is_opened_once() -> Result<()> {
+    if let Some(device) = cuda() {
+        assert_eq!(device, Device::cuda(0)?);
+        assert!(matches!(Device::cuda(99), Err(GpuError::NoSuchDevice { ordinal: 99, .. })));
+        assert_eq!(Device::cuda_all()?.len(), Device::cuda_count()? as usize);
+    }
+    assert_ne!(emulator(), emulator());
+    Ok(())
+}
+
+#[test]
+fn the_emulator_poisons_memory_and_reports_faults() -> Result<()> {
+    let device = emulator();
+    let stream = device.new_stream()?;
+    let fresh = device.alloc_uninit::<u8>(100)?;
+    assert!(fresh.to_vec()?.iter().all(|&byte| byte == warpset_gpu::emulator::POISON));
+
+    let mut words = device.alloc_zeroed::<u32>(4)?;
+    // SAFETY: the emulator stops the access.
+    match unsafe { kernels::crash::launch(&stream, LaunchConfig::new(1, 1), words.global_mut()) } {
+        Err(GpuError::Emulator(fault)) => {
+            assert_eq!(fault.kernel, "crash");
+            assert!(matches!(fault.kind, FaultKind::OutOfBounds { .. }), "{fault}");
+        }
+        other => panic!("{other:?}"),
+    }
+    // A handle to more than the vector holds does not help.
+    let reach = warpset_simt::GlobalMut::from_raw_parts(words.global_mut().as_ptr(), 1 << 20);
+    // SAFETY: as above.
+    let fault = unsafe { kernels::add::launch(&stream, LaunchConfig::new(1, 32), reach.into(), reach, 1 << 20, 1) };
+    assert!(matches!(fault, Err(GpuError::Emulator(_))), "{fault:?}");
+    // The device still works.
+    words.fill_bytes(0)?;
+    assert_eq!(words.to_vec()?, [0; 4]);
+    Ok(())
+}
+
+#[test]
+fn handles_go_where_users_take_them() {
+    fn shared_between_threads<T: Send + Sync + 'static>() {}
+    shared_between_threads::<Device>();
+    shared_between_threads::<warpset_gpu::Stream>();
+    shared_between_threads::<warpset_gpu::Event>();
+    shared_between_threads::<warpset_gpu::DeviceVec<u64>>();
+    shared_between_threads::<warpset_gpu::DeviceSlice<'static, u64>>();
+    shared_between_threads::<warpset_gpu::DeviceSliceMut<'static, u64>>();
+    shared_between_threads::<warpset_gpu::PinnedVec<u64>>();
+    shared_between_threads::<warpset_gpu::Pending<u64>>();
+    shared_between_threads::<warpset_gpu::Backend>();
+    shared_between_threads::<GpuError>();
+}

@@ -1,0 +1,72 @@
+//! Kernels for tests of the runtime, with PTX written by hand (`runtime_kernels.ptx`).
+
+use warpset_simt::{Global, GlobalMut, kernel, shared, thread};
+
+kernel! {
+    /// `to[i] = from[i] + amount`.
+    ///
+    /// # Safety
+    /// Both are valid for `n` words, and nobody else touches `to`.
+    pub unsafe fn add(from: Global<u32>, to: GlobalMut<u32>, n: usize, amount: u32) {
+        for i in thread::grid_stride(n) {
+            // SAFETY: `i < n`, and each `i` belongs to one thread.
+            unsafe { to.write(i, from.read(i).wrapping_add(amount)) };
+        }
+    }
+
+    /// Reverses `n` words through shared memory.
+    ///
+    /// # Safety
+    /// One block, with `4 * n` bytes of dynamic shared memory. `words` is valid for `n` words.
+    pub unsafe fn reverse(words: GlobalMut<u32>, n: usize) {
+        let copy = shared::dynamic::<u32>(0);
+        let first = thread::thread_idx_x() as usize;
+        let step = thread::block_dim_x() as usize;
+        for i in (first..n).step_by(step) {
+            // SAFETY: `i < n`, and each `i` belongs to one thread.
+            unsafe { copy.set(i, words.read(i)) };
+        }
+        thread::sync_threads();
+        for i in (first..n).step_by(step) {
+            // SAFETY: as above, and the barrier lies between the writes and the reads.
+            unsafe { words.write(i, copy.get(n - 1 - i)) };
+        }
+    }
+
+    /// Counts its threads in their own words.
+    ///
+    /// # Safety
+    /// `words` is valid for one word a thread.
+    #[launch_bounds(64, 1)]
+    pub unsafe fn bounded(words: GlobalMut<u32>) {
+        // SAFETY: one word a thread.
+        unsafe { words.write(thread::index_1d() as usize, 1) };
+    }
+
+    /// Writes far outside of its buffer.
+    ///
+    /// # Safety
+    /// None can make this sound: it is there to crash.
+    pub unsafe fn crash(words: GlobalMut<u32>) {
+        // SAFETY: not safe; the emulator reports it, and the device traps.
+        unsafe { words.write(1 << 40, 1) };
+    }
+
+    /// `word[0] = value` after a while.
+    ///
+    /// # Safety
+    /// `word` is valid for one word; one thread.
+    pub unsafe fn slow(word: GlobalMut<u32>, value: u32, rounds: u32) {
+        for _ in 0..rounds {
+            thread::nanosleep(1000);
+        }
+        // SAFETY: the word is there.
+        unsafe { word.write(0, value) };
+    }
+
+    /// Is not in the PTX.
+    ///
+    /// # Safety
+    /// Nothing is asked.
+    pub unsafe fn absent() {}
+}
