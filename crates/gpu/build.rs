@@ -94,7 +94,8 @@ mod import_library {
             let raw = self.raw.iter().map(|name| format!("warpset_{name}"));
             let mut text = String::from(".text\n");
             for (index, label) in bound.chain(raw).enumerate() {
-                writeln!(text, ".globl {label}\n.hidden {label}\n.type {label},%function\n.p2align 4\n{label}:").unwrap();
+                writeln!(text, ".globl {label}\n.hidden {label}\n.type {label},%function\n.p2align 4\n{label}:")
+                    .unwrap();
                 text += &if arch == "x86_64" { x86_64(index) } else { aarch64(index) };
                 writeln!(text, ".size {label}, . - {label}").unwrap();
             }

@@ -68,7 +68,9 @@ pub enum GpuError {
         allowed: &'static str,
     },
     /// The memory asked for is not there.
-    #[error("out of memory on {place}: {asked} bytes asked for, {free} free; use smaller batches or free something first")]
+    #[error(
+        "out of memory on {place}: {asked} bytes asked for, {free} free; use smaller batches or free something first"
+    )]
     OutOfMemory {
         /// Where: the device's name, or pinned host memory.
         place: String,

@@ -250,11 +250,7 @@ fn create_pool(device: i32) -> Result<Handle> {
     let mut keep_everything = u64::MAX;
     // SAFETY: the attribute is a 64-bit integer, which the call only reads.
     let code = unsafe {
-        driver::warpset_cuMemPoolSetAttribute(
-            pool,
-            driver::POOL_RELEASE_THRESHOLD,
-            (&raw mut keep_everything).cast(),
-        )
+        driver::warpset_cuMemPoolSetAttribute(pool, driver::POOL_RELEASE_THRESHOLD, (&raw mut keep_everything).cast())
     };
     check("cuMemPoolSetAttribute", code)?;
     Ok(pool)

@@ -95,7 +95,7 @@ fn the_emulator_poisons_memory_and_reports_faults() -> Result<()> {
     match unsafe { kernels::crash::launch(&stream, LaunchConfig::new(1, 1), words.global_mut()) } {
         Err(GpuError::Emulator(fault)) => {
             assert_eq!(fault.kernel, "crash");
-            assert!(matches!(fault.kind, FaultKind::OutOfBounds { .. }), "{fault}");
+            assert!(matches!(fault.kind, FaultKind::GlobalOutOfBounds { .. }), "{fault}");
         }
         other => panic!("{other:?}"),
     }

@@ -1,0 +1,1 @@
+//! Which driver an executable takes, and what it says where there is none.

@@ -24,12 +24,12 @@ kernel! {
         let step = thread::block_dim_x() as usize;
         for i in (first..n).step_by(step) {
             // SAFETY: `i < n`, and each `i` belongs to one thread.
-            unsafe { copy.set(i, words.read(i)) };
+            unsafe { copy.set(i as u32, words.read(i)) };
         }
         thread::sync_threads();
         for i in (first..n).step_by(step) {
             // SAFETY: as above, and the barrier lies between the writes and the reads.
-            unsafe { words.write(i, copy.get(n - 1 - i)) };
+            unsafe { words.write(i, copy.get((n - 1 - i) as u32)) };
         }
     }
 
@@ -57,9 +57,11 @@ kernel! {
     /// # Safety
     /// `word` is valid for one word; one thread.
     pub unsafe fn slow(word: GlobalMut<u32>, value: u32, rounds: u32) {
+        let mut spent = 0;
         for _ in 0..rounds {
-            thread::nanosleep(1000);
+            spent += warpset_simt::opaque(1); // the PTX sleeps; here that would count as polling
         }
+        let value = value.wrapping_add(spent - rounds);
         // SAFETY: the word is there.
         unsafe { word.write(0, value) };
     }

@@ -228,6 +228,7 @@ fn mistakes(device: &Device) -> Result<()> {
 
 /// Allocates until there is nothing left, then goes on.
 pub fn out_of_memory(device: &Device, piece: usize) -> Result<()> {
+    let piece = piece / 4 * 4;
     let before = device.memory_info()?;
     let stream = device.new_stream()?;
     let asked = before.total + 1;
@@ -281,7 +282,7 @@ pub fn misconfigured_launches(device: &Device) -> Result<()> {
             }
             other => panic!("{config:?}: {other:?}"),
         }
-        assert!(device.resident_blocks(&kernels::bounded::INFO, config).is_err());
+        assert!(device.resident_blocks(kernels::bounded::INFO, config).is_err());
     }
     // SAFETY: one word for each of 64 threads.
     unsafe { kernels::bounded::launch(&stream, LaunchConfig::new(2, 32), words.global_mut())? };
@@ -319,7 +320,7 @@ pub fn kernels(device: &Device) -> Result<()> {
         let items: Vec<u32> = (0..words as u32).collect();
         let mut vector = device.from_slice(&items)?;
         let config = LaunchConfig::new(1, 256).shared(4 * words as u32);
-        assert!(device.resident_blocks(&kernels::reverse::INFO, config)? >= 1);
+        assert!(device.resident_blocks(kernels::reverse::INFO, config)? >= 1);
         // SAFETY: one block with room for all words, and the copy below waits.
         unsafe { kernels::reverse::launch(&stream, config, vector.global_mut(), words)? };
         assert!(vector.to_vec()?.iter().eq(items.iter().rev()));
@@ -329,7 +330,7 @@ pub fn kernels(device: &Device) -> Result<()> {
     // SAFETY: one word a thread.
     unsafe { kernels::bounded::launch(&stream, LaunchConfig::new(2, 64), counts.global_mut())? };
     assert_eq!(counts.to_vec()?, [1; 128]);
-    if let Some(attributes) = device.kernel_attributes(&kernels::bounded::INFO)? {
+    if let Some(attributes) = device.kernel_attributes(kernels::bounded::INFO)? {
         assert_eq!(attributes.max_threads_per_block, 64, "launch bounds reach the driver");
         assert_eq!(attributes.local_bytes, 0);
     }
