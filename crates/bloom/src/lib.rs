@@ -1,1 +1,53 @@
-//! (skeleton)
+//! Bloom filters for CPU and GPU, with one memory image.
+//!
+//! | type | block | bits a key at 1% | for |
+//! | --- | --- | --- | --- |
+//! | [`SplitBlockBloom`] | 256 bits | 10.6 | Parquet files; the fastest at rates around 1% |
+//! | [`BlockedBloom`] | 64 to 1024 bits | 10.2 (512-bit blocks) | any rate, any trade of speed for bits |
+//! | [`RaoBloom`] | a bucket of kilobytes | 10.6 (two choices: 12) | the paper's two-level filter; low rates |
+//!
+//! ```
+//! use warpset_bloom::SplitBlockBloom;
+//!
+//! let mut filter = SplitBlockBloom::builder(1_000_000).fpr(0.01).build()?;
+//! let keys: Vec<u64> = (0..1_000_000).collect();
+//! filter.insert_bulk(&keys);
+//! assert_eq!(filter.count_contained(&keys), keys.len());
+//!
+//! let bytes = filter.to_bytes();
+//! assert_eq!(SplitBlockBloom::from_bytes(&bytes)?, filter);
+//! # Ok::<(), warpset_bloom::Error>(())
+//! ```
+//!
+//! A filter answers "no" only for keys that were not inserted, and "yes" for all that were, and for a small fraction of
+//! others: the rate of false positives. Keys cannot be removed.
+//!
+//! Bulk methods use the current rayon pool; run them inside `ThreadPool::install` to bound their threads. Insertion
+//! needs `&mut self`, so no query sees a filter that is half built.
+
+mod bitmap;
+mod builder;
+pub mod cpu;
+mod error;
+mod filter;
+mod format;
+mod key;
+mod layout;
+pub mod rates;
+mod view;
+mod words;
+
+#[cfg(target_endian = "big")]
+compile_error!("the memory image of the filters is little-endian, and this crate reads it in place");
+
+pub use bitmap::Bitmap;
+pub use builder::{BlockedBuilder, DEFAULT_FPR, RaoBuilder, SplitBlockBuilder};
+pub use cpu::{BlockedBloom, RaoBloom, SplitBlockBloom};
+pub use error::Error;
+pub use filter::Filter;
+pub use format::{FORMAT_VERSION, HEADER_BYTES};
+pub use key::{Bytes, Hashed, Key};
+pub use layout::{BlockedLayout, FirstLevel, Layout, RaoLayout, SplitBlockLayout};
+pub use view::View;
+pub use warpset_core::bloom::{TEST_AND_INSERT_BATCH, blocked::Shape as BlockShape, rao::Shape as BucketShape};
+pub use warpset_core::hash::string::StringHash;

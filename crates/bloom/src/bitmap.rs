@@ -1,0 +1,83 @@
+//! Answers of a bulk query, one bit a key.
+
+/// One bit a key, in words of 64: bit `i % 64` of word `i / 64` answers for key `i`.
+///
+/// Bits past the last key are zero.
+///
+/// ```
+/// use warpset_bloom::SplitBlockBloom;
+///
+/// let filter: SplitBlockBloom = [1u64, 2, 3].into_iter().collect();
+/// let found = filter.contains_bitmap(&[1u64, 100, 3]);
+/// assert!(found.get(0) && found.get(2));
+/// assert_eq!(found.len(), 3);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Bitmap {
+    words: Vec<u64>,
+    len: usize,
+}
+
+impl Bitmap {
+    /// Takes over `words`; clears what lies past `len`.
+    pub(crate) fn from_words(mut words: Vec<u64>, len: usize) -> Bitmap {
+        words.resize(len.div_ceil(64), 0);
+        if let (Some(last), used @ 1..) = (words.last_mut(), len % 64) {
+            *last &= (1 << used) - 1;
+        }
+        Bitmap { words, len }
+    }
+
+    /// The answer for key `i`.
+    ///
+    /// # Panics
+    /// If there is no key `i`.
+    pub fn get(&self, i: usize) -> bool {
+        assert!(i < self.len, "key {i} of {}", self.len);
+        self.words[i / 64] >> (i % 64) & 1 == 1
+    }
+
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no keys.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many answers are yes.
+    pub fn count_ones(&self) -> usize {
+        self.words.iter().map(|w| w.count_ones() as usize).sum()
+    }
+
+    /// The words.
+    pub fn as_words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// The words, without a copy.
+    pub fn into_words(self) -> Vec<u64> {
+        self.words
+    }
+
+    /// The answers in the order of the keys.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = bool> + '_ {
+        (0..self.len).map(|i| self.words[i / 64] >> (i % 64) & 1 == 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_past_the_end_are_cleared() {
+        let map = Bitmap::from_words(vec![u64::MAX, u64::MAX], 70);
+        assert_eq!(map.count_ones(), 70);
+        assert_eq!(map.as_words(), [u64::MAX, 63]);
+        assert_eq!(map.iter().len(), 70);
+        assert!(Bitmap::from_words(vec![], 0).is_empty());
+    }
+}

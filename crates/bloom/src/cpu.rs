@@ -1,0 +1,373 @@
+//! Filters in host memory.
+
+use std::fmt;
+
+use warpset_core::bloom::TEST_AND_INSERT_BATCH;
+
+use crate::key::as_hashed;
+use crate::layout::engine::OneBlock;
+use crate::view::same_length;
+use crate::words::Words;
+use crate::{Bitmap, BlockedLayout, Error, Hashed, Key, Layout, RaoLayout, SplitBlockLayout, View};
+
+mod insert;
+mod rao;
+
+/// A Bloom filter in host memory; which one, the layout says.
+///
+/// Use it by its names [`SplitBlockBloom`], [`BlockedBloom`] and [`RaoBloom`]. Filters are `Send` and `Sync`; queries
+/// take `&self` and insertions `&mut self`, so that no query can see half of an insertion.
+#[derive(Clone)]
+pub struct Bloom<L> {
+    layout: L,
+    words: Words,
+    /// Keys in each bucket, for Rao's filter; empty for the others.
+    bucket_keys: Vec<u32>,
+}
+
+/// Apache Parquet's split-block Bloom filter, bit for bit: blocks of 256 bits, eight bits a key, XXH64.
+///
+/// About 10.5 bits a key for 1% false positives, 16 for 0.13%. One cache line a query, and with AVX2 a handful of
+/// instructions. Up to 128 GiB.
+///
+/// ```
+/// use warpset_bloom::SplitBlockBloom;
+///
+/// let mut filter = SplitBlockBloom::builder(1_000).fpr(0.01).build()?;
+/// filter.insert_bulk(&[2u64, 3, 5, 7, 11]);
+/// assert!(filter.contains(7u64));
+/// assert_eq!(filter.count_contained(&[2u64, 3, 5]), 3);
+/// assert!(filter.test_and_insert("a new key"));
+/// # Ok::<(), warpset_bloom::Error>(())
+/// ```
+pub type SplitBlockBloom = Bloom<SplitBlockLayout>;
+
+/// A blocked Bloom filter with parameters: block of 64 to 1024 bits, 32- or 64-bit words, 1 to 32 bits a key, a seed.
+///
+/// Fewer bits a key than the split-block filter at rates far from 1%, larger blocks for lower rates, smaller ones for
+/// speed.
+///
+/// ```
+/// use warpset_bloom::BlockedBloom;
+///
+/// let mut filter = BlockedBloom::builder(1_000).fpr(0.0001).block_bits(512).word_bits(64).seed(7).build()?;
+/// filter.insert("key");
+/// assert!(filter.contains("key"));
+/// assert!(filter.layout().shape().hashes() > 8);
+/// # Ok::<(), warpset_bloom::Error>(())
+/// ```
+pub type BlockedBloom = Bloom<BlockedLayout>;
+
+/// Rao's two-level Bloom filter: classic filters of a prime number of bits, one a bucket, each small enough for the
+/// shared memory of a GPU's thread block; a first-level hash, or the emptier of two choices, picks the bucket.
+///
+/// Nearest of the three to a classic filter in bits a key; slower, because a key's bits are spread over the bucket.
+///
+/// ```
+/// use warpset_bloom::{FirstLevel, RaoBloom};
+///
+/// let mut filter = RaoBloom::builder(10_000).fpr(0.01).choices(2).build()?;
+/// let keys: Vec<u64> = (0..10_000).collect();
+/// filter.insert_bulk(&keys)?;
+/// assert_eq!(filter.count_contained(&keys), keys.len());
+/// # Ok::<(), warpset_bloom::Error>(())
+/// ```
+pub type RaoBloom = Bloom<RaoLayout>;
+
+impl<L: Layout> Bloom<L> {
+    /// An empty filter with these parameters; most users want `builder`.
+    pub fn with_layout(layout: L) -> Result<Bloom<L>, Error> {
+        let words = Words::zeroed(layout.words())?;
+        let bucket_keys = match L::STRUCTURE {
+            RaoLayout::STRUCTURE => Words::zeroed_vec(layout.blocks())?,
+            _ => Vec::new(),
+        };
+        Ok(Bloom { layout, words, bucket_keys })
+    }
+
+    /// A filter with these parameters and words, such as another backend gave.
+    ///
+    /// `bucket_keys` is the number of keys in each bucket for Rao's filter (its [`Bloom::bucket_keys`]) and empty for
+    /// the others.
+    pub fn from_words(layout: L, words: &[u32], bucket_keys: &[u32]) -> Result<Bloom<L>, Error> {
+        let mut filter = Bloom::with_layout(layout)?;
+        let (to, keys) = (filter.words.as_mut_slice(), &mut filter.bucket_keys);
+        if (to.len(), keys.len()) != (words.len(), bucket_keys.len()) {
+            let needed = 4 * (to.len() + keys.len()) as u64;
+            return Err(Error::Truncated { needed, found: 4 * (words.len() + bucket_keys.len()) as u64 });
+        }
+        to.copy_from_slice(words);
+        keys.copy_from_slice(bucket_keys);
+        Ok(filter)
+    }
+
+    /// Words and counts must have the lengths that `layout` says.
+    pub(crate) fn from_parts(layout: L, words: Words, bucket_keys: Vec<u32>) -> Bloom<L> {
+        debug_assert_eq!(words.as_slice().len() as u64, layout.words());
+        Bloom { layout, words, bucket_keys }
+    }
+
+    /// The parameters.
+    pub fn layout(&self) -> &L {
+        &self.layout
+    }
+
+    /// The words, little-endian, block by block: the memory image that every backend shares.
+    pub fn words(&self) -> &[u32] {
+        self.words.as_slice()
+    }
+
+    /// Keys in each bucket, for Rao's filter; empty for the others.
+    pub fn bucket_keys(&self) -> &[u32] {
+        &self.bucket_keys
+    }
+
+    /// The words and bucket counts, to be filled by whoever keeps them consistent.
+    pub(crate) fn parts_mut(&mut self) -> (&mut [u32], &mut [u32]) {
+        (self.words.as_mut_slice(), &mut self.bucket_keys)
+    }
+
+    /// A borrow that can answer queries.
+    pub fn view(&self) -> View<'_, L> {
+        View::new(self.layout, self.words.as_slice())
+    }
+
+    /// Bytes of memory that the bits take.
+    pub fn memory_bytes(&self) -> u64 {
+        4 * self.layout.words()
+    }
+
+    /// Bits that keys can set.
+    pub fn bits(&self) -> u64 {
+        self.layout.bits()
+    }
+
+    /// Bits of memory a key, were `keys` in the filter.
+    pub fn bits_per_key(&self, keys: u64) -> f64 {
+        8.0 * self.memory_bytes() as f64 / keys as f64
+    }
+
+    /// Adds all keys of `other`, a filter with the same parameters: exactly the filter that both inputs together give.
+    ///
+    /// (Rao's filter with two choices may have sent a key to one bucket here and to the other there; it then is in both.)
+    pub fn union(&mut self, other: &Bloom<L>) -> Result<(), Error> {
+        self.check_compatible(other)?;
+        insert::zip_words(self.words.as_mut_slice(), other.words.as_slice(), |a, b| *a |= b);
+        for (here, there) in self.bucket_keys.iter_mut().zip(&other.bucket_keys) {
+            *here = here.saturating_add(*there);
+        }
+        Ok(())
+    }
+
+    /// Keeps the bits that are set in `other` too, a filter with the same parameters.
+    ///
+    /// All keys of both inputs remain, except that Rao's filter with two choices may lose one that went to different
+    /// buckets: it refuses. Others may remain too: the rate of false positives is higher than that of a filter of the
+    /// common keys alone.
+    pub fn intersect(&mut self, other: &Bloom<L>) -> Result<(), Error> {
+        self.check_compatible(other)?;
+        self.layout.check_intersection()?;
+        insert::zip_words(self.words.as_mut_slice(), other.words.as_slice(), |a, b| *a &= b);
+        for (here, there) in self.bucket_keys.iter_mut().zip(&other.bucket_keys) {
+            *here = (*here).min(*there);
+        }
+        Ok(())
+    }
+
+    /// Whether `union` and `intersect` would accept `other`; the error names the first difference.
+    pub fn check_compatible(&self, other: &Bloom<L>) -> Result<(), Error> {
+        match self.layout.difference(&other.layout) {
+            None => Ok(()),
+            Some((field, left, right)) => Err(Error::Incompatible { field, left, right }),
+        }
+    }
+
+    /// Removes all keys and keeps the memory.
+    pub fn clear(&mut self) {
+        self.words.as_mut_slice().fill(0);
+        self.bucket_keys.fill(0);
+    }
+
+    /// Divides the number of blocks by `factor`, of which it must be a multiple: the filter that the same keys would
+    /// have given at that size.
+    ///
+    /// Neighbouring blocks are merged by OR, as Parquet's writers do (for Rao's filter over a string hash: buckets
+    /// that agree modulo the new number). Memory shrinks and the rate of false positives grows.
+    pub fn fold(&mut self, factor: u64) -> Result<(), Error> {
+        let layout = self.layout.folded(factor)?;
+        let mut folded = Bloom::with_layout(layout)?;
+        let words = layout.words_per_block();
+        let old = self.words.as_slice();
+        let (to, to_keys) = folded.parts_mut();
+        for new in 0..layout.blocks() {
+            let block = &mut to[new as usize * words..][..words];
+            for part in 0..factor {
+                let from = self.layout.folded_from(new, part, factor) as usize;
+                for (word, other) in block.iter_mut().zip(&old[from * words..][..words]) {
+                    *word |= other;
+                }
+                if let Some(keys) = to_keys.get_mut(new as usize) {
+                    *keys = keys.saturating_add(self.bucket_keys[from]);
+                }
+            }
+        }
+        *self = folded;
+        Ok(())
+    }
+
+    /// Halves the filter as often as its number of blocks is even and [`Bloom::estimated_fpr`] stays at or below `fpr`;
+    /// says how often.
+    ///
+    /// For filters that were sized for more keys than came.
+    pub fn shrink_to_fpr(&mut self, fpr: f64) -> Result<u32, Error> {
+        crate::builder::check_fpr(fpr)?;
+        let mut halvings = 0;
+        while self.layout.blocks() > 1 && self.layout.blocks().is_multiple_of(2) {
+            let mut smaller = self.clone();
+            smaller.fold(2)?;
+            if smaller.estimated_fpr() > fpr {
+                break;
+            }
+            *self = smaller;
+            halvings += 1;
+        }
+        Ok(halvings)
+    }
+}
+
+macro_rules! queries_of_view {
+    ($($(#[$doc:meta])* fn $name:ident $(<$k:ident>)? (&self $(, $arg:ident: $ty:ty)*) $(-> $ret:ty)?;)*) => {
+        /// Queries; see the methods of the same names of [`View`].
+        impl<L: Layout> Bloom<L> {$(
+            $(#[$doc])*
+            #[inline]
+            pub fn $name $(<$k: Key>)? (&self $(, $arg: $ty)*) $(-> $ret)? {
+                self.view().$name($($arg),*)
+            }
+        )*}
+    };
+}
+queries_of_view! {
+    /// Whether the key may be in the filter. Never false for a key that was inserted.
+    fn contains(&self, key: impl Key) -> bool;
+    /// [`Bloom::contains`] for a hash.
+    fn contains_hash(&self, hash: u64) -> bool;
+    /// One answer a key, in the order of the keys.
+    fn contains_bulk<K>(&self, keys: &[K]) -> Vec<bool>;
+    /// [`Bloom::contains_bulk`] into a slice of the same length.
+    fn contains_bulk_into<K>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error>;
+    /// [`Bloom::contains_bulk`] as bytes 0 and 1.
+    fn contains_bytes_into<K>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error>;
+    /// [`Bloom::contains_bulk`] as one bit a key.
+    fn contains_bitmap<K>(&self, keys: &[K]) -> Bitmap;
+    /// [`Bloom::contains_bulk`] for hashes.
+    fn contains_hashes(&self, hashes: &[u64]) -> Vec<bool>;
+    /// How many of the keys may be in the filter.
+    fn count_contained<K>(&self, keys: &[K]) -> usize;
+    /// Whether at least one of the keys may be in the filter. Stops early.
+    fn any_contained<K>(&self, keys: &[K]) -> bool;
+    /// Drops the keys that are surely not in the filter; the others keep their order.
+    fn retain_contained<K>(&self, keys: &mut Vec<K>);
+    /// How many bits are set.
+    fn count_ones(&self) -> u64;
+    /// The fraction of bits that are set; about half when the filter is as full as it was meant to be.
+    fn fill_ratio(&self) -> f64;
+    /// How many different keys the filter holds, estimated from the number of set bits.
+    fn estimated_cardinality(&self) -> f64;
+    /// The rate of false positives of the filter as it is now, from the number of ones in each block.
+    fn estimated_fpr(&self) -> f64;
+    /// The rate of false positives in theory, were `keys` different keys in the filter.
+    fn expected_fpr(&self, keys: u64) -> f64;
+    /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
+    fn measured_fpr(&self, samples: u64, seed: u64) -> f64;
+}
+
+/// Insertions of filters in which a key has one block. (Rao's filter has its own: a bucket of it can overflow.)
+impl<L: OneBlock> Bloom<L> {
+    /// Inserts a key.
+    #[inline]
+    pub fn insert(&mut self, key: impl Key) {
+        let probe = self.layout.probe(&key);
+        self.layout.insert(self.words.as_mut_slice(), 0, &probe);
+    }
+
+    /// Inserts a hash.
+    #[inline]
+    pub fn insert_hash(&mut self, hash: u64) {
+        self.insert(Hashed(hash));
+    }
+
+    /// Inserts the key; true if that changed a bit, hence if the key surely was not there.
+    #[inline]
+    pub fn test_and_insert(&mut self, key: impl Key) -> bool {
+        let probe = self.layout.probe(&key);
+        self.layout.insert(self.words.as_mut_slice(), 0, &probe)
+    }
+
+    /// Inserts all keys, on all threads of the current rayon pool if there are many.
+    ///
+    /// With several threads, the keys are dealt to parts of the filter first, so that no two threads write one block.
+    pub fn insert_bulk<K: Key>(&mut self, keys: &[K]) {
+        insert::insert_bulk(&self.layout, self.words.as_mut_slice(), keys);
+    }
+
+    /// Inserts all hashes.
+    pub fn insert_hashes(&mut self, hashes: &[u64]) {
+        self.insert_bulk(as_hashed(hashes));
+    }
+
+    /// Inserts all keys and says which were new.
+    ///
+    /// The keys are taken in steps of [`TEST_AND_INSERT_BATCH`]: a key is new if the filter before its step did not
+    /// contain it and no key with the same hash stands before it in the step. So of equal keys at most the first is
+    /// new, and the answers are the same on every backend.
+    pub fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Vec<bool> {
+        let mut new = vec![false; keys.len()];
+        for (keys, new) in keys.chunks(TEST_AND_INSERT_BATCH).zip(new.chunks_mut(TEST_AND_INSERT_BATCH)) {
+            insert::test_and_insert_step(&self.layout, self.words.as_mut_slice(), keys, new);
+        }
+        new
+    }
+
+    /// [`Bloom::test_and_insert_bulk`] into a slice of the same length.
+    pub fn test_and_insert_bulk_into<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
+        same_length(keys.len(), new.len())?;
+        for (keys, new) in keys.chunks(TEST_AND_INSERT_BATCH).zip(new.chunks_mut(TEST_AND_INSERT_BATCH)) {
+            insert::test_and_insert_step(&self.layout, self.words.as_mut_slice(), keys, new);
+        }
+        Ok(())
+    }
+
+    /// [`Bloom::test_and_insert_bulk`] for hashes.
+    pub fn test_and_insert_hashes(&mut self, hashes: &[u64]) -> Vec<bool> {
+        self.test_and_insert_bulk(as_hashed(hashes))
+    }
+}
+
+impl<L: OneBlock, K: Key> Extend<K> for Bloom<L> {
+    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
+        for key in keys {
+            self.insert(key);
+        }
+    }
+}
+
+/// Same parameters, same bytes.
+impl<L: Layout> PartialEq for Bloom<L> {
+    fn eq(&self, other: &Bloom<L>) -> bool {
+        self.layout == other.layout && self.words() == other.words() && self.bucket_keys == other.bucket_keys
+    }
+}
+impl<L: Layout> Eq for Bloom<L> {}
+
+impl<L: Layout> fmt::Debug for Bloom<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(L::NAME).field("layout", &self.layout).field("memory_bytes", &self.memory_bytes()).finish()
+    }
+}
+
+impl<L: Layout> fmt::Debug for View<'_, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("View").field("of", &L::NAME).field("layout", self.layout()).finish()
+    }
+}

@@ -1,0 +1,190 @@
+//! Everything that can go wrong, with the numbers.
+
+/// Why an operation on a Bloom filter failed; the filter is as it was before.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A filter was asked for that holds no keys.
+    #[error("capacity is zero")]
+    ZeroCapacity,
+    /// The requested rate is not a probability strictly between 0 and 1.
+    #[error("false-positive rate {fpr} is not between 0 and 1")]
+    InvalidFpr {
+        /// The rate asked for.
+        fpr: f64,
+    },
+    /// The requested number of bits a key is not a positive finite number.
+    #[error("{bits_per_key} bits a key is not a positive finite number")]
+    InvalidBitsPerKey {
+        /// The number asked for.
+        bits_per_key: f64,
+    },
+    /// No blocked filter has these parameters.
+    #[error(
+        "block of {block_bits} bits in words of {word_bits} with {hashes} bits a key: the block must be a power of two \
+         from 64 to 1024, words 32 or 64 bits, and 1 to 32 bits a key"
+    )]
+    InvalidShape {
+        /// Bits in a block.
+        block_bits: u32,
+        /// Bits in a word.
+        word_bits: u32,
+        /// Bits a key.
+        hashes: u32,
+    },
+    /// No bucket of Rao's filter has these parameters.
+    #[error("bucket of {bucket_words} words with {hashes} hashes a key: 2 to 16384 words of 32 bits, 1 to 64 hashes")]
+    InvalidBucket {
+        /// Words of 32 bits in a bucket.
+        bucket_words: u32,
+        /// Hashes a key.
+        hashes: u32,
+    },
+    /// A key of Rao's filter has one or two buckets to choose from.
+    #[error("{choices} bucket choices; only 1 and 2 exist")]
+    InvalidChoices {
+        /// The number asked for.
+        choices: u32,
+    },
+    /// A load factor that is not above 0 and at most 1.
+    #[error("load factor {load_factor} is not above 0 and at most 1")]
+    InvalidLoadFactor {
+        /// The factor asked for.
+        load_factor: f64,
+    },
+    /// The rate cannot be had under the memory limit.
+    #[error("{keys} keys at a false-positive rate of {fpr} need {needed} bytes; the limit is {limit}")]
+    OverMemoryLimit {
+        /// Keys to hold.
+        keys: u64,
+        /// The rate asked for.
+        fpr: f64,
+        /// Bytes that it takes.
+        needed: u64,
+        /// Bytes allowed.
+        limit: u64,
+    },
+    /// No number of bits gives this rate with these parameters.
+    #[error("a false-positive rate of {fpr} is out of reach for {keys} keys with these parameters")]
+    UnreachableFpr {
+        /// Keys to hold.
+        keys: u64,
+        /// The rate asked for.
+        fpr: f64,
+    },
+    /// The filter would be larger than its addressing, or this machine's, allows.
+    #[error("a filter of {blocks} blocks is too large: at most {limit}")]
+    TooLarge {
+        /// Blocks or buckets asked for (saturated).
+        blocks: u64,
+        /// The most there can be.
+        limit: u64,
+    },
+    /// The allocator refused.
+    #[error("cannot allocate {bytes} bytes")]
+    OutOfMemory {
+        /// Bytes asked for.
+        bytes: u64,
+    },
+    /// Two filters that do not share their parameters cannot be merged.
+    #[error("filters differ in {field}: {left} here, {right} there")]
+    Incompatible {
+        /// The first parameter that differs.
+        field: &'static str,
+        /// Its value in the filter that was to change.
+        left: u64,
+        /// Its value in the other filter.
+        right: u64,
+    },
+    /// Rao's filter with two choices: a key of both filters may lie in different buckets of them, and AND would lose it.
+    #[error("filters with two bucket choices have no intersection by AND")]
+    NoIntersection,
+    /// The number of blocks is not a multiple of the factor.
+    #[error("cannot fold {blocks} blocks by {factor}")]
+    CannotFold {
+        /// Blocks or buckets now.
+        blocks: u64,
+        /// The factor asked for.
+        factor: u64,
+    },
+    /// A slice for answers does not have one place a key.
+    #[error("{keys} keys but room for {answers} answers")]
+    LengthMismatch {
+        /// Keys given.
+        keys: usize,
+        /// Places given.
+        answers: usize,
+    },
+    /// A bucket of Rao's filter would hold more keys than its rate allows, under every first-level hash that was tried.
+    #[error("a bucket overflows its {bucket_capacity} keys (it would hold {keys}) after {attempts} first-level hashes")]
+    BucketOverflow {
+        /// First-level hashes tried.
+        attempts: u32,
+        /// Keys that a bucket may hold.
+        bucket_capacity: u32,
+        /// Keys in the fullest bucket of the last attempt.
+        keys: u64,
+    },
+    /// The bytes end too early.
+    #[error("{needed} bytes needed, {found} found")]
+    Truncated {
+        /// Bytes that the header announces.
+        needed: u64,
+        /// Bytes there are.
+        found: u64,
+    },
+    /// More bytes than the header announces.
+    #[error("{extra} bytes after the end of the filter")]
+    TrailingBytes {
+        /// Bytes too many.
+        extra: u64,
+    },
+    /// The bytes do not start with Warpset's magic.
+    #[error("not a Warpset file")]
+    BadMagic,
+    /// The bytes are of a version that this build does not read.
+    #[error("format version {found} is not supported")]
+    UnsupportedVersion {
+        /// The version in the header.
+        found: u16,
+    },
+    /// The bytes hold another structure.
+    #[error("expected structure {expected}, found {found}")]
+    WrongStructure {
+        /// The tag of the type that was to be read.
+        expected: u16,
+        /// The tag in the header.
+        found: u16,
+    },
+    /// The checksum does not match.
+    #[error("checksum {found:#018x} instead of {expected:#018x}: the file is damaged")]
+    Corrupted {
+        /// The checksum in the header.
+        expected: u64,
+        /// The checksum of the bytes.
+        found: u64,
+    },
+    /// A header field has a value that no filter has.
+    #[error("invalid {field}: {value}")]
+    InvalidHeader {
+        /// The field.
+        field: &'static str,
+        /// Its value.
+        value: u64,
+    },
+    /// The bytes cannot be viewed in place because their address is not aligned.
+    #[error("the words start at an address that is not a multiple of {alignment}")]
+    Misaligned {
+        /// The alignment needed.
+        alignment: usize,
+    },
+    /// The bytes are not a Parquet Bloom filter that we can read.
+    #[error("Parquet Bloom filter header: {what}")]
+    Parquet {
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// Reading or writing failed.
+    #[error("input or output failed")]
+    Io(#[from] std::io::Error),
+}

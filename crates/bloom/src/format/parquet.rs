@@ -1,0 +1,384 @@
+//! Parquet's own form of a split-block filter: a Thrift header in the compact protocol, then the bitset.
+//!
+//! Source: the Apache Parquet format specification, `BloomFilter.md` and `parquet.thrift` (`BloomFilterHeader`), and
+//! the Thrift compact protocol specification. Readers skip fields that they do not know, as Thrift readers must.
+//!
+//! ```text
+//!  15 <zigzag varint>   field 1, i32: bytes of the bitset
+//!  1c 1c 00 00          field 2, union: SplitBlockAlgorithm
+//!  1c 1c 00 00          field 3, union: XxHash
+//!  1c 1c 00 00          field 4, union: Uncompressed
+//!  00                   end
+//! ```
+
+use std::io::{Read, Write};
+
+use warpset_core::bloom::split_block::{BLOCK_BYTES, WORDS_PER_BLOCK};
+
+use super::read_words;
+use crate::cpu::Bloom;
+use crate::{Error, Layout, SplitBlockBloom, SplitBlockLayout, View};
+
+/// Headers longer than this are refused; those in use take fewer than 24 bytes.
+const MAX_HEADER_BYTES: u64 = 4096;
+/// Structures in unknown fields may nest this deep.
+const MAX_DEPTH: u32 = 16;
+
+/// Types of the compact protocol.
+mod wire {
+    pub const TRUE: u8 = 1;
+    pub const FALSE: u8 = 2;
+    pub const I8: u8 = 3;
+    pub const I16: u8 = 4;
+    pub const I32: u8 = 5;
+    pub const I64: u8 = 6;
+    pub const DOUBLE: u8 = 7;
+    pub const BINARY: u8 = 8;
+    pub const LIST: u8 = 9;
+    pub const SET: u8 = 10;
+    pub const MAP: u8 = 11;
+    pub const STRUCT: u8 = 12;
+    pub const UUID: u8 = 13;
+}
+
+/// Reads the compact protocol byte by byte and counts.
+struct Thrift<R> {
+    reader: R,
+    taken: u64,
+}
+
+fn wrong(what: &'static str) -> Error {
+    Error::Parquet { what }
+}
+
+impl<R: Read> Thrift<R> {
+    fn byte(&mut self) -> Result<u8, Error> {
+        if self.taken == MAX_HEADER_BYTES {
+            return Err(wrong("longer than 4096 bytes"));
+        }
+        let mut byte = [0];
+        super::read_exact(&mut self.reader, &mut byte, self.taken, self.taken + 1)?;
+        self.taken += 1;
+        Ok(byte[0])
+    }
+
+    fn skip_bytes(&mut self, n: u64) -> Result<(), Error> {
+        for _ in 0..n {
+            self.byte()?;
+        }
+        Ok(())
+    }
+
+    fn varint(&mut self) -> Result<u64, Error> {
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(wrong("a number is longer than 64 bits"))
+    }
+
+    fn zigzag(&mut self) -> Result<i64, Error> {
+        let value = self.varint()?;
+        Ok((value >> 1) as i64 ^ -((value & 1) as i64))
+    }
+
+    /// The next field of a struct: number and type; `None` at its end.
+    fn field(&mut self, before: &mut i64) -> Result<Option<(i64, u8)>, Error> {
+        let byte = self.byte()?;
+        if byte == 0 {
+            return Ok(None);
+        }
+        *before = match byte >> 4 {
+            0 => self.zigzag()?,
+            delta => before.saturating_add(delta as i64),
+        };
+        Ok(Some((*before, byte & 15)))
+    }
+
+    /// Skips a value; in a struct, a boolean has no bytes beside its type.
+    fn skip(&mut self, kind: u8, in_struct: bool, depth: u32) -> Result<(), Error> {
+        if depth > MAX_DEPTH {
+            return Err(wrong("structures nest too deep"));
+        }
+        match kind {
+            wire::TRUE | wire::FALSE if in_struct => Ok(()),
+            wire::TRUE | wire::FALSE | wire::I8 => self.skip_bytes(1),
+            wire::I16 | wire::I32 | wire::I64 => self.varint().map(|_| ()),
+            wire::DOUBLE => self.skip_bytes(8),
+            wire::BINARY => {
+                let n = self.varint()?;
+                self.skip_bytes(n)
+            }
+            wire::LIST | wire::SET => {
+                let head = self.byte()?;
+                let n = if head >> 4 == 15 { self.varint()? } else { (head >> 4) as u64 };
+                (0..n).try_for_each(|_| self.skip_element(head & 15, depth))
+            }
+            wire::MAP => match self.varint()? {
+                0 => Ok(()),
+                n => {
+                    let kinds = self.byte()?;
+                    (0..n).try_for_each(|_| {
+                        self.skip_element(kinds >> 4, depth)?;
+                        self.skip_element(kinds & 15, depth)
+                    })
+                }
+            },
+            wire::STRUCT => {
+                let mut before = 0;
+                while let Some((_, kind)) = self.field(&mut before)? {
+                    self.skip(kind, true, depth + 1)?;
+                }
+                Ok(())
+            }
+            wire::UUID => self.skip_bytes(16),
+            _ => Err(wrong("unknown type")),
+        }
+    }
+
+    /// Every element takes at least a byte, so that a count cannot keep us longer than the header lasts.
+    fn skip_element(&mut self, kind: u8, depth: u32) -> Result<(), Error> {
+        self.skip(kind, false, depth + 1)
+    }
+
+    /// A union whose one known member is number 1, a struct.
+    fn union(&mut self, kind: u8, unknown: &'static str) -> Result<(), Error> {
+        if kind != wire::STRUCT {
+            return Err(wrong(unknown));
+        }
+        let mut before = 0;
+        let mut known = false;
+        while let Some((number, kind)) = self.field(&mut before)? {
+            if number != 1 || kind != wire::STRUCT {
+                return Err(wrong(unknown));
+            }
+            self.skip(kind, true, 0)?;
+            known = true;
+        }
+        if known { Ok(()) } else { Err(wrong(unknown)) }
+    }
+
+    /// A `BloomFilterHeader`: the bytes of the bitset.
+    fn header(&mut self) -> Result<u64, Error> {
+        let mut before = 0;
+        let mut num_bytes = None;
+        let mut unions = [false; 3];
+        while let Some((number, kind)) = self.field(&mut before)? {
+            match number {
+                1 if kind == wire::I32 => num_bytes = Some(self.zigzag()?),
+                1 => return Err(wrong("the number of bytes is not an i32")),
+                2 => self.union(kind, "unknown algorithm")?,
+                3 => self.union(kind, "unknown hash")?,
+                4 => self.union(kind, "unknown compression")?,
+                _ => self.skip(kind, true, 0)?,
+            }
+            if (2..=4).contains(&number) {
+                unions[number as usize - 2] = true;
+            }
+        }
+        if unions != [true; 3] {
+            return Err(wrong("algorithm, hash or compression is missing"));
+        }
+        match num_bytes {
+            None => Err(wrong("the number of bytes is missing")),
+            Some(n) if n <= 0 || n > i32::MAX as i64 => Err(wrong("the number of bytes is out of range")),
+            Some(n) if n % BLOCK_BYTES as i64 != 0 => Err(wrong("the number of bytes is not a multiple of 32")),
+            Some(n) => Ok(n as u64),
+        }
+    }
+}
+
+/// A layout for this many bytes of bitset.
+fn layout_of(bytes: u64) -> Result<SplitBlockLayout, Error> {
+    if bytes == 0 || !bytes.is_multiple_of(BLOCK_BYTES as u64) {
+        return Err(wrong("the bitset is empty or not a multiple of 32 bytes"));
+    }
+    SplitBlockLayout::new(bytes / BLOCK_BYTES as u64)
+}
+
+/// Parquet's own form.
+impl SplitBlockBloom {
+    /// The header that Parquet puts before the bitset. An error if the filter has 2 GiB or more: Parquet counts its
+    /// bytes in an `i32`.
+    pub fn parquet_header(&self) -> Result<Vec<u8>, Error> {
+        let bytes = self.memory_bytes();
+        if bytes > i32::MAX as u64 {
+            return Err(Error::TooLarge {
+                blocks: self.layout().blocks(),
+                limit: i32::MAX as u64 / BLOCK_BYTES as u64,
+            });
+        }
+        let mut header = vec![0x15];
+        let mut zigzag = 2 * bytes;
+        while zigzag >= 0x80 {
+            header.push(zigzag as u8 | 0x80);
+            zigzag >>= 7;
+        }
+        header.push(zigzag as u8);
+        for _ in 0..3 {
+            header.extend_from_slice(&[0x1c, 0x1c, 0, 0]);
+        }
+        header.push(0);
+        Ok(header)
+    }
+
+    /// Writes header and bitset as they stand in a Parquet file.
+    ///
+    /// ```
+    /// use warpset_bloom::SplitBlockBloom;
+    ///
+    /// let filter: SplitBlockBloom = ["hello", "parquet"].into_iter().collect();
+    /// let mut file = Vec::new();
+    /// filter.write_parquet(&mut file)?;
+    /// assert_eq!(SplitBlockBloom::read_parquet(&file[..])?, filter);
+    /// # Ok::<(), warpset_bloom::Error>(())
+    /// ```
+    pub fn write_parquet<W: Write>(&self, mut writer: W) -> Result<(), Error> {
+        writer.write_all(&self.parquet_header()?)?;
+        writer.write_all(self.bitset())?;
+        Ok(())
+    }
+
+    /// Reads header and bitset from where a Parquet file has them, and not a byte more. Memory grows with what arrives.
+    pub fn read_parquet<R: Read>(reader: R) -> Result<SplitBlockBloom, Error> {
+        let mut thrift = Thrift { reader, taken: 0 };
+        let layout = layout_of(thrift.header()?)?;
+        let words = read_words(&mut thrift.reader, layout.words(), 0, thrift.taken)?;
+        Ok(Bloom::from_parts(layout, words, Vec::new()))
+    }
+
+    /// The bitset alone: blocks of eight little-endian words.
+    pub fn bitset(&self) -> &[u8] {
+        bytemuck::cast_slice(self.words())
+    }
+
+    /// A filter from a bitset, whose length must be a multiple of 32 bytes.
+    pub fn from_bitset(bitset: &[u8]) -> Result<SplitBlockBloom, Error> {
+        let layout = layout_of(bitset.len() as u64)?;
+        let words = read_words(&mut &bitset[..], layout.words(), bitset.len() as u64, 0)?;
+        Ok(Bloom::from_parts(layout, words, Vec::new()))
+    }
+}
+
+impl<'a> View<'a, SplitBlockLayout> {
+    /// A view of a bitset that lies at a multiple of 4 bytes; [`View::from_parquet`] finds it after a header.
+    pub fn from_bitset(bitset: &'a [u8]) -> Result<View<'a, SplitBlockLayout>, Error> {
+        let layout = layout_of(bitset.len() as u64)?;
+        let words = bytemuck::try_cast_slice(bitset).map_err(|_| Error::Misaligned { alignment: 4 })?;
+        Ok(View::new(layout, words))
+    }
+
+    /// A view of header and bitset as they stand in a Parquet file; says how many bytes both take.
+    ///
+    /// Parquet does not align bitsets: where [`Error::Misaligned`] comes back, use [`SplitBlockBloom::read_parquet`].
+    pub fn from_parquet(bytes: &'a [u8]) -> Result<(View<'a, SplitBlockLayout>, usize), Error> {
+        let mut thrift = Thrift { reader: bytes, taken: 0 };
+        let len = thrift.header()? as usize;
+        let start = thrift.taken as usize;
+        let end = start + len;
+        let bitset = bytes.get(start..end).ok_or(Error::Truncated { needed: end as u64, found: bytes.len() as u64 })?;
+        Ok((View::from_bitset(bitset)?, end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The header of a bitset of 32 bytes.
+    const SMALL: [u8; 15] = [0x15, 64, 0x1c, 0x1c, 0, 0, 0x1c, 0x1c, 0, 0, 0x1c, 0x1c, 0, 0, 0];
+
+    fn header_of(bytes: &[u8]) -> Result<u64, Error> {
+        Thrift { reader: bytes, taken: 0 }.header()
+    }
+
+    #[test]
+    fn headers_by_hand() {
+        let filter = SplitBlockBloom::with_layout(SplitBlockLayout::new(1).unwrap()).unwrap();
+        assert_eq!(filter.parquet_header().unwrap(), SMALL);
+        assert_eq!(header_of(&SMALL).unwrap(), 32);
+        for blocks in [1, 2, 3, 100, 1 << 20] {
+            let filter = SplitBlockBloom::with_layout(SplitBlockLayout::new(blocks).unwrap()).unwrap();
+            assert_eq!(header_of(&filter.parquet_header().unwrap()).unwrap(), 32 * blocks);
+        }
+    }
+
+    #[test]
+    fn unknown_fields_are_skipped() {
+        let mut header = SMALL[..14].to_vec();
+        // Field 5: list of two i8; 6: map of one binary to a double; 7: true; 8: struct with a uuid; 200: i64, long form.
+        header.extend_from_slice(&[0x19, 0x23, 1, 2]);
+        header.extend_from_slice(&[0x1b, 1, 0x87, 2, b'a', b'b', 0, 0, 0, 0, 0, 0, 0, 0]);
+        header.push(0x11);
+        header.extend_from_slice(&[0x1c, 0x1d]);
+        header.extend_from_slice(&[9; 16]);
+        header.push(0);
+        header.extend_from_slice(&[0x06, 0x90, 0x03, 0x80, 0x01, 0]);
+        assert_eq!(header_of(&header).unwrap(), 32);
+    }
+
+    #[test]
+    fn wrong_headers_are_typed_errors() {
+        let with = |at: usize, value: u8| {
+            let mut header = SMALL;
+            header[at] = value;
+            header
+        };
+        // 0 bytes, 33 bytes, negative, not an i32, other unions, deep nesting, unknown types, no end.
+        for header in [with(1, 0), with(1, 66), with(1, 63), with(0, 0x16), with(3, 0x2c), with(7, 0x15), with(11, 0)] {
+            assert!(matches!(header_of(&header), Err(Error::Parquet { .. } | Error::Truncated { .. })), "{header:x?}");
+        }
+        for cut in 0..SMALL.len() {
+            assert!(matches!(header_of(&SMALL[..cut]), Err(Error::Truncated { .. })), "{cut}");
+        }
+        assert!(matches!(header_of(&[0]), Err(Error::Parquet { .. })));
+        assert!(matches!(header_of(&[0x1e]), Err(Error::Truncated { .. } | Error::Parquet { .. })));
+        assert!(matches!(header_of(&[0x5c; 10_000]), Err(Error::Parquet { .. })));
+        // A list and a binary that claim 2^63 elements.
+        let huge = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f];
+        for head in [&[0x59, 0xf3][..], &[0x58]] {
+            let bytes: Vec<u8> = head.iter().chain(&huge).copied().chain([0; 10_000]).collect();
+            assert!(matches!(header_of(&bytes), Err(Error::Parquet { .. })));
+        }
+    }
+
+    #[test]
+    fn an_absurd_claim_does_not_allocate() {
+        let mut header = vec![0x15, 0xc0, 0xff, 0xff, 0xff, 0x0f];
+        header.extend_from_slice(&SMALL[2..]);
+        assert_eq!(header_of(&header).unwrap(), 2_147_483_616);
+        assert!(matches!(
+            SplitBlockBloom::read_parquet(&header[..]),
+            Err(Error::Truncated { needed, .. }) if needed > 2_000_000_000
+        ));
+    }
+
+    #[test]
+    fn views_of_parquet_bytes() {
+        let filter: SplitBlockBloom = (0..1000u64).collect();
+        let header = filter.parquet_header().unwrap();
+        // Put the bitset at a multiple of 4, then not.
+        for shift in 0..4 {
+            let mut words = vec![0u32; 4 + filter.words().len() + header.len()];
+            let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
+            let start = (4 - header.len() % 4) % 4 + shift;
+            let end = start + header.len() + filter.bitset().len();
+            bytes[start..start + header.len()].copy_from_slice(&header);
+            bytes[start + header.len()..end].copy_from_slice(filter.bitset());
+            match View::from_parquet(&bytes[start..]) {
+                Ok((view, taken)) => {
+                    assert_eq!((shift, taken), (0, end - start));
+                    assert!(view.contains(7u64));
+                    assert_eq!(view.words(), filter.words());
+                }
+                Err(error) => assert!(shift > 0 && matches!(error, Error::Misaligned { .. }), "{error}"),
+            }
+        }
+        assert!(matches!(SplitBlockBloom::from_bitset(&[0; 33]), Err(Error::Parquet { .. })));
+        assert!(matches!(SplitBlockBloom::from_bitset(&[]), Err(Error::Parquet { .. })));
+    }
+}

@@ -1,0 +1,128 @@
+//! What distinguishes the filters: parameters, how a key becomes a probe, and which bits a probe stands for.
+
+use std::fmt::Debug;
+
+use crate::{Error, Key};
+
+pub(crate) mod blocked;
+pub(crate) mod rao;
+pub(crate) mod split_block;
+
+pub use blocked::BlockedLayout;
+pub use rao::{FirstLevel, RaoLayout};
+pub use split_block::SplitBlockLayout;
+
+/// Keys that one step of a bulk operation hashes, prefetches and then tests. One word of answers.
+pub const BATCH: usize = 64;
+
+/// The parameters of a filter, all that is needed to read its words: sealed, one type a kind of filter.
+///
+/// A layout does not hold memory; two filters with equal layouts can be merged.
+pub trait Layout: Copy + PartialEq + Eq + Debug + Send + Sync + engine::Engine {
+    /// The number in the header of saved filters.
+    const STRUCTURE: u16;
+    /// The type's name, for `Debug`.
+    const NAME: &'static str;
+
+    /// Blocks (buckets, for Rao's filter).
+    fn blocks(&self) -> u64;
+    /// Words of 32 bits a block.
+    fn words_per_block(&self) -> usize;
+    /// Bits a block that keys can set.
+    fn bits_per_block(&self) -> u64;
+    /// Bits a key, `k`.
+    fn hashes(&self) -> u32;
+    /// The rate of false positives that theory gives once `keys` different keys are in.
+    fn expected_fpr(&self, keys: u64) -> f64;
+
+    /// Words of 32 bits in all.
+    fn words(&self) -> u64 {
+        self.blocks() * self.words_per_block() as u64
+    }
+    /// Bits that keys can set.
+    fn bits(&self) -> u64 {
+        self.blocks() * self.bits_per_block()
+    }
+}
+
+pub(crate) mod engine {
+    use super::*;
+
+    /// The inner loops of a layout on the CPU.
+    pub trait Engine: Sized {
+        /// All that the loops need to know of a key.
+        type Probe: Copy + Default + Send + Sync;
+
+        /// The key's probe. Equal keys have equal probes.
+        fn probe<K: Key + ?Sized>(&self, key: &K) -> Self::Probe;
+        /// The hash in a probe, by which bulk `test_and_insert` tells keys apart.
+        fn hash_of(probe: &Self::Probe) -> u64;
+        /// Asks for the cache lines of a probe.
+        fn prefetch(&self, words: &[u32], probe: &Self::Probe);
+        /// Whether all bits of the probe are set.
+        fn contains(&self, words: &[u32], probe: &Self::Probe) -> bool;
+        /// [`Engine::contains`] for up to [`BATCH`] probes; bit `i` answers for probe `i`.
+        fn contains_batch(&self, words: &[u32], probes: &[Self::Probe]) -> u64 {
+            probes.iter().enumerate().fold(0, |bits, (i, p)| bits | (self.contains(words, p) as u64) << i)
+        }
+        /// Merges `blocks` neighbouring blocks into one, for folding by `factor`: which old blocks make new block `new`.
+        fn folded(&self, factor: u64) -> Result<Self, Error>;
+        /// The old block that is the `part`-th of those that make `new` (`part < factor`) of the folded layout.
+        fn folded_from(&self, new: u64, part: u64, factor: u64) -> u64;
+        /// The probability that a random key's bits in this block (one bucket) are all set.
+        fn block_rate(&self, block: &[u32]) -> f64;
+        /// Estimated number of different keys, from the number of set bits.
+        fn cardinality(&self, ones: u64) -> f64;
+        /// The query's rate from the mean [`Engine::block_rate`].
+        fn query_rate(&self, mean_block_rate: f64) -> f64 {
+            mean_block_rate
+        }
+        /// Whether the AND of two filters keeps every key that is in both.
+        fn check_intersection(&self) -> Result<(), Error> {
+            Ok(())
+        }
+        /// The first parameter in which two layouts differ.
+        fn difference(&self, other: &Self) -> Option<(&'static str, u64, u64)>;
+        /// The parameters for the header.
+        fn to_fields(&self) -> [u64; 8];
+        /// Checks the parameters of a header.
+        fn from_fields(fields: [u64; 8]) -> Result<Self, Error>;
+    }
+
+    /// Layouts in which a key has one block and insertion only sets its bits.
+    pub trait OneBlock: super::Layout {
+        /// The block of a probe.
+        fn block_of(&self, probe: &Self::Probe) -> u64;
+        /// Whether all bits of the probe are set in its block.
+        fn block_contains(&self, block: &[u32], probe: &Self::Probe) -> bool;
+        /// Sets the probe's bits; `words` are the blocks from `first_block` on. True if a bit changed.
+        fn insert(&self, words: &mut [u32], first_block: u64, probe: &Self::Probe) -> bool;
+        /// [`OneBlock::insert`] for up to [`BATCH`] probes.
+        fn insert_batch(&self, words: &mut [u32], first_block: u64, probes: &[Self::Probe]) {
+            for probe in probes {
+                self.insert(words, first_block, probe);
+            }
+        }
+    }
+}
+
+/// Asks for the cache line that holds `words[index]`.
+#[inline(always)]
+pub(crate) fn prefetch(words: &[u32], index: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let pointer = words.as_ptr().wrapping_add(index).cast::<i8>();
+        // SAFETY: a prefetch does not access memory as the language sees it, whatever the address.
+        unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(pointer) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (words, index);
+}
+
+/// Header fields that a layout does not use must be zero.
+pub(crate) fn zero_fields(fields: &[u64]) -> Result<(), Error> {
+    match fields.iter().find(|&&f| f != 0) {
+        Some(&value) => Err(Error::InvalidHeader { field: "reserved field", value }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,398 @@
+//! The blocked layout with parameters on the CPU.
+//!
+//! The number of bits a key is a constant of the inner loops (one copy of them for each of 1 to 32); block and word
+//! size are not. Blocks of eight 32-bit words with at least eight bits a key go through AVX2.
+
+use warpset_core::bloom::blocked::{self, MAX_HASHES, Pattern, Shape};
+use warpset_core::hash;
+
+use super::engine::{Engine, OneBlock};
+use super::split_block::fold_blocks;
+use super::{Layout, prefetch};
+use crate::{Error, Key, rates};
+
+/// The most blocks, so that bit numbers fit 64 bits with room to spare.
+const MAX_BLOCKS: u64 = 1 << 48;
+
+/// Parameters of a [`BlockedBloom`](crate::BlockedBloom): number of blocks, their [`Shape`], seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BlockedLayout {
+    blocks: u64,
+    shape: Shape,
+    seed: u64,
+    spread: u64,
+}
+
+impl BlockedLayout {
+    /// A filter of `blocks` blocks, 1 to 2^48.
+    pub fn new(blocks: u64, shape: Shape, seed: u64) -> Result<BlockedLayout, Error> {
+        match blocks {
+            0 => Err(Error::ZeroCapacity),
+            1..=MAX_BLOCKS => Ok(BlockedLayout { blocks, shape, seed, spread: hash::spread_seed(seed) }),
+            _ => Err(Error::TooLarge { blocks, limit: MAX_BLOCKS }),
+        }
+    }
+
+    /// Block size, word size and bits a key.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The seed of the keys' hash.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+}
+
+impl Layout for BlockedLayout {
+    const STRUCTURE: u16 = 2;
+    const NAME: &'static str = "BlockedBloom";
+
+    fn blocks(&self) -> u64 {
+        self.blocks
+    }
+    #[inline(always)]
+    fn words_per_block(&self) -> usize {
+        self.shape.block_bits() as usize / 32
+    }
+    fn bits_per_block(&self) -> u64 {
+        self.shape.block_bits() as u64
+    }
+    fn hashes(&self) -> u32 {
+        self.shape.hashes()
+    }
+    fn expected_fpr(&self, keys: u64) -> f64 {
+        rates::blocked_fpr(self.blocks, self.shape, keys)
+    }
+}
+
+/// Calls `$function::<K>` with the number of bits a key as constant `K`.
+macro_rules! with_constant_hashes {
+    ($hashes:expr, $function:ident($($argument:expr),*)) => {
+        with_constant_hashes!(@ $hashes, $function, ($($argument),*),
+            1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31)
+    };
+    (@ $hashes:expr, $function:ident, $arguments:tt, $($k:literal)*) => {
+        match $hashes {
+            $($k => $function::<$k> $arguments,)*
+            _ => $function::<32> $arguments,
+        }
+    };
+}
+
+const _: () = assert!(MAX_HASHES == 32);
+
+/// Where the bits of a key lie, for a shape with `K` bits a key.
+#[derive(Clone, Copy)]
+struct Places<const K: usize> {
+    shift: u32,
+    sector: [u32; K],
+    words: usize,
+}
+
+impl<const K: usize> Places<K> {
+    #[inline(always)]
+    fn of(shape: Shape) -> Places<K> {
+        Places {
+            shift: 32 - shape.sector_bits().trailing_zeros(),
+            sector: std::array::from_fn(|i| (i as u32 & (shape.sectors() - 1)) * shape.sector_bits()),
+            words: shape.block_bits() as usize / 32,
+        }
+    }
+
+    /// [`Pattern::bit`].
+    #[inline(always)]
+    fn bit(&self, pattern: Pattern, i: usize) -> u32 {
+        self.sector[i] + (pattern.a.wrapping_mul(blocked::SALT[i]).wrapping_add(pattern.b) >> self.shift)
+    }
+
+    /// 1 if all bits are set, else 0, without a branch.
+    #[inline(always)]
+    fn all_set(&self, block: &[u32], hash: u64) -> u32 {
+        let pattern = Pattern::of(hash);
+        let mut all = 1;
+        for i in 0..K {
+            let bit = self.bit(pattern, i);
+            all &= block[(bit / 32) as usize] >> (bit % 32);
+        }
+        all
+    }
+}
+
+fn contains_batch<const K: usize>(layout: &BlockedLayout, words: &[u32], hashes: &[u64]) -> u64 {
+    let places = Places::<K>::of(layout.shape);
+    let mut bits = 0;
+    for (i, hash) in hashes.iter().enumerate() {
+        let first = layout.block_of(hash) as usize * places.words;
+        bits |= (places.all_set(&words[first..first + places.words], *hash) as u64) << i;
+    }
+    bits
+}
+
+fn contains_one<const K: usize>(layout: &BlockedLayout, words: &[u32], hash: u64) -> bool {
+    let places = Places::<K>::of(layout.shape);
+    let first = layout.block_of(&hash) as usize * places.words;
+    places.all_set(&words[first..first + places.words], hash) != 0
+}
+
+fn insert_batch<const K: usize>(layout: &BlockedLayout, words: &mut [u32], first_block: u64, hashes: &[u64]) {
+    let places = Places::<K>::of(layout.shape);
+    for hash in hashes {
+        let first = (layout.block_of(hash) - first_block) as usize * places.words;
+        let block = &mut words[first..first + places.words];
+        let pattern = Pattern::of(*hash);
+        for i in 0..K {
+            let bit = places.bit(pattern, i);
+            block[(bit / 32) as usize] |= 1 << (bit % 32);
+        }
+    }
+}
+
+impl BlockedLayout {
+    /// Whether the AVX2 code covers this shape.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn is_vector_shape(&self) -> bool {
+        self.shape.block_bits() == 256
+            && self.shape.word_bits() == 32
+            && self.shape.hashes() >= 8
+            && std::is_x86_feature_detected!("avx2")
+    }
+
+    fn contains_batch_portable(&self, words: &[u32], hashes: &[u64]) -> u64 {
+        with_constant_hashes!(self.shape.hashes(), contains_batch(self, words, hashes))
+    }
+
+    fn insert_batch_portable(&self, words: &mut [u32], first_block: u64, hashes: &[u64]) {
+        with_constant_hashes!(self.shape.hashes(), insert_batch(self, words, first_block, hashes))
+    }
+}
+
+impl Engine for BlockedLayout {
+    type Probe = u64;
+
+    #[inline(always)]
+    fn probe<K: Key + ?Sized>(&self, key: &K) -> u64 {
+        key.seeded_hash(self.seed, self.spread)
+    }
+    #[inline(always)]
+    fn hash_of(probe: &u64) -> u64 {
+        *probe
+    }
+    #[inline(always)]
+    fn prefetch(&self, words: &[u32], probe: &u64) {
+        let first = self.block_of(probe) as usize * self.words_per_block();
+        prefetch(words, first);
+        if self.shape.block_bits() > 512 {
+            prefetch(words, first + 16);
+        }
+    }
+    #[inline]
+    fn contains(&self, words: &[u32], probe: &u64) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        if self.is_vector_shape() {
+            // SAFETY: `is_vector_shape` detected AVX2.
+            return unsafe { avx2::contains_batch(self, words, &[*probe]) != 0 };
+        }
+        with_constant_hashes!(self.shape.hashes(), contains_one(self, words, *probe))
+    }
+    #[inline]
+    fn contains_batch(&self, words: &[u32], probes: &[u64]) -> u64 {
+        #[cfg(target_arch = "x86_64")]
+        if self.is_vector_shape() {
+            // SAFETY: `is_vector_shape` detected AVX2.
+            return unsafe { avx2::contains_batch(self, words, probes) };
+        }
+        self.contains_batch_portable(words, probes)
+    }
+    fn folded(&self, factor: u64) -> Result<Self, Error> {
+        fold_blocks(self.blocks, factor).map(|blocks| BlockedLayout { blocks, ..*self })
+    }
+    fn folded_from(&self, new: u64, part: u64, factor: u64) -> u64 {
+        new * factor + part
+    }
+    fn block_rate(&self, block: &[u32]) -> f64 {
+        // A sector is one or several words of 32 bits, or half of one where words have 32 bits and blocks 64.
+        let words = (self.shape.sector_bits() / 32) as usize;
+        block
+            .chunks(words)
+            .enumerate()
+            .map(|(sector, bits)| {
+                let ones: u32 = bits.iter().map(|w| w.count_ones()).sum();
+                let fill = ones as f64 / self.shape.sector_bits() as f64;
+                fill.powi(self.shape.hashes_in_sector(sector as u32) as i32)
+            })
+            .product()
+    }
+    fn cardinality(&self, ones: u64) -> f64 {
+        self.blocks as f64 * rates::blocked_mean_at_fill(self.shape, ones as f64 / self.bits() as f64)
+    }
+    fn difference(&self, other: &Self) -> Option<(&'static str, u64, u64)> {
+        [
+            ("block bits", self.shape.block_bits() as u64, other.shape.block_bits() as u64),
+            ("word bits", self.shape.word_bits() as u64, other.shape.word_bits() as u64),
+            ("bits a key", self.shape.hashes() as u64, other.shape.hashes() as u64),
+            ("seed", self.seed, other.seed),
+            ("blocks", self.blocks, other.blocks),
+        ]
+        .into_iter()
+        .find(|(_, left, right)| left != right)
+    }
+    fn to_fields(&self) -> [u64; 8] {
+        let shape = self.shape;
+        let packed = [shape.block_bits() as u64, shape.word_bits() as u64, shape.hashes() as u64];
+        [self.blocks, packed[0], packed[1], packed[2], self.seed, 0, 0, 0]
+    }
+    fn from_fields(fields: [u64; 8]) -> Result<Self, Error> {
+        super::zero_fields(&fields[5..])?;
+        let [blocks, block_bits, word_bits, hashes, seed, ..] = fields;
+        let small = |value: u64, field| u32::try_from(value).map_err(|_| Error::InvalidHeader { field, value });
+        let shape =
+            Shape::new(small(block_bits, "block bits")?, small(word_bits, "word bits")?, small(hashes, "bits a key")?)
+                .ok_or(Error::InvalidHeader { field: "block bits, word bits and bits a key", value: block_bits })?;
+        BlockedLayout::new(blocks, shape, seed).map_err(|_| Error::InvalidHeader { field: "blocks", value: blocks })
+    }
+}
+
+impl OneBlock for BlockedLayout {
+    #[inline(always)]
+    fn block_of(&self, probe: &u64) -> u64 {
+        blocked::block_of(*probe, self.blocks)
+    }
+    fn block_contains(&self, block: &[u32], probe: &u64) -> bool {
+        let pattern = Pattern::of(*probe);
+        (0..self.shape.hashes()).all(|i| {
+            let bit = pattern.bit(self.shape, i);
+            block[(bit / 32) as usize] >> (bit % 32) & 1 == 1
+        })
+    }
+    fn insert(&self, words: &mut [u32], first_block: u64, probe: &u64) -> bool {
+        let first = (self.block_of(probe) - first_block) as usize * self.words_per_block();
+        let block = &mut words[first..first + self.words_per_block()];
+        let pattern = Pattern::of(*probe);
+        let mut missing = 0;
+        for i in 0..self.shape.hashes() {
+            let bit = pattern.bit(self.shape, i);
+            let word = &mut block[(bit / 32) as usize];
+            missing |= !*word >> (bit % 32) & 1;
+            *word |= 1 << (bit % 32);
+        }
+        missing != 0
+    }
+    #[inline]
+    fn insert_batch(&self, words: &mut [u32], first_block: u64, probes: &[u64]) {
+        #[cfg(target_arch = "x86_64")]
+        if self.is_vector_shape() {
+            // SAFETY: `is_vector_shape` detected AVX2.
+            return unsafe { avx2::insert_batch(self, words, first_block, probes) };
+        }
+        self.insert_batch_portable(words, first_block, probes)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    //! Blocks of eight 32-bit words, at least eight bits a key: bits `8 j .. 8 j + 8` of a key are one register.
+
+    use std::arch::x86_64::*;
+
+    use super::*;
+
+    /// Ones in the lanes of register `j` that hold bits below `hashes`.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn lanes_in_use(hashes: u32, j: u32) -> __m256i {
+        let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+        let used = _mm256_cmpgt_epi32(_mm256_set1_epi32(hashes as i32 - 8 * j as i32), lanes);
+        _mm256_srli_epi32::<31>(used)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn salts(j: u32) -> __m256i {
+        let salts = &blocked::SALT[8 * j as usize..][..8];
+        // SAFETY: `salts` is 32 bytes long; the load takes any alignment.
+        unsafe { _mm256_loadu_si256(salts.as_ptr().cast()) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn mask(hash: u64, hashes: u32, salts0: __m256i) -> __m256i {
+        let pattern = Pattern::of(hash);
+        let (a, b) = (_mm256_set1_epi32(pattern.a as i32), _mm256_set1_epi32(pattern.b as i32));
+        let position = |salts| _mm256_srli_epi32::<27>(_mm256_add_epi32(_mm256_mullo_epi32(a, salts), b));
+        let mut mask = _mm256_sllv_epi32(_mm256_set1_epi32(1), position(salts0));
+        for j in 1..hashes.div_ceil(8) {
+            mask = _mm256_or_si256(mask, _mm256_sllv_epi32(lanes_in_use(hashes, j), position(salts(j))));
+        }
+        mask
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn contains_batch(layout: &BlockedLayout, words: &[u32], hashes: &[u64]) -> u64 {
+        let blocks = words.as_chunks::<8>().0;
+        let (k, salts0) = (layout.shape.hashes(), salts(0));
+        let mut bits = 0;
+        for (i, hash) in hashes.iter().enumerate() {
+            let block = &blocks[layout.block_of(hash) as usize];
+            // SAFETY: a block is 32 bytes long; the load takes any alignment.
+            let block = unsafe { _mm256_loadu_si256(block.as_ptr().cast()) };
+            bits |= (_mm256_testc_si256(block, mask(*hash, k, salts0)) as u64) << i;
+        }
+        bits
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn insert_batch(layout: &BlockedLayout, words: &mut [u32], first_block: u64, hashes: &[u64]) {
+        let blocks = words.as_chunks_mut::<8>().0;
+        let (k, salts0) = (layout.shape.hashes(), salts(0));
+        for hash in hashes {
+            let pointer = blocks[(layout.block_of(hash) - first_block) as usize].as_mut_ptr().cast();
+            // SAFETY: `pointer` is the 32 bytes of a block borrowed mutably; load and store take any alignment.
+            unsafe {
+                let old = _mm256_loadu_si256(pointer);
+                _mm256_storeu_si256(pointer, _mm256_or_si256(old, mask(*hash, k, salts0)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_path_sets_and_sees_the_bits_of_core() {
+        let hashes: Vec<u64> = (0..64).map(hash::finalise).collect();
+        for block_bits in [64, 128, 256, 512, 1024] {
+            for word_bits in [32, 64] {
+                for k in 1..=32 {
+                    let shape = Shape::new(block_bits, word_bits, k).unwrap();
+                    let layout = BlockedLayout::new(7, shape, 0).unwrap();
+                    let len = layout.words() as usize;
+                    let mut expected = vec![0u32; len];
+                    for hash in &hashes[..30] {
+                        for i in 0..k {
+                            let bit =
+                                layout.block_of(hash) * block_bits as u64 + Pattern::of(*hash).bit(shape, i) as u64;
+                            expected[(bit / 32) as usize] |= 1 << (bit % 32);
+                        }
+                    }
+                    let (mut fast, mut portable, mut single) = (vec![0; len], vec![0; len], vec![0; len]);
+                    layout.insert_batch(&mut fast, 0, &hashes[..30]);
+                    layout.insert_batch_portable(&mut portable, 0, &hashes[..30]);
+                    for hash in &hashes[..30] {
+                        let before = layout.contains(&single, hash);
+                        assert_eq!(layout.insert(&mut single, 0, hash), !before);
+                    }
+                    assert!(fast == expected && portable == expected && single == expected, "{shape:?}");
+                    let found = layout.contains_batch(&fast, &hashes);
+                    assert_eq!(found, layout.contains_batch_portable(&fast, &hashes), "{shape:?}");
+                    for (i, hash) in hashes.iter().enumerate() {
+                        assert_eq!(found >> i & 1 == 1, layout.contains(&fast, hash), "{shape:?}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! Rao's two-level layout on the CPU.
+
+use warpset_core::bloom::rao::{self, Positions, Shape};
+use warpset_core::hash::{self, string::StringHash};
+
+use super::engine::Engine;
+use super::split_block::fold_blocks;
+use super::{Layout, prefetch};
+use crate::{Error, Key, rates};
+
+/// The hash that sends a key to its bucket (sections 4.2 and 4.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum FirstLevel {
+    /// A second, seeded mix of the key's 64-bit hash. Good for every kind of key.
+    #[default]
+    Mixed,
+    /// A string hash of Table 1 over the key's bytes, modulo the number of buckets; after an overflow, a mix of it.
+    String(StringHash),
+}
+
+impl FirstLevel {
+    fn number(self) -> u64 {
+        match self {
+            FirstLevel::Mixed => 0,
+            FirstLevel::String(function) => 1 + function as u64,
+        }
+    }
+}
+
+/// Parameters of a [`RaoBloom`](crate::RaoBloom).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RaoLayout {
+    buckets: u64,
+    shape: Shape,
+    choices: u32,
+    first_level: FirstLevel,
+    attempt: u32,
+    seed: u64,
+    bucket_capacity: u32,
+    seed_spread: u64,
+    attempt_spread: u64,
+}
+
+impl RaoLayout {
+    /// `buckets` buckets of this shape; `choices` is 1 or 2.
+    pub fn new(
+        buckets: u64,
+        shape: Shape,
+        choices: u32,
+        first_level: FirstLevel,
+        seed: u64,
+    ) -> Result<RaoLayout, Error> {
+        if buckets == 0 {
+            return Err(Error::ZeroCapacity);
+        }
+        if buckets > rao::MAX_BUCKETS {
+            return Err(Error::TooLarge { blocks: buckets, limit: rao::MAX_BUCKETS });
+        }
+        let shape = Shape::new(shape.bucket_words, shape.hashes)
+            .ok_or(Error::InvalidBucket { bucket_words: shape.bucket_words, hashes: shape.hashes })?;
+        let layout = RaoLayout {
+            buckets,
+            shape,
+            choices: choices.clamp(1, 2),
+            first_level,
+            attempt: 0,
+            seed,
+            bucket_capacity: rates::rao_bucket_capacity(shape).max(1),
+            seed_spread: hash::spread_seed(seed),
+            attempt_spread: 0,
+        };
+        Ok(layout.at_attempt(0))
+    }
+
+    /// The same filter with another first-level hash.
+    pub fn at_attempt(self, attempt: u32) -> RaoLayout {
+        RaoLayout { attempt, attempt_spread: rao::spread_attempt(attempt), ..self }
+    }
+
+    /// One bucket's parameters: `m`, `k`, words.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+    /// Buckets that a key may go to: 1, or 2 for the power of two choices.
+    pub fn choices(&self) -> u32 {
+        self.choices
+    }
+    /// The hash that sends keys to buckets.
+    pub fn first_level(&self) -> FirstLevel {
+        self.first_level
+    }
+    /// How often the first-level hash was changed.
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+    /// The seed of the keys' hash.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+    /// Keys that a bucket may hold, `m ln 2 / k`.
+    pub fn bucket_capacity(&self) -> u32 {
+        self.bucket_capacity
+    }
+
+    /// The two buckets of a key; with one choice only the first counts.
+    #[inline]
+    fn buckets_of(&self, hash: u64, string_hash: u32) -> [u32; 2] {
+        let [a, b] = match self.first_level {
+            FirstLevel::Mixed => rao::choices_spread(hash, self.attempt_spread, self.buckets),
+            FirstLevel::String(_) if self.attempt == 0 => rao::choices_of_string_hash(string_hash, self.buckets),
+            FirstLevel::String(_) => rao::choices_of_string_hash(
+                hash::mix_spread(string_hash as u64, self.attempt_spread) as u32,
+                self.buckets,
+            ),
+        };
+        [a as u32, if self.choices == 2 { b } else { a } as u32]
+    }
+
+    /// Where a bucket's words start.
+    #[inline(always)]
+    pub(crate) fn bucket_start(&self, bucket: u32) -> usize {
+        bucket as usize * self.shape.bucket_words as usize
+    }
+
+    /// Whether `bucket`'s words hold all bits of `hash`.
+    #[inline]
+    pub(crate) fn bucket_contains(&self, bucket: &[u32], hash: u64) -> bool {
+        Positions::of(hash, self.shape).all(|p| bucket[(p / 32) as usize] >> (p % 32) & 1 == 1)
+    }
+
+    /// Sets the bits of `hash` in `bucket`'s words; true if one changed.
+    #[inline]
+    pub(crate) fn bucket_insert(&self, bucket: &mut [u32], hash: u64) -> bool {
+        let mut missing = 0;
+        for p in Positions::of(hash, self.shape) {
+            let word = &mut bucket[(p / 32) as usize];
+            missing |= !*word >> (p % 32) & 1;
+            *word |= 1 << (p % 32);
+        }
+        missing != 0
+    }
+
+    /// A bucket's words.
+    #[inline(always)]
+    pub(crate) fn bucket<'a>(&self, words: &'a [u32], bucket: u32) -> &'a [u32] {
+        &words[self.bucket_start(bucket)..][..self.shape.bucket_words as usize]
+    }
+}
+
+/// What the loops need to know of a key: its hash and its buckets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RaoProbe {
+    /// The key's 64-bit hash; its halves are `h1` and `h2`.
+    pub hash: u64,
+    /// The buckets that it may go to.
+    pub buckets: [u32; 2],
+}
+
+impl Layout for RaoLayout {
+    const STRUCTURE: u16 = 3;
+    const NAME: &'static str = "RaoBloom";
+
+    fn blocks(&self) -> u64 {
+        self.buckets
+    }
+    fn words_per_block(&self) -> usize {
+        self.shape.bucket_words as usize
+    }
+    fn bits_per_block(&self) -> u64 {
+        self.shape.bits as u64
+    }
+    fn hashes(&self) -> u32 {
+        self.shape.hashes
+    }
+    fn expected_fpr(&self, keys: u64) -> f64 {
+        let mean = keys as f64 / self.buckets as f64;
+        self.query_rate(rates::classic_fpr(self.shape.bits as f64, self.shape.hashes, mean))
+    }
+}
+
+impl Engine for RaoLayout {
+    type Probe = RaoProbe;
+
+    #[inline]
+    fn probe<K: Key + ?Sized>(&self, key: &K) -> RaoProbe {
+        let hash = key.seeded_hash(self.seed, self.seed_spread);
+        let string_hash = match self.first_level {
+            FirstLevel::Mixed => 0,
+            FirstLevel::String(function) => key.string_hash(function),
+        };
+        RaoProbe { hash, buckets: self.buckets_of(hash, string_hash) }
+    }
+    #[inline(always)]
+    fn hash_of(probe: &RaoProbe) -> u64 {
+        probe.hash
+    }
+    #[inline]
+    fn prefetch(&self, words: &[u32], probe: &RaoProbe) {
+        // The first positions decide most negative queries.
+        for &bucket in &probe.buckets[..self.choices as usize] {
+            let start = self.bucket_start(bucket);
+            for p in Positions::of(probe.hash, self.shape).take(4) {
+                prefetch(words, start + (p / 32) as usize);
+            }
+        }
+    }
+    #[inline]
+    fn contains(&self, words: &[u32], probe: &RaoProbe) -> bool {
+        let [a, b] = probe.buckets;
+        // Table 2: either bucket says yes.
+        self.bucket_contains(self.bucket(words, a), probe.hash)
+            || (b != a && self.bucket_contains(self.bucket(words, b), probe.hash))
+    }
+    fn folded(&self, factor: u64) -> Result<Self, Error> {
+        fold_blocks(self.buckets, factor).map(|buckets| RaoLayout { buckets, ..*self })
+    }
+    fn folded_from(&self, new: u64, part: u64, factor: u64) -> u64 {
+        match self.first_level {
+            // A multiply-shift: neighbours fall together.
+            FirstLevel::Mixed => new * factor + part,
+            // A remainder: those that agree modulo the new number fall together.
+            FirstLevel::String(_) => new + part * (self.buckets / factor),
+        }
+    }
+    fn block_rate(&self, block: &[u32]) -> f64 {
+        let ones: u32 = block.iter().map(|w| w.count_ones()).sum();
+        (ones as f64 / self.shape.bits as f64).powi(self.shape.hashes as i32)
+    }
+    fn cardinality(&self, ones: u64) -> f64 {
+        let fill = ones as f64 / self.bits() as f64;
+        let mean = (-fill).ln_1p() / (-(self.shape.hashes as f64) / self.shape.bits as f64).ln_1p();
+        self.buckets as f64 * mean
+    }
+    fn query_rate(&self, mean_block_rate: f64) -> f64 {
+        rates::rao_query_fpr(mean_block_rate, self.choices)
+    }
+    fn check_intersection(&self) -> Result<(), Error> {
+        if self.choices == 2 { Err(Error::NoIntersection) } else { Ok(()) }
+    }
+    fn difference(&self, other: &Self) -> Option<(&'static str, u64, u64)> {
+        [
+            ("bucket words", self.shape.bucket_words as u64, other.shape.bucket_words as u64),
+            ("hashes", self.shape.hashes as u64, other.shape.hashes as u64),
+            ("choices", self.choices as u64, other.choices as u64),
+            ("first-level function", self.first_level.number(), other.first_level.number()),
+            ("first-level attempt", self.attempt as u64, other.attempt as u64),
+            ("seed", self.seed, other.seed),
+            ("buckets", self.buckets, other.buckets),
+        ]
+        .into_iter()
+        .find(|(_, left, right)| left != right)
+    }
+    fn to_fields(&self) -> [u64; 8] {
+        [
+            self.buckets,
+            self.shape.bucket_words as u64,
+            self.shape.hashes as u64,
+            self.choices as u64,
+            self.first_level.number(),
+            self.attempt as u64,
+            self.seed,
+            0,
+        ]
+    }
+    fn from_fields(fields: [u64; 8]) -> Result<Self, Error> {
+        super::zero_fields(&fields[7..])?;
+        let [buckets, bucket_words, hashes, choices, first_level, attempt, seed, _] = fields;
+        let small = |value: u64, field| u32::try_from(value).map_err(|_| Error::InvalidHeader { field, value });
+        let shape = Shape::new(small(bucket_words, "bucket words")?, small(hashes, "hashes")?)
+            .ok_or(Error::InvalidHeader { field: "bucket words and hashes", value: bucket_words })?;
+        if !(1..=2).contains(&choices) {
+            return Err(Error::InvalidHeader { field: "choices", value: choices });
+        }
+        let first_level = match first_level {
+            0 => FirstLevel::Mixed,
+            1..=11 => match StringHash::from_index(first_level as u8 - 1) {
+                Some(function) => FirstLevel::String(function),
+                None => return Err(Error::InvalidHeader { field: "first-level function", value: first_level }),
+            },
+            value => return Err(Error::InvalidHeader { field: "first-level function", value }),
+        };
+        let attempt = small(attempt, "first-level attempt")?;
+        RaoLayout::new(buckets, shape, choices as u32, first_level, seed)
+            .map(|layout| layout.at_attempt(attempt))
+            .map_err(|_| Error::InvalidHeader { field: "buckets", value: buckets })
+    }
+}

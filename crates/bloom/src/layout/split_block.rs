@@ -1,0 +1,250 @@
+//! Parquet's split-block layout on the CPU: one AVX2 register a block.
+
+use warpset_core::bloom::{split_block, split_block::WORDS_PER_BLOCK};
+
+use super::engine::{Engine, OneBlock};
+use super::{Layout, prefetch};
+use crate::{Error, Key, rates};
+
+/// Parameters of a [`SplitBlockBloom`](crate::SplitBlockBloom): the number of 256-bit blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SplitBlockLayout {
+    blocks: u64,
+}
+
+impl SplitBlockLayout {
+    /// A filter of `blocks` blocks of 32 bytes, 1 to 2^32 of them.
+    pub fn new(blocks: u64) -> Result<SplitBlockLayout, Error> {
+        match blocks {
+            0 => Err(Error::ZeroCapacity),
+            1..=split_block::MAX_BLOCKS => Ok(SplitBlockLayout { blocks }),
+            _ => Err(Error::TooLarge { blocks, limit: split_block::MAX_BLOCKS }),
+        }
+    }
+}
+
+impl Layout for SplitBlockLayout {
+    const STRUCTURE: u16 = 1;
+    const NAME: &'static str = "SplitBlockBloom";
+
+    fn blocks(&self) -> u64 {
+        self.blocks
+    }
+    fn words_per_block(&self) -> usize {
+        WORDS_PER_BLOCK
+    }
+    fn bits_per_block(&self) -> u64 {
+        256
+    }
+    fn hashes(&self) -> u32 {
+        8
+    }
+    fn expected_fpr(&self, keys: u64) -> f64 {
+        rates::split_block_fpr(self.blocks, keys)
+    }
+}
+
+/// A block as an array.
+#[inline(always)]
+fn block_at(words: &[u32], block: usize) -> &[u32; WORDS_PER_BLOCK] {
+    &words.as_chunks::<WORDS_PER_BLOCK>().0[block]
+}
+
+impl Engine for SplitBlockLayout {
+    type Probe = u64;
+
+    #[inline(always)]
+    fn probe<K: Key + ?Sized>(&self, key: &K) -> u64 {
+        key.parquet_hash()
+    }
+    #[inline(always)]
+    fn hash_of(probe: &u64) -> u64 {
+        *probe
+    }
+    #[inline(always)]
+    fn prefetch(&self, words: &[u32], probe: &u64) {
+        prefetch(words, self.block_of(probe) as usize * WORDS_PER_BLOCK);
+    }
+    #[inline]
+    fn contains(&self, words: &[u32], probe: &u64) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        if std::is_x86_feature_detected!("avx2") {
+            // SAFETY: AVX2 was just detected.
+            return unsafe { avx2::contains(words, self.blocks, *probe) };
+        }
+        split_block::covers(block_at(words, self.block_of(probe) as usize), &split_block::block_mask(*probe))
+    }
+    #[inline]
+    fn contains_batch(&self, words: &[u32], probes: &[u64]) -> u64 {
+        #[cfg(target_arch = "x86_64")]
+        if std::is_x86_feature_detected!("avx2") {
+            // SAFETY: AVX2 was just detected.
+            return unsafe { avx2::contains_batch(words, self.blocks, probes) };
+        }
+        self.contains_batch_portable(words, probes)
+    }
+    fn folded(&self, factor: u64) -> Result<Self, Error> {
+        fold_blocks(self.blocks, factor).map(|blocks| SplitBlockLayout { blocks })
+    }
+    fn folded_from(&self, new: u64, part: u64, factor: u64) -> u64 {
+        new * factor + part
+    }
+    fn block_rate(&self, block: &[u32]) -> f64 {
+        block.iter().map(|w| w.count_ones() as f64 / 32.0).product()
+    }
+    fn cardinality(&self, ones: u64) -> f64 {
+        let shape = warpset_core::bloom::blocked::Shape::of::<256, 32, 8>();
+        self.blocks as f64 * rates::blocked_mean_at_fill(shape, ones as f64 / self.bits() as f64)
+    }
+    fn difference(&self, other: &Self) -> Option<(&'static str, u64, u64)> {
+        (self.blocks != other.blocks).then_some(("blocks", self.blocks, other.blocks))
+    }
+    fn to_fields(&self) -> [u64; 8] {
+        [self.blocks, 0, 0, 0, 0, 0, 0, 0]
+    }
+    fn from_fields(fields: [u64; 8]) -> Result<Self, Error> {
+        super::zero_fields(&fields[1..])?;
+        SplitBlockLayout::new(fields[0]).map_err(|_| Error::InvalidHeader { field: "blocks", value: fields[0] })
+    }
+}
+
+impl SplitBlockLayout {
+    /// What [`Engine::contains_batch`] does on machines without AVX2.
+    fn contains_batch_portable(&self, words: &[u32], probes: &[u64]) -> u64 {
+        let mut bits = 0;
+        for (i, probe) in probes.iter().enumerate() {
+            let block = block_at(words, self.block_of(probe) as usize);
+            bits |= (split_block::covers(block, &split_block::block_mask(*probe)) as u64) << i;
+        }
+        bits
+    }
+
+    /// What [`OneBlock::insert`] does on machines without AVX2.
+    #[inline(always)]
+    fn insert_portable(&self, words: &mut [u32], first_block: u64, probe: u64) -> bool {
+        let index = (self.block_of(&probe) - first_block) as usize;
+        let block = &mut words.as_chunks_mut::<WORDS_PER_BLOCK>().0[index];
+        let mask = split_block::block_mask(probe);
+        let changed = !split_block::covers(block, &mask);
+        for (word, bit) in block.iter_mut().zip(mask) {
+            *word |= bit;
+        }
+        changed
+    }
+}
+
+impl OneBlock for SplitBlockLayout {
+    #[inline(always)]
+    fn block_of(&self, probe: &u64) -> u64 {
+        split_block::block_of(*probe, self.blocks)
+    }
+    #[inline]
+    fn block_contains(&self, block: &[u32], probe: &u64) -> bool {
+        split_block::covers(block_at(block, 0), &split_block::block_mask(*probe))
+    }
+    #[inline]
+    fn insert(&self, words: &mut [u32], first_block: u64, probe: &u64) -> bool {
+        self.insert_portable(words, first_block, *probe)
+    }
+    #[inline]
+    fn insert_batch(&self, words: &mut [u32], first_block: u64, probes: &[u64]) {
+        #[cfg(target_arch = "x86_64")]
+        if std::is_x86_feature_detected!("avx2") {
+            // SAFETY: AVX2 was just detected.
+            return unsafe { avx2::insert_batch(words, first_block, self.blocks, probes) };
+        }
+        for probe in probes {
+            self.insert_portable(words, first_block, *probe);
+        }
+    }
+}
+
+/// The block count after folding by `factor`.
+pub(crate) fn fold_blocks(blocks: u64, factor: u64) -> Result<u64, Error> {
+    if factor == 0 || !blocks.is_multiple_of(factor) {
+        return Err(Error::CannotFold { blocks, factor });
+    }
+    Ok(blocks / factor)
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use std::arch::x86_64::*;
+
+    use warpset_core::bloom::split_block::{SALT, WORDS_PER_BLOCK, block_of};
+
+    /// All eight masks of a hash.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn mask(hash: u64, salt: __m256i) -> __m256i {
+        let product = _mm256_mullo_epi32(_mm256_set1_epi32(hash as i32), salt);
+        _mm256_sllv_epi32(_mm256_set1_epi32(1), _mm256_srli_epi32::<27>(product))
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn salt() -> __m256i {
+        // SAFETY: `SALT` is 32 bytes long; the load takes any alignment.
+        unsafe { _mm256_loadu_si256(SALT.as_ptr().cast()) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn load(words: &[u32], block: u64) -> __m256i {
+        let block = &words.as_chunks::<WORDS_PER_BLOCK>().0[block as usize];
+        // SAFETY: a block is 32 bytes long; the load takes any alignment.
+        unsafe { _mm256_loadu_si256(block.as_ptr().cast()) }
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn contains(words: &[u32], blocks: u64, hash: u64) -> bool {
+        _mm256_testc_si256(load(words, block_of(hash, blocks)), mask(hash, salt())) != 0
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn contains_batch(words: &[u32], blocks: u64, hashes: &[u64]) -> u64 {
+        let salt = salt();
+        let mut bits = 0;
+        for (i, &hash) in hashes.iter().enumerate() {
+            let all = _mm256_testc_si256(load(words, block_of(hash, blocks)), mask(hash, salt));
+            bits |= (all as u64) << i;
+        }
+        bits
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn insert_batch(words: &mut [u32], first_block: u64, blocks: u64, hashes: &[u64]) {
+        let salt = salt();
+        for &hash in hashes {
+            let index = (block_of(hash, blocks) - first_block) as usize;
+            let block = &mut words.as_chunks_mut::<WORDS_PER_BLOCK>().0[index];
+            let pointer = block.as_mut_ptr().cast();
+            // SAFETY: `pointer` is the 32 bytes of `block`, borrowed mutably; load and store take any alignment.
+            unsafe {
+                let old = _mm256_loadu_si256(pointer);
+                _mm256_storeu_si256(pointer, _mm256_or_si256(old, mask(hash, salt)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vector_and_portable_code_set_and_see_the_same_bits() {
+        let layout = SplitBlockLayout::new(13).unwrap();
+        let (mut vector, mut portable) = (vec![0u32; 13 * 8], vec![0u32; 13 * 8]);
+        let hashes: Vec<u64> = (0..64).map(warpset_core::hash::finalise).collect();
+        layout.insert_batch(&mut vector, 0, &hashes[..40]);
+        for hash in &hashes[..40] {
+            layout.insert_portable(&mut portable, 0, *hash);
+        }
+        assert_eq!(vector, portable);
+        assert_eq!(layout.contains_batch(&vector, &hashes), layout.contains_batch_portable(&vector, &hashes));
+        for (i, hash) in hashes.iter().enumerate() {
+            assert_eq!(layout.contains(&vector, hash), layout.contains_batch(&vector, &hashes) >> i & 1 == 1);
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Queries over words that someone else owns: a filter in memory, or a saved one in a memory-mapped file.
+
+use rayon::prelude::*;
+
+use crate::key::as_hashed;
+use crate::layout::BATCH;
+use crate::{Bitmap, Error, Hashed, Key, Layout};
+
+/// Filters above this size (half of a usual L2 cache) are prefetched.
+pub(crate) const PREFETCH_BYTES: usize = 1 << 20;
+/// Keys that one task of a parallel bulk operation takes; a multiple of [`BATCH`].
+pub(crate) const TASK: usize = 1 << 14;
+
+/// A filter's parameters and a borrow of its words: answers queries, owns nothing.
+///
+/// From saved bytes without a copy (see [`View::from_bytes`]), or from a filter ([`Bloom::view`](crate::cpu::Bloom::view)).
+///
+/// ```
+/// use warpset_bloom::{SplitBlockBloom, View, SplitBlockLayout};
+///
+/// let filter: SplitBlockBloom = ["a", "b"].into_iter().collect();
+/// let view: View<'_, SplitBlockLayout> = filter.view();
+/// assert!(view.contains("a"));
+/// assert_eq!(view.contains_bulk(&["a", "b"]), [true, true]);
+/// ```
+#[derive(Clone, Copy)]
+pub struct View<'a, L> {
+    layout: L,
+    words: &'a [u32],
+}
+
+impl<'a, L: Layout> View<'a, L> {
+    /// `words` are exactly the words of `layout`.
+    pub(crate) fn new(layout: L, words: &'a [u32]) -> View<'a, L> {
+        debug_assert_eq!(words.len() as u64, layout.words());
+        View { layout, words }
+    }
+
+    /// The parameters.
+    pub fn layout(&self) -> &L {
+        &self.layout
+    }
+
+    /// The words, little-endian, block by block.
+    pub fn words(&self) -> &'a [u32] {
+        self.words
+    }
+
+    /// Whether the key may be in the filter. Never false for a key that was inserted.
+    #[inline]
+    pub fn contains(&self, key: impl Key) -> bool {
+        self.layout.contains(self.words, &self.layout.probe(&key))
+    }
+
+    /// [`View::contains`] for a hash.
+    #[inline]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        self.contains(Hashed(hash))
+    }
+
+    /// Answers 64 keys at a time: `answer(i, bits)` has the answers for keys `64 i` and up.
+    ///
+    /// A batch is hashed and its cache lines asked for while the batch before it is tested.
+    fn answer<K: Key>(&self, keys: &[K], mut answer: impl FnMut(usize, u64)) {
+        let prefetch = size_of_val(self.words) > PREFETCH_BYTES;
+        let mut probes = [[L::Probe::default(); BATCH]; 2];
+        let load = |probes: &mut [L::Probe; BATCH], keys: &[K]| {
+            for (probe, key) in probes.iter_mut().zip(keys) {
+                *probe = self.layout.probe(key);
+                if prefetch {
+                    self.layout.prefetch(self.words, probe);
+                }
+            }
+        };
+        let mut waiting = 0;
+        for (i, batch) in keys.chunks(BATCH).enumerate() {
+            load(&mut probes[i % 2], batch);
+            if i > 0 {
+                answer(i - 1, self.layout.contains_batch(self.words, &probes[(i - 1) % 2]));
+            }
+            waiting = batch.len();
+        }
+        if waiting > 0 {
+            let last = keys.len().div_ceil(BATCH) - 1;
+            answer(last, self.layout.contains_batch(self.words, &probes[last % 2][..waiting]));
+        }
+    }
+
+    /// One answer a key, in the order of the keys.
+    ///
+    /// Like all bulk methods, this spreads large inputs over the threads of the current rayon pool; in a pool of one
+    /// thread it stays on that thread.
+    pub fn contains_bulk<K: Key>(&self, keys: &[K]) -> Vec<bool> {
+        let mut answers = vec![false; keys.len()];
+        self.fill(keys, &mut answers, |bit| bit);
+        answers
+    }
+
+    /// [`View::contains_bulk`] into a slice of the same length.
+    pub fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
+        same_length(keys.len(), answers.len())?;
+        self.fill(keys, answers, |bit| bit);
+        Ok(())
+    }
+
+    /// [`View::contains_bulk`] as bytes 0 and 1.
+    pub fn contains_bytes_into<K: Key>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error> {
+        same_length(keys.len(), answers.len())?;
+        self.fill(keys, answers, u8::from);
+        Ok(())
+    }
+
+    fn fill<K: Key, T: Send>(&self, keys: &[K], answers: &mut [T], of: impl Fn(bool) -> T + Sync) {
+        let task = |keys: &[K], answers: &mut [T]| {
+            self.answer(keys, |i, bits| {
+                let end = answers.len().min((i + 1) * BATCH);
+                for (j, answer) in answers[i * BATCH..end].iter_mut().enumerate() {
+                    *answer = of(bits >> j & 1 == 1);
+                }
+            });
+        };
+        if is_serial(keys.len()) {
+            return task(keys, answers);
+        }
+        keys.par_chunks(TASK).zip(answers.par_chunks_mut(TASK)).for_each(|(keys, answers)| task(keys, answers));
+    }
+
+    /// One bit a key.
+    pub fn contains_bitmap<K: Key>(&self, keys: &[K]) -> Bitmap {
+        let mut words = vec![0; keys.len().div_ceil(64)];
+        let task = |keys: &[K], words: &mut [u64]| self.answer(keys, |i, bits| words[i] = bits);
+        if is_serial(keys.len()) {
+            task(keys, &mut words);
+        } else {
+            keys.par_chunks(TASK).zip(words.par_chunks_mut(TASK / 64)).for_each(|(keys, words)| task(keys, words));
+        }
+        Bitmap::from_words(words, keys.len())
+    }
+
+    /// How many of the keys may be in the filter.
+    pub fn count_contained<K: Key>(&self, keys: &[K]) -> usize {
+        let task = |keys: &[K]| {
+            let mut count = 0;
+            self.answer(keys, |_, bits| count += bits.count_ones() as usize);
+            count
+        };
+        if is_serial(keys.len()) { task(keys) } else { keys.par_chunks(TASK).map(task).sum() }
+    }
+
+    /// Whether at least one of the keys may be in the filter. Stops early.
+    pub fn any_contained<K: Key>(&self, keys: &[K]) -> bool {
+        let task = |keys: &[K]| {
+            keys.chunks(16 * BATCH).any(|keys| {
+                let mut any = 0;
+                self.answer(keys, |_, bits| any |= bits);
+                any != 0
+            })
+        };
+        if is_serial(keys.len()) { task(keys) } else { keys.par_chunks(TASK).any(task) }
+    }
+
+    /// Drops the keys that are surely not in the filter; the others keep their order.
+    pub fn retain_contained<K: Key>(&self, keys: &mut Vec<K>) {
+        let answers = self.contains_bitmap(keys);
+        let mut answers = answers.iter();
+        keys.retain(|_| answers.next() == Some(true));
+    }
+
+    /// [`View::contains_bulk`] for hashes.
+    pub fn contains_hashes(&self, hashes: &[u64]) -> Vec<bool> {
+        self.contains_bulk(as_hashed(hashes))
+    }
+
+    /// How many bits are set.
+    pub fn count_ones(&self) -> u64 {
+        let count = |words: &[u32]| words.iter().map(|w| w.count_ones() as u64).sum::<u64>();
+        if is_serial(self.words.len()) { count(self.words) } else { self.words.par_chunks(TASK).map(count).sum() }
+    }
+
+    /// The fraction of bits that are set; about half when the filter is as full as it was meant to be.
+    pub fn fill_ratio(&self) -> f64 {
+        self.count_ones() as f64 / self.layout.bits() as f64
+    }
+
+    /// How many different keys the filter holds, estimated from the number of set bits.
+    pub fn estimated_cardinality(&self) -> f64 {
+        self.layout.cardinality(self.count_ones())
+    }
+
+    /// The rate of false positives of the filter as it is now: the mean over its blocks of the probability that all
+    /// bits of a random key are set, from the number of ones in each. Reads the whole filter.
+    pub fn estimated_fpr(&self) -> f64 {
+        let words = self.layout.words_per_block();
+        let blocks = (TASK / words).max(1);
+        let sum = |part: &[u32]| part.chunks_exact(words).map(|block| self.layout.block_rate(block)).sum::<f64>();
+        // Summed in a fixed order, so that the same filter gives the same number.
+        let sums: Vec<f64> = self.words.par_chunks(blocks * words).map(sum).collect();
+        self.layout.query_rate(sums.iter().sum::<f64>() / self.layout.blocks() as f64)
+    }
+
+    /// The rate of false positives in theory, were `keys` different keys in the filter.
+    pub fn expected_fpr(&self, keys: u64) -> f64 {
+        self.layout.expected_fpr(keys)
+    }
+
+    /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
+    pub fn measured_fpr(&self, samples: u64, seed: u64) -> f64 {
+        let spread = warpset_core::hash::spread_seed(seed);
+        let mut hits = 0;
+        let mut done = 0;
+        let mut hashes = vec![Hashed(0); TASK.min(samples as usize)];
+        while done < samples {
+            let n = hashes.len().min((samples - done) as usize);
+            for (i, hash) in hashes[..n].iter_mut().enumerate() {
+                hash.0 = warpset_core::hash::mix_spread(done + i as u64, spread);
+            }
+            hits += self.count_contained(&hashes[..n]);
+            done += n as u64;
+        }
+        hits as f64 / samples.max(1) as f64
+    }
+}
+
+/// Whether an input of this length stays on the calling thread.
+pub(crate) fn is_serial(len: usize) -> bool {
+    len < 2 * TASK || rayon::current_num_threads() == 1
+}
+
+pub(crate) fn same_length(keys: usize, answers: usize) -> Result<(), Error> {
+    if keys == answers { Ok(()) } else { Err(Error::LengthMismatch { keys, answers }) }
+}
