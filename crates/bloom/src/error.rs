@@ -184,6 +184,9 @@ pub enum Error {
         /// What is wrong.
         what: &'static str,
     },
+    /// The driver or the device refused.
+    #[error("GPU backend failed")]
+    Gpu(#[from] warpset_gpu::GpuError),
     /// Reading or writing failed.
     #[error("input or output failed")]
     Io(#[from] std::io::Error),

@@ -207,10 +207,10 @@ mod tests {
 
     #[test]
     fn parquet_sizes() {
-        // The specification's table: about 11.5 bits a key for 0.5%, 16 for about 0.1%.
-        let per_mille = |bits| 1000.0 * blocked_fpr_at(blocked::Shape::of::<256, 32, 8>(), 256.0 / bits);
-        assert!((4.0..6.5).contains(&per_mille(11.5)), "{}", per_mille(11.5));
-        assert!((1.0..1.6).contains(&per_mille(16.0)), "{}", per_mille(16.0));
+        // The specification's table: 10.5 bits a key for 1%, 16.9 for 0.1%.
+        let fpr = |bits| blocked_fpr_at(blocked::Shape::of::<256, 32, 8>(), 256.0 / bits);
+        assert!((0.0095..0.0105).contains(&fpr(10.5)), "{}", fpr(10.5));
+        assert!((0.00095..0.00105).contains(&fpr(16.9)), "{}", fpr(16.9));
     }
 
     #[test]

@@ -201,7 +201,6 @@ fn test_and_insert_part<L: OneBlock, S: AsRef<[Placed<L::Probe>]>>(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::{BlockedBloom, Hashed, SplitBlockBloom};
     use warpset_core::bloom::blocked::Shape;
     use warpset_core::hash::finalise;

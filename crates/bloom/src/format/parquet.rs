@@ -13,7 +13,7 @@
 
 use std::io::{Read, Write};
 
-use warpset_core::bloom::split_block::{BLOCK_BYTES, WORDS_PER_BLOCK};
+use warpset_core::bloom::split_block::BLOCK_BYTES;
 
 use super::read_words;
 use crate::cpu::Bloom;
