@@ -123,6 +123,13 @@ impl<T> Pending<T> {
         self.memory.as_deref_mut().unwrap_or_default()
     }
 
+    /// Leaves the memory to a broken context, which may still write to it, and takes it along when it goes.
+    pub(crate) fn leak(&mut self) {
+        if let Some(mut memory) = self.memory.take() {
+            memory.len = 0; // so that dropping it frees nothing, and lets go of the device
+        }
+    }
+
     /// Whether the copy has ended.
     pub fn is_done(&self) -> Result<bool> {
         self.done.is_done()
@@ -138,8 +145,7 @@ impl<T> Pending<T> {
 impl<T> Drop for Pending<T> {
     fn drop(&mut self) {
         if self.memory.is_some() && self.done.synchronize().is_err() {
-            // A broken context may still write: rather leak than free.
-            std::mem::forget(self.memory.take());
+            self.leak();
         }
     }
 }

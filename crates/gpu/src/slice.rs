@@ -99,7 +99,7 @@ impl<'a, T: Pod> DeviceSlice<'a, T> {
     /// # Errors
     /// [`GpuError::InvalidCast`] unless size and alignment fit.
     pub fn cast<U: Pod>(&self) -> Result<DeviceSlice<'a, U>> {
-        let len = cast_len::<T, U>(self.address, self.byte_len())?;
+        let len = cast_len::<U>(self.address, self.byte_len())?;
         Ok(DeviceSlice { memory: self.memory, address: self.address, len, items: PhantomData })
     }
 
@@ -209,7 +209,7 @@ impl<'a, T: Pod> DeviceSliceMut<'a, T> {
     /// # Errors
     /// [`GpuError::InvalidCast`] unless size and alignment fit.
     pub fn cast<U: Pod>(self) -> Result<DeviceSliceMut<'a, U>> {
-        let len = cast_len::<T, U>(self.address, self.byte_len())?;
+        let len = cast_len::<U>(self.address, self.byte_len())?;
         Ok(DeviceSliceMut { memory: self.memory, address: self.address, len, items: PhantomData })
     }
 
@@ -283,9 +283,9 @@ pub(crate) fn same_len(source_len: usize, target_len: usize) -> Result<()> {
     if source_len == target_len { Ok(()) } else { Err(GpuError::LengthMismatch { source_len, target_len }) }
 }
 
-fn cast_len<T, U>(address: usize, bytes: usize) -> Result<usize> {
+fn cast_len<U>(address: usize, bytes: usize) -> Result<usize> {
     let size = size_of::<U>();
-    if size == 0 || bytes % size != 0 || address % align_of::<U>() != 0 {
+    if size == 0 || !bytes.is_multiple_of(size) || !address.is_multiple_of(align_of::<U>()) {
         return Err(GpuError::InvalidCast { bytes, item_size: size, alignment: align_of::<U>() });
     }
     Ok(bytes / size)

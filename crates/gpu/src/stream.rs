@@ -225,12 +225,12 @@ impl Stream {
     }
 
     /// Marks the end of a copy that was queued; one that may have been queued but has no mark is waited for.
-    fn finish_pending<T: Pod>(&self, pending: Pending<T>, queued: Result<()>) -> Result<Pending<T>> {
+    fn finish_pending<T: Pod>(&self, mut pending: Pending<T>, queued: Result<()>) -> Result<Pending<T>> {
         match queued.and_then(|()| pending.event().record(self)) {
             Ok(()) => Ok(pending),
             Err(error) => {
                 if self.synchronize().is_err() {
-                    std::mem::forget(pending);
+                    pending.leak();
                 }
                 Err(error)
             }

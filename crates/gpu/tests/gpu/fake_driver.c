@@ -7,7 +7,8 @@
  * - no allocation, copy or set of zero bytes; copies stay inside one allocation
  *
  * Environment: FAKE_DEVICES (1), FAKE_VERSION (12080), FAKE_CAPABILITY (90), FAKE_POOLS (1), FAKE_MEMORY (1 MiB),
- * and codes to answer: FAKE_INIT, FAKE_LOAD, FAKE_LAUNCH, FAKE_SYNC, FAKE_RETAIN. FAKE_TRACE prints each call.
+ * FAKE_BROKEN
+ * (what is left of pinned memory goes with the context), and codes to answer: FAKE_INIT, FAKE_LOAD, FAKE_LAUNCH, FAKE_SYNC, FAKE_RETAIN. FAKE_TRACE prints each call.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -155,6 +156,9 @@ R cuDevicePrimaryCtxRetain(H *context, int device) {
 R cuDevicePrimaryCtxRelease_v2(int device) {
   trace("cuDevicePrimaryCtxRelease");
   if (contexts[device]-- <= 0) violation("cuDevicePrimaryCtxRelease", "never retained");
+  if (setting("FAKE_BROKEN", 0)) /* a broken context takes along what could not be freed in it */
+    for (size_t i = 0; i < 4096; i++)
+      if (things[i].kind == HOST_MEMORY) things[i].kind = FREE;
   return OK;
 }
 R cuCtxSetCurrent(H context) { return current = context, OK; }

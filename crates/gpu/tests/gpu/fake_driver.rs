@@ -1,1 +1,297 @@
-//! The CUDA executor on a driver that polices it.
+//! The CUDA executor on a driver that polices it (`fake_driver.c`): machines without a GPU run all of it but kernels.
+//!
+//! The driver is a `libcuda.so.1` that a C compiler makes here; a child process of this executable finds it before
+//! any other. Each test is a scenario in such a child, which fails on its own assertions or on what the driver saw.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use warpset_gpu::{Backend, Device, DriverCode, GpuError, LaunchConfig, Result};
+
+use crate::{runtime_kernels as kernels, suite};
+
+const CHILD: &str = "WARPSET_GPU_SCENARIO";
+
+type Scenario = fn() -> Result<()>;
+
+/// What the child processes run, by name.
+const SCENARIOS: &[(&str, Scenario)] = &[
+    ("memory", || suite::memory(&device())),
+    ("out_of_memory", || suite::out_of_memory(&device(), 200_000)),
+    ("misconfigured_launches", || suite::misconfigured_launches(&device())),
+    ("every_call", every_call),
+    ("two_devices", two_devices),
+    ("report", report),
+    ("launch", launch),
+    ("lost", lost),
+    ("rejected", rejected),
+];
+
+fn device() -> Device {
+    warpset_gpu::register_ptx("runtime_kernels", include_str!("runtime_kernels.ptx")).expect("one text");
+    Device::cuda(0).expect("the fake driver has a device")
+}
+
+/// Prints what the backend is, for the parent to read.
+fn report() -> Result<()> {
+    println!("BACKEND: {:?}", Backend::auto());
+    println!("ANSWER: {}", Backend::auto());
+    Ok(())
+}
+
+fn every_call() -> Result<()> {
+    let device = device();
+    assert_eq!(device, Device::cuda(0)?);
+    let properties = device.properties();
+    assert_eq!((properties.name.as_str(), properties.compute_capability), ("Fake GPU 0", (9, 0)));
+    assert_eq!(properties.max_shared_bytes_per_block, 227 << 10);
+    let stream = device.new_stream()?;
+    assert!(stream.as_raw().is_some_and(|raw| !raw.is_null()));
+    device.load_module("runtime_kernels")?;
+    assert!(matches!(device.load_module("nowhere"), Err(GpuError::UnknownModule { .. })));
+    let attributes = device.kernel_attributes(kernels::add::INFO)?.expect("CUDA has them");
+    assert_eq!((attributes.registers, attributes.max_threads_per_block), (40, 512));
+    // SAFETY: refused, for there is no such kernel.
+    let absent = unsafe { kernels::absent::launch(&stream, LaunchConfig::new(1, 1)) };
+    assert!(matches!(absent, Err(GpuError::UnknownKernel { kernel: "absent", .. })), "{absent:?}");
+
+    let mut words = device.alloc_zeroed::<u32>(50_000)?;
+    for bytes in [0, 40 << 10, 100 << 10, 50 << 10, 200 << 10, 226 << 10] {
+        let config = LaunchConfig::new(1, 256).shared(bytes);
+        assert!(device.resident_blocks(kernels::reverse::INFO, config)? >= 8);
+        // SAFETY: the fake driver runs nothing.
+        unsafe { kernels::reverse::launch(&stream, config, words.global_mut(), 0)? };
+    }
+    // Its registers allow 512 threads, and its static shared memory takes 1 KiB from the 227.
+    for config in [LaunchConfig::new(1, 513), LaunchConfig::new(1, 32).shared((226 << 10) + 1)] {
+        // SAFETY: as above.
+        let refused = unsafe { kernels::reverse::launch(&stream, config, words.global_mut(), 0) };
+        assert!(matches!(refused, Err(GpuError::InvalidLaunch { kernel: "reverse", .. })), "{refused:?}");
+    }
+    // Threads that have never seen this device load and launch at the same time.
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let stream = device.new_stream().expect("a stream");
+                let mut words = stream.alloc_zeroed::<u32>(64).expect("memory");
+                // SAFETY: as above.
+                unsafe { kernels::bounded::launch(&stream, LaunchConfig::new(1, 64), words.global_mut()) }
+                    .expect("a launch");
+                stream.close().expect("no error");
+            });
+        }
+    });
+    stream.close()?;
+    device.trim()?;
+    device.synchronize()
+}
+
+fn two_devices() -> Result<()> {
+    let devices = Device::cuda_all()?;
+    assert_eq!(devices.len(), 2);
+    let (first, second) = (&devices[0], &devices[1]);
+    assert_ne!(first, second);
+    let (here, there) = (first.new_stream()?, second.new_stream()?);
+    let from = there.from_slice(&[1u32, 2, 3])?;
+    let mut to = first.alloc_uninit::<u32>(3)?;
+    here.copy(&mut to, &from)?;
+    drop(from);
+    assert_eq!(to.to_vec()?, [1, 2, 3]);
+    // Events order streams of different devices; other calls keep them apart.
+    let event = second.new_event()?;
+    there.record(&event)?;
+    here.wait(&event)?;
+    here.wait_for(&there)?;
+    assert!(matches!(here.record(&event), Err(GpuError::DifferentDevices { .. })));
+    assert!(here.fill_bytes(&mut second.from_slice(&[1u8])?, 0).is_err());
+    let emulated = Device::emulator(Default::default());
+    assert!(here.copy(&mut to, &emulated.from_slice(&[1u32, 2, 3])?).is_err());
+    assert!(emulated.new_stream()?.copy(&mut emulated.from_slice(&[1u32, 2, 3])?, &to).is_err());
+    // The same body on the second device, with the first one's context left current on this thread.
+    first.synchronize()?;
+    suite::memory(second)
+}
+
+fn launch() -> Result<()> {
+    let device = device();
+    let stream = device.new_stream()?;
+    let mut words = device.alloc_zeroed::<u32>(64)?;
+    // SAFETY: the fake driver runs nothing.
+    let refused = unsafe { kernels::bounded::launch(&stream, LaunchConfig::new(1, 64), words.global_mut()) };
+    println!("LAUNCH: {refused:?}");
+    println!("THEN: {:?}", stream.synchronize());
+    Ok(())
+}
+
+/// A kernel crashes: the error names it, later calls fail at once, and everything can be dropped.
+fn lost() -> Result<()> {
+    warpset_gpu::register_ptx("runtime_kernels", include_str!("runtime_kernels.ptx"))?;
+    // SAFETY: no other thread of this child reads the environment now.
+    unsafe { std::env::remove_var("FAKE_SYNC") };
+    let device = device();
+    let stream = device.new_stream()?;
+    let mut words = device.alloc_zeroed::<u32>(64)?;
+    let temporary = stream.alloc_zeroed::<u32>(64)?;
+    let pending = stream.upload_pinned(&mut words, device.pinned(64)?)?;
+    // SAFETY: the fake driver runs nothing.
+    unsafe { kernels::bounded::launch(&stream, LaunchConfig::new(1, 64), words.global_mut())? };
+    // SAFETY: as above.
+    unsafe { std::env::set_var("FAKE_SYNC", "719") };
+    match stream.synchronize() {
+        Err(GpuError::DeviceLost { code: DriverCode(719), last_kernel: Some("bounded") }) => {}
+        other => panic!("{other:?}"),
+    }
+    // SAFETY: as above.
+    unsafe { std::env::remove_var("FAKE_SYNC") };
+    for error in [
+        words.to_vec().err(),
+        stream.is_idle().err(),
+        device.new_stream().err(),
+        device.alloc_uninit::<u8>(1).err(),
+        pending.wait().err(),
+        Device::cuda(0).err(),
+        stream.close().err(),
+    ] {
+        assert!(matches!(error, Some(GpuError::DeviceLost { code: DriverCode(719), .. })), "{error:?}");
+    }
+    drop((words, temporary, device));
+    // Everything of the broken context is gone: a fresh one works.
+    let device = Device::cuda(0)?;
+    assert_eq!(device.from_slice(&[5u8])?.to_vec()?, [5]);
+    Ok(())
+}
+
+fn rejected() -> Result<()> {
+    let error = device().load_module("runtime_kernels").unwrap_err();
+    println!("REJECTED: {error}");
+    Ok(())
+}
+
+/// The child's entry; does nothing in the parent.
+#[test]
+fn scenario() {
+    let Ok(name) = std::env::var(CHILD) else { return };
+    let (_, body) = SCENARIOS.iter().find(|(known, _)| *known == name).expect("a known scenario");
+    body().unwrap_or_else(|error| panic!("{name}: {error}"));
+    println!("SCENARIO ENDED");
+}
+
+/// The directory with the fake `libcuda.so.1`; `None` after saying that no C compiler is here.
+fn library() -> Option<&'static PathBuf> {
+    static BUILT: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let built = BUILT.get_or_init(|| {
+        let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/gpu/fake_driver.c");
+        let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("fake-driver-{}", std::process::id()));
+        let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+        std::fs::create_dir_all(&directory).ok()?;
+        let mut command = Command::new(compiler);
+        command.args(["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]);
+        match command.arg(directory.join("libcuda.so.1")).arg(&source).output() {
+            Ok(output) => {
+                assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+                Some(directory)
+            }
+            Err(error) => {
+                eprintln!("SKIPPED: no C compiler for the fake driver ({error})");
+                None
+            }
+        }
+    });
+    built.as_ref()
+}
+
+/// Runs a scenario on the fake driver, and answers what it printed. `None` where it cannot be run.
+fn run(scenario: &str, settings: &[(&str, &str)]) -> Option<String> {
+    let library = library()?;
+    let mut command = Command::new(std::env::current_exe().expect("a path"));
+    command.args(["--exact", "fake_driver::scenario", "--nocapture", "--test-threads=1"]).stdin(Stdio::null());
+    command.env(CHILD, scenario).env("LD_LIBRARY_PATH", library).env_remove("WARPSET_BACKEND");
+    let output = command.envs(settings.iter().copied()).output().expect("this executable starts");
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let told = format!("{scenario} {settings:?}\n--- stdout\n{stdout}\n--- stderr\n{stderr}");
+    assert!(output.status.success() && stdout.contains("SCENARIO ENDED"), "{told}");
+    assert!(!stderr.contains("VIOLATION"), "{told}");
+    let loaded = stderr.contains("FAKE DRIVER: end");
+    assert!(loaded || settings.iter().any(|(name, _)| *name == "WARPSET_BACKEND"), "{told}");
+    Some(stdout.into_owned())
+}
+
+#[track_caller]
+fn expect(scenario: &str, settings: &[(&str, &str)], parts: &[&str]) {
+    let Some(said) = run(scenario, settings) else { return };
+    for part in parts {
+        assert!(said.contains(part), "`{part}` is not in what {scenario} {settings:?} said:\n{said}");
+    }
+}
+
+#[test]
+fn memory_streams_and_events() {
+    expect("memory", &[], &[]);
+    expect("memory", &[("FAKE_POOLS", "0")], &[]);
+}
+
+#[test]
+fn all_other_calls() {
+    expect("every_call", &[], &[]);
+    expect("misconfigured_launches", &[], &[]);
+}
+
+#[test]
+fn memory_that_runs_out() {
+    expect("out_of_memory", &[], &[]);
+    expect("out_of_memory", &[("FAKE_POOLS", "0")], &[]);
+}
+
+#[test]
+fn several_devices() {
+    expect("two_devices", &[("FAKE_DEVICES", "2")], &[]);
+}
+
+#[test]
+fn what_the_machine_answers() {
+    expect("report", &[], &["ANSWER: CUDA on Fake GPU 0"]);
+    expect("report", &[("FAKE_INIT", "100")], &["BACKEND: Cpu(NoDevice)"]);
+    expect("report", &[("FAKE_DEVICES", "0")], &["BACKEND: Cpu(NoDevice)"]);
+    expect("report", &[("FAKE_INIT", "34")], &["Cpu(NoDriver", "stub"]);
+    expect("report", &[("FAKE_VERSION", "11080")], &["supports CUDA 11.8, and 12.0 is needed"]);
+    expect("report", &[("FAKE_CAPABILITY", "75")], &["Fake GPU 0 has compute capability 7.5, and 8.0 is the least"]);
+    expect("report", &[("WARPSET_BACKEND", "cpu")], &["CUDA is turned off by WARPSET_BACKEND=cpu"]);
+    expect("report", &[("WARPSET_BACKEND", "cuda:1")], &["no CUDA device 1: this machine has 1"]);
+    expect("report", &[("WARPSET_BACKEND", "cuda:1"), ("FAKE_DEVICES", "2")], &["ANSWER: CUDA on Fake GPU 1"]);
+    expect("report", &[("WARPSET_BACKEND", "metal")], &["WARPSET_BACKEND=metal is not understood"]);
+}
+
+/// `cust`'s enumeration of results ends at CUDA 11.4: 46 and 12345 are not in it.
+#[test]
+fn codes_that_cust_does_not_know() {
+    expect("report", &[("FAKE_INIT", "12345")], &["cuInit failed: CUDA driver code 12345"]);
+    expect(
+        "report",
+        &[("FAKE_RETAIN", "46")],
+        &["cuDevicePrimaryCtxRetain failed: CUDA_ERROR_DEVICE_UNAVAILABLE (46)"],
+    );
+    expect(
+        "launch",
+        &[("FAKE_LAUNCH", "4294967295")],
+        &["LaunchFailed { kernel: \"bounded\", code: CUDA driver code 4294967295"],
+    );
+    expect("rejected", &[("FAKE_LOAD", "777")], &["driver code 777"]);
+}
+
+#[test]
+fn failures_of_kernels() {
+    let refused = "LaunchFailed { kernel: \"bounded\", code: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES (701)";
+    expect("launch", &[("FAKE_LAUNCH", "701")], &[refused, "THEN: Ok(())"]);
+    expect("launch", &[("FAKE_LAUNCH", "700")], &["LAUNCH: Err(DeviceLost", "THEN: Err(DeviceLost"]);
+    expect("lost", &[("FAKE_BROKEN", "1")], &[]);
+    expect("lost", &[("FAKE_BROKEN", "1"), ("FAKE_POOLS", "0")], &[]);
+}
+
+#[test]
+fn ptx_that_is_rejected_comes_with_the_log() {
+    let expected =
+        ["rejected the PTX of module `runtime_kernels`", "INVALID_PTX (218)", "ptxas fake, line 1; error: with bounds"];
+    expect("rejected", &[("FAKE_LOAD", "218")], &expected);
+    expect("rejected", &[("FAKE_LOAD", "222")], &["UNSUPPORTED_PTX_VERSION (222)"]);
+}

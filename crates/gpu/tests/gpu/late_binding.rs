@@ -1,1 +1,96 @@
-//! Which driver an executable takes, and what it says where there is none.
+//! One executable for machines with and without a driver: what the linker made of it, and what it says.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::Command;
+
+use object::{Object, ObjectSymbol};
+use warpset_gpu::{Device, GpuError};
+
+/// The libraries that the loader opens when this executable starts.
+fn dynamic_dependencies(elf: &[u8]) -> Vec<String> {
+    use object::read::elf::{Dyn, ElfFile64, FileHeader};
+    let file = ElfFile64::<object::Endianness>::parse(elf).expect("an ELF executable");
+    let (endian, header) = (file.endian(), file.elf_header());
+    let sections = header.sections(endian, elf).expect("sections");
+    let (dynamic, strings) = sections.dynamic(endian, elf).expect("readable").expect("a dynamic section");
+    let strings = sections.strings(endian, elf, strings).expect("its strings");
+    let needed = dynamic.iter().filter(|entry| entry.d_tag(endian) == u64::from(object::elf::DT_NEEDED));
+    needed.map(|entry| String::from_utf8_lossy(entry.string(endian, strings).expect("a name")).into_owned()).collect()
+}
+
+#[test]
+fn the_executable_depends_on_no_driver() {
+    let elf = std::fs::read(std::env::current_exe().expect("a path")).expect("readable");
+    let needed = dynamic_dependencies(&elf);
+    assert!(needed.iter().any(|name| name.starts_with("libc.so")), "{needed:?}");
+    assert!(!needed.iter().any(|name| name.contains("cuda")), "{needed:?}");
+
+    // Nor does it offer driver functions to libraries that it opens, the true driver among them.
+    let file = object::File::parse(&*elf).expect("an ELF executable");
+    let offered: Vec<_> =
+        file.dynamic_symbols().filter_map(|s| s.name().ok()).filter(|n| n.starts_with("cu")).collect();
+    assert!(offered.is_empty(), "{offered:?}");
+}
+
+#[test]
+fn this_machine_gets_a_device_or_a_reason() {
+    match Device::cuda(0) {
+        Ok(device) => assert!(!device.is_emulator()),
+        Err(why) => {
+            let expected = matches!(
+                why,
+                GpuError::NoDriver { .. }
+                    | GpuError::NoDevice
+                    | GpuError::DriverTooOld { .. }
+                    | GpuError::DeviceTooOld { .. }
+                    | GpuError::Disabled { .. }
+                    | GpuError::InvalidSetting { .. }
+            );
+            assert!(expected && why.is_unavailable(), "{why:?}");
+        }
+    }
+    let found = |path: &str| std::path::Path::new(path).exists();
+    if !found("/proc/driver/nvidia/version") && !found("/dev/nvidiactl") && !found("/dev/dxg") {
+        let answer = Device::cuda_count();
+        assert!(matches!(answer, Err(GpuError::NoDriver { .. } | GpuError::NoDevice | GpuError::Disabled { .. })));
+    }
+}
+
+/// Where Cargo keeps the source of `cust_raw`; `None` where tests run without Cargo.
+fn cust_raw() -> Option<String> {
+    let output = Command::new(std::env::var_os("CARGO")?)
+        .args(["metadata", "--format-version", "1", "--offline"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .ok()?;
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
+    let packages = metadata["packages"].as_array()?;
+    let package = packages.iter().find(|package| package["name"] == "cust_raw")?;
+    let manifest = PathBuf::from(package["manifest_path"].as_str()?);
+    std::fs::read_to_string(manifest.with_file_name("src").join("cuda.rs")).ok()
+}
+
+#[test]
+fn the_import_library_has_every_function_that_cust_declares() {
+    let Some(source) = cust_raw() else {
+        eprintln!("SKIPPED: the source of cust_raw is not here");
+        return;
+    };
+    let names = |text: &str| text.lines().map(str::to_owned).collect::<BTreeSet<_>>();
+    let declared: BTreeSet<String> = source
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix("pub fn "))
+        .filter_map(|rest| rest.split('(').next())
+        .filter(|name| name.starts_with("cu"))
+        .map(String::from)
+        .collect();
+    assert!(declared.len() > 300);
+    assert_eq!(names(include_str!("../../import/cust_raw.txt")), declared);
+
+    // And the result codes that may pass through `cust` are exactly those of its enumeration.
+    let (_, rest) = source.split_once("pub enum cudaError_enum {").expect("the enumeration");
+    let (body, _) = rest.split_once('}').expect("its end");
+    let codes = body.lines().filter_map(|line| line.split_once("= ")).map(|(_, n)| n.trim_end_matches(',').to_owned());
+    assert_eq!(names(include_str!("../../import/known_codes.txt")), codes.collect());
+}
