@@ -24,6 +24,13 @@ impl Dim3 {
     pub const fn count(self) -> u64 {
         (self.x as u64).saturating_mul(self.y as u64).saturating_mul(self.z as u64)
     }
+
+    /// The index that stands at place `linear` when these are the extents: x runs fastest.
+    #[must_use]
+    pub const fn index(self, linear: u64) -> Self {
+        let (x, y) = (self.x as u64, self.y as u64);
+        Self { x: (linear % x) as u32, y: (linear / x % y) as u32, z: (linear / x / y) as u32 }
+    }
 }
 
 impl From<u32> for Dim3 {

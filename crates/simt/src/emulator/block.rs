@@ -114,8 +114,7 @@ impl Block {
     /// Makes this slot the block `linear`, with all threads ready to start.
     pub fn start(&mut self, linear: u64, grid: Dim3) {
         self.linear = linear;
-        let (x, rest) = (linear % u64::from(grid.x), linear / u64::from(grid.x));
-        self.index = Dim3::new(x as u32, (rest % u64::from(grid.y)) as u32, (rest / u64::from(grid.y)) as u32);
+        self.index = grid.index(linear);
         self.live = self.threads.len() as u32;
         for thread in &mut self.threads {
             thread.state = State::Ready;

@@ -6,7 +6,9 @@
 use super::block::{BarrierOp, Block, Collective, State, compute};
 use super::fault::{Fault, FaultKind, Other, Whereabouts};
 use super::memory::{Memory, Region};
+use super::races::Races;
 use super::random::Random;
+use super::weak::Weak;
 use super::worker::{self, Worker};
 use super::{Config, MAX_BLOCK_THREADS, MAX_SHARED_BYTES};
 use crate::{Dim3, KernelInfo, LaunchConfig};
@@ -16,7 +18,8 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 pub use super::access::{
-    Access, Atomic, Order, fence, global_access, global_atomic, preempt, shared_access, shared_atomic,
+    Access, Atomic, Order, Scope, fence, global_access, global_atomic, preempt, shared_access, shared_atomic,
+    shared_volatile,
 };
 
 type Place = &'static Location<'static>;
@@ -44,7 +47,7 @@ pub struct Shape {
 }
 
 /// A thread of a resident block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ThreadRef {
     pub slot: u32,
     pub thread: u32,
@@ -75,6 +78,20 @@ pub struct Engine {
     pub(super) fuel: u32,
     pub(super) memory: Arc<Memory>,
     pub(super) regions: Vec<Arc<Region>>,
+    pub(super) races: Option<Races>,
+    pub(super) weak: Option<Weak>,
+    policy: Policy,
+}
+
+/// How the next thread is drawn. Every ready thread has a chance in all of them.
+#[derive(Clone, Copy, Debug)]
+enum Policy {
+    /// Each with the same probability.
+    Uniform,
+    /// Mostly the one that became ready last: threads run far ahead of each other.
+    LatestFirst,
+    /// Mostly none of the warps whose number has this remainder modulo 3.
+    Starve(u32),
 }
 
 /// The payload with which a faulty or cancelled thread unwinds.
@@ -147,6 +164,14 @@ pub fn run(
         fuel: FUEL,
         memory: memory.clone(),
         regions: Vec::new(),
+        races: config.detect_races.then(|| Races::new(resident as usize, threads)),
+        weak: config.reorder_relaxed.then(|| Weak::new(resident as usize, threads as usize)),
+        policy: Policy::Uniform,
+    };
+    engine.policy = match engine.random.below(4) {
+        0 | 1 => Policy::Uniform,
+        2 => Policy::LatestFirst,
+        _ => Policy::Starve(engine.random.below(3) as u32),
     };
     for slot in 0..resident as u32 {
         engine.start_block(slot);
@@ -238,6 +263,7 @@ fn suspend() {
 pub(super) fn switch() {
     if with(|engine| {
         if engine.ready.is_empty() {
+            engine.commit_some();
             engine.steps_since_progress += 1;
             if engine.steps_since_progress > engine.config.max_steps {
                 engine.stop(FaultKind::Livelock { steps: engine.steps_since_progress }, None);
@@ -270,8 +296,8 @@ pub fn spin() {
     let deadlock = with(|engine| {
         engine.polls += 1;
         let waiting = engine.ready.len() + 1;
-        (engine.polls > engine.config.max_polls.saturating_mul(waiting as u64))
-            .then_some(FaultKind::Deadlock { waiting, polls: engine.polls })
+        let stuck = engine.polls > engine.config.max_polls.saturating_mul(waiting as u64);
+        (stuck && !engine.commit_where(|_| true)).then_some(FaultKind::Deadlock { waiting, polls: engine.polls })
     });
     if let Some(kind) = deadlock {
         raise(kind, place);
@@ -318,9 +344,13 @@ impl Engine {
         &mut self.slots[at.slot as usize].threads[at.thread as usize]
     }
 
+    #[inline]
     fn thread_index(&self, thread: u32) -> Dim3 {
-        let Dim3 { x, y, .. } = self.shape.block_dim;
-        if thread < x { Dim3::new(thread, 0, 0) } else { Dim3::new(thread % x, thread / x % y, thread / x / y) }
+        if thread < self.shape.block_dim.x {
+            Dim3::new(thread, 0, 0)
+        } else {
+            self.shape.block_dim.index(u64::from(thread))
+        }
     }
 
     pub(super) fn other(&self, slot: u32, thread: u32, location: Option<Place>) -> Other {
@@ -367,6 +397,12 @@ impl Engine {
         block.start(linear, self.shape.grid_dim);
         let threads = block.threads.len() as u32;
         self.ready.extend((0..threads).map(|thread| ThreadRef { slot, thread }));
+        if let Some(races) = &mut self.races {
+            races.start_block(slot, linear as u32);
+        }
+        if let Some(weak) = &mut self.weak {
+            weak.catch_up_block(slot);
+        }
         true
     }
 
@@ -377,7 +413,15 @@ impl Engine {
         }
         self.steps += 1;
         self.steps_since_progress += 1;
-        let drawn = self.random.below(self.ready.len());
+        let drawn = match self.policy {
+            Policy::LatestFirst if !self.random.one_in(8) => self.ready.len() - 1,
+            Policy::Starve(remainder) => {
+                let drawn = self.random.below(self.ready.len());
+                let starved = self.ready[drawn].thread / 32 % 3 == remainder && !self.random.one_in(8);
+                if starved { self.random.below(self.ready.len()) } else { drawn }
+            }
+            _ => self.random.below(self.ready.len()),
+        };
         Some(self.ready.swap_remove(drawn))
     }
 
@@ -415,6 +459,7 @@ impl Engine {
         self.shape.thread_idx = self.thread_index(next.thread);
         self.shape.lane = next.thread & 31;
         self.fuel = FUEL;
+        self.commit_some();
     }
 
     /// The worker has come back: with the current thread suspended in it, or idle.
@@ -456,6 +501,7 @@ impl Engine {
     /// The current thread exits; a fault if others of its block wait for it.
     fn leave_block(&mut self) -> Result<(), FaultKind> {
         let ThreadRef { slot, thread } = self.current;
+        self.commit_own();
         let block = &mut self.slots[slot as usize];
         block.threads[thread as usize].state = State::Exited;
         block.live -= 1;
@@ -509,6 +555,7 @@ impl Engine {
     fn arrive_at_barrier(&mut self, op: BarrierOp, predicate: bool, place: Place) -> Result<Arrival, FaultKind> {
         let ThreadRef { slot, thread } = self.current;
         self.thread_mut(self.current).place = Some(place);
+        self.commit_own();
         self.check_awaited(Whereabouts::AtBarrier)?;
         let block = &mut self.slots[slot as usize];
         if (block.live as usize) < block.threads.len() {
@@ -545,6 +592,12 @@ impl Engine {
                 self.ready.push(ThreadRef { slot, thread: i as u32 });
             }
         }
+        if let Some(races) = &mut self.races {
+            races.barrier(slot);
+        }
+        if let Some(weak) = &mut self.weak {
+            weak.catch_up_block(slot);
+        }
         self.progressed();
         Ok(Arrival::Goes(u64::from(result)))
     }
@@ -565,6 +618,9 @@ impl Engine {
         {
             let own = self.thread_mut(self.current);
             (own.place, own.collective, own.mask, own.value, own.operand) = (Some(place), op, mask, value, operand);
+        }
+        if op == Collective::Sync {
+            self.commit_own();
         }
         let block = &self.slots[slot as usize];
         let warp = block.warp_of(thread);
@@ -606,6 +662,16 @@ impl Engine {
             if t.state == State::InCollective && mask >> l & 1 == 1 {
                 t.state = State::Ready;
                 self.ready.push(ThreadRef { slot, thread: (first + l) as u32 });
+            }
+        }
+        if op == Collective::Sync {
+            if let Some(races) = &mut self.races {
+                races.warp_barrier(slot, first as u32, mask);
+            }
+            if let Some(weak) = &mut self.weak {
+                for lane in (0..32).filter(|lane| mask >> lane & 1 == 1) {
+                    weak.catch_up(ThreadRef { slot, thread: first as u32 + lane });
+                }
             }
         }
         self.polls = 0;

@@ -27,12 +27,16 @@
 //! The diagnostics, the memory model and its limits are described in `docs/emulator.md`.
 mod access;
 pub(crate) mod block;
+mod clock;
 pub(crate) mod engine;
 mod fault;
 mod memory;
+mod races;
 mod random;
+mod shadow;
 #[doc(hidden)]
 pub mod vocabulary;
+mod weak;
 mod worker;
 
 use crate::{KernelInfo, LaunchConfig, Launcher, Word};

@@ -8,12 +8,12 @@ macro_rules! read_modify_write {
     ($($name:ident $(, $reduce:ident)? = $op:ident;)*) => {$(
         #[track_caller]
         pub unsafe fn $name<T: AtomicWord>(word: Raw<T>, value: T) -> T {
-            engine::global_atomic(word, Atomic::Modify(Modify::$op, value), Order::Relaxed)
+            engine::global_atomic(word, Atomic::Modify(Modify::$op, value), Order::Relaxed, false)
         }
         $(
             #[track_caller]
             pub unsafe fn $reduce<T: AtomicWord>(word: Raw<T>, value: T) {
-                engine::global_atomic(word, Atomic::Modify(Modify::$op, value), Order::Relaxed);
+                engine::global_atomic(word, Atomic::Modify(Modify::$op, value), Order::Relaxed, true);
             }
         )?
     )*};
@@ -31,25 +31,25 @@ read_modify_write! {
 
 #[track_caller]
 pub unsafe fn compare_exchange<T: AtomicWord>(word: Raw<T>, current: T, new: T) -> T {
-    engine::global_atomic(word, Atomic::CompareExchange(current, new), Order::Relaxed)
+    engine::global_atomic(word, Atomic::CompareExchange(current, new), Order::Relaxed, false)
 }
 
 #[track_caller]
 pub unsafe fn load_relaxed<T: AtomicWord>(word: Raw<T>) -> T {
-    engine::global_atomic(word, Atomic::Load, Order::Relaxed)
+    engine::global_atomic(word, Atomic::Load, Order::Relaxed, false)
 }
 
 #[track_caller]
 pub unsafe fn load_acquire<T: AtomicWord>(word: Raw<T>) -> T {
-    engine::global_atomic(word, Atomic::Load, Order::Ordered)
+    engine::global_atomic(word, Atomic::Load, Order::Ordered, false)
 }
 
 #[track_caller]
 pub unsafe fn store_relaxed<T: AtomicWord>(word: Raw<T>, value: T) {
-    engine::global_atomic(word, Atomic::Store(value), Order::Relaxed);
+    engine::global_atomic(word, Atomic::Store(value), Order::Relaxed, true);
 }
 
 #[track_caller]
 pub unsafe fn store_release<T: AtomicWord>(word: Raw<T>, value: T) {
-    engine::global_atomic(word, Atomic::Store(value), Order::Ordered);
+    engine::global_atomic(word, Atomic::Store(value), Order::Ordered, false);
 }

@@ -1,17 +1,14 @@
 //! Fences, which matter to the race detector and to delayed stores.
-use crate::emulator::engine;
+use crate::emulator::engine::{self, Scope};
 
-#[track_caller]
 pub fn block() {
-    engine::fence();
+    engine::fence(Scope::Block);
 }
 
-#[track_caller]
 pub fn device() {
-    engine::fence();
+    engine::fence(Scope::Device);
 }
 
-#[track_caller]
 pub fn system() {
-    engine::fence();
+    engine::fence(Scope::Device);
 }

@@ -28,6 +28,7 @@ pub unsafe fn set<T: Word>(address: u32, value: T) {
 pub unsafe fn get_volatile<T: Word>(address: u32) -> T {
     engine::preempt();
     let pointer: *mut T = engine::shared_access(address, size_of::<T>(), Access::AtomicRead).cast();
+    engine::shared_volatile(address, false);
     // SAFETY: as above.
     unsafe { pointer.read() }
 }
@@ -36,6 +37,7 @@ pub unsafe fn get_volatile<T: Word>(address: u32) -> T {
 pub unsafe fn set_volatile<T: Word>(address: u32, value: T) {
     engine::preempt();
     let pointer: *mut T = engine::shared_access(address, size_of::<T>(), Access::AtomicWrite).cast();
+    engine::shared_volatile(address, true);
     // SAFETY: as above.
     unsafe { pointer.write(value) };
 }
