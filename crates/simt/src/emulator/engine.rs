@@ -182,6 +182,7 @@ pub fn run(
     ENGINE.set(std::ptr::null_mut());
     // SAFETY: `schedule` has returned, so nothing else borrows the engine.
     let engine = unsafe { &mut *engine_pointer };
+    engine.commit_where(|_| true);
     engine.fault.take().map_or(Ok(()), Err)
 }
 
@@ -501,7 +502,6 @@ impl Engine {
     /// The current thread exits; a fault if others of its block wait for it.
     fn leave_block(&mut self) -> Result<(), FaultKind> {
         let ThreadRef { slot, thread } = self.current;
-        self.commit_own();
         let block = &mut self.slots[slot as usize];
         block.threads[thread as usize].state = State::Exited;
         block.live -= 1;

@@ -1,7 +1,7 @@
 //! Weak memory: relaxed stores that arrive late, and relaxed loads of old values.
 //!
-//! A relaxed store or reduction may wait in a buffer until its thread fences, passes a
-//! barrier or ends, or until the scheduler commits it; stores to different words may
+//! A relaxed store or reduction may wait in a buffer until its thread fences or passes a
+//! barrier, until the launch ends, or until the scheduler commits it; stores to different words may
 //! be committed in any order. A relaxed load may give the value before one of the last
 //! few changes, if its thread has not fenced since and has seen nothing newer of that word.
 use super::engine::ThreadRef;
