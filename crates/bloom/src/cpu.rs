@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use rayon::prelude::*;
 use warpset_core::bloom::TEST_AND_INSERT_BATCH;
 
 use crate::key::as_hashed;
@@ -21,8 +22,8 @@ mod rao;
 pub struct Bloom<L> {
     layout: L,
     words: Words,
-    /// Keys in each bucket, for Rao's filter; empty for the others.
-    bucket_keys: Vec<u32>,
+    /// Set bits of each bucket, for Rao's filter; empty for the others. Follows from the words.
+    bucket_ones: Vec<u32>,
 }
 
 /// Apache Parquet's split-block Bloom filter, bit for bit: blocks of 256 bits, eight bits a key, XXH64.
@@ -78,33 +79,34 @@ impl<L: Layout> Bloom<L> {
     /// An empty filter with these parameters; most users want `builder`.
     pub fn with_layout(layout: L) -> Result<Bloom<L>, Error> {
         let words = Words::zeroed(layout.words())?;
-        let bucket_keys = match L::STRUCTURE {
-            RaoLayout::STRUCTURE => Words::zeroed_vec(layout.blocks())?,
-            _ => Vec::new(),
-        };
-        Ok(Bloom { layout, words, bucket_keys })
+        let bucket_ones = if L::COUNTS_ONES { Words::zeroed_vec(layout.blocks())? } else { Vec::new() };
+        Ok(Bloom { layout, words, bucket_ones })
     }
 
     /// A filter with these parameters and words, such as another backend gave.
-    ///
-    /// `bucket_keys` is the number of keys in each bucket for Rao's filter (its [`Bloom::bucket_keys`]) and empty for
-    /// the others.
-    pub fn from_words(layout: L, words: &[u32], bucket_keys: &[u32]) -> Result<Bloom<L>, Error> {
-        let mut filter = Bloom::with_layout(layout)?;
-        let (to, keys) = (filter.words.as_mut_slice(), &mut filter.bucket_keys);
-        if (to.len(), keys.len()) != (words.len(), bucket_keys.len()) {
-            let needed = 4 * (to.len() + keys.len()) as u64;
-            return Err(Error::Truncated { needed, found: 4 * (words.len() + bucket_keys.len()) as u64 });
+    pub fn from_words(layout: L, words: &[u32]) -> Result<Bloom<L>, Error> {
+        if layout.words() != words.len() as u64 {
+            return Err(Error::Truncated { needed: 4 * layout.words(), found: 4 * words.len() as u64 });
         }
-        to.copy_from_slice(words);
-        keys.copy_from_slice(bucket_keys);
-        Ok(filter)
+        let mut memory = Words::zeroed(layout.words())?;
+        memory.as_mut_slice().copy_from_slice(words);
+        Ok(Bloom::from_parts(layout, memory))
     }
 
-    /// Words and counts must have the lengths that `layout` says.
-    pub(crate) fn from_parts(layout: L, words: Words, bucket_keys: Vec<u32>) -> Bloom<L> {
+    /// There must be as many words as `layout` says.
+    pub(crate) fn from_parts(layout: L, words: Words) -> Bloom<L> {
         debug_assert_eq!(words.as_slice().len() as u64, layout.words());
-        Bloom { layout, words, bucket_keys }
+        let mut filter = Bloom { layout, words, bucket_ones: Vec::new() };
+        filter.count_bucket_ones();
+        filter
+    }
+
+    /// Brings the counts up to date with the words.
+    fn count_bucket_ones(&mut self) {
+        if L::COUNTS_ONES {
+            let buckets = self.words.as_slice().par_chunks(self.layout.words_per_block());
+            self.bucket_ones = buckets.map(|bucket| bucket.iter().map(|word| word.count_ones()).sum()).collect();
+        }
     }
 
     /// The parameters.
@@ -115,16 +117,6 @@ impl<L: Layout> Bloom<L> {
     /// The words, little-endian, block by block: the memory image that every backend shares.
     pub fn words(&self) -> &[u32] {
         self.words.as_slice()
-    }
-
-    /// Keys in each bucket, for Rao's filter; empty for the others.
-    pub fn bucket_keys(&self) -> &[u32] {
-        &self.bucket_keys
-    }
-
-    /// The words and bucket counts, to be filled by whoever keeps them consistent.
-    pub(crate) fn parts_mut(&mut self) -> (&mut [u32], &mut [u32]) {
-        (self.words.as_mut_slice(), &mut self.bucket_keys)
     }
 
     /// A borrow that can answer queries.
@@ -153,9 +145,7 @@ impl<L: Layout> Bloom<L> {
     pub fn union(&mut self, other: &Bloom<L>) -> Result<(), Error> {
         self.check_compatible(other)?;
         insert::zip_words(self.words.as_mut_slice(), other.words.as_slice(), |a, b| *a |= b);
-        for (here, there) in self.bucket_keys.iter_mut().zip(&other.bucket_keys) {
-            *here = here.saturating_add(*there);
-        }
+        self.count_bucket_ones();
         Ok(())
     }
 
@@ -168,9 +158,7 @@ impl<L: Layout> Bloom<L> {
         self.check_compatible(other)?;
         self.layout.check_intersection()?;
         insert::zip_words(self.words.as_mut_slice(), other.words.as_slice(), |a, b| *a &= b);
-        for (here, there) in self.bucket_keys.iter_mut().zip(&other.bucket_keys) {
-            *here = (*here).min(*there);
-        }
+        self.count_bucket_ones();
         Ok(())
     }
 
@@ -185,7 +173,7 @@ impl<L: Layout> Bloom<L> {
     /// Removes all keys and keeps the memory.
     pub fn clear(&mut self) {
         self.words.as_mut_slice().fill(0);
-        self.bucket_keys.fill(0);
+        self.bucket_ones.fill(0);
     }
 
     /// Divides the number of blocks by `factor`, of which it must be a multiple: the filter that the same keys would
@@ -195,23 +183,18 @@ impl<L: Layout> Bloom<L> {
     /// that agree modulo the new number). Memory shrinks and the rate of false positives grows.
     pub fn fold(&mut self, factor: u64) -> Result<(), Error> {
         let layout = self.layout.folded(factor)?;
-        let mut folded = Bloom::with_layout(layout)?;
+        let mut folded = Words::zeroed(layout.words())?;
         let words = layout.words_per_block();
         let old = self.words.as_slice();
-        let (to, to_keys) = folded.parts_mut();
-        for new in 0..layout.blocks() {
-            let block = &mut to[new as usize * words..][..words];
+        for (new, block) in folded.as_mut_slice().chunks_exact_mut(words).enumerate() {
             for part in 0..factor {
-                let from = self.layout.folded_from(new, part, factor) as usize;
+                let from = self.layout.folded_from(new as u64, part, factor) as usize;
                 for (word, other) in block.iter_mut().zip(&old[from * words..][..words]) {
                     *word |= other;
                 }
-                if let Some(keys) = to_keys.get_mut(new as usize) {
-                    *keys = keys.saturating_add(self.bucket_keys[from]);
-                }
             }
         }
-        *self = folded;
+        *self = Bloom::from_parts(layout, folded);
         Ok(())
     }
 
@@ -355,7 +338,7 @@ impl<L: OneBlock, K: Key> Extend<K> for Bloom<L> {
 /// Same parameters, same bytes.
 impl<L: Layout> PartialEq for Bloom<L> {
     fn eq(&self, other: &Bloom<L>) -> bool {
-        self.layout == other.layout && self.words() == other.words() && self.bucket_keys == other.bucket_keys
+        self.layout == other.layout && self.words() == other.words()
     }
 }
 impl<L: Layout> Eq for Bloom<L> {}

@@ -115,15 +115,15 @@ pub enum Error {
         /// Places given.
         answers: usize,
     },
-    /// A bucket of Rao's filter would hold more keys than its rate allows, under every first-level hash that was tried.
-    #[error("a bucket overflows its {bucket_capacity} keys (it would hold {keys}) after {attempts} first-level hashes")]
+    /// A bucket of Rao's filter would have more bits set than its rate allows (about half), under every first-level hash that was tried.
+    #[error("a bucket overflows: {ones} bits set where {limit} may be, after {attempts} first-level hashes")]
     BucketOverflow {
         /// First-level hashes tried.
         attempts: u32,
-        /// Keys that a bucket may hold.
-        bucket_capacity: u32,
-        /// Keys in the fullest bucket of the last attempt.
-        keys: u64,
+        /// Bits of a bucket that may be set.
+        limit: u32,
+        /// Set bits of the fullest bucket at the last attempt.
+        ones: u32,
     },
     /// The bytes end too early.
     #[error("{needed} bytes needed, {found} found")]

@@ -9,7 +9,7 @@
 //!   24  parameters                            8 x u64
 //!   88  zero                                  32 bytes
 //!  120  XXH3-64 of bytes 0..120 and payload   u64
-//!  128  payload: words; for Rao's filter then the keys in each bucket
+//!  128  payload: the words
 //! ```
 //!
 //! All little-endian. Parameters, by structure: `docs/formats.md`. The payload of a split-block filter is the Parquet
@@ -23,7 +23,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::cpu::Bloom;
 use crate::words::Words;
-use crate::{Error, Layout, RaoLayout, View};
+use crate::{Error, Layout, View};
 
 mod parquet;
 #[cfg(feature = "serde")]
@@ -44,11 +44,6 @@ const FIRST_READ_WORDS: u64 = 1 << 18;
 struct Header<L> {
     layout: L,
     checksum: u64,
-}
-
-/// Words of payload: bits, and bucket counts of Rao's filter.
-fn payload_words<L: Layout>(layout: &L) -> u64 {
-    layout.words() + if L::STRUCTURE == RaoLayout::STRUCTURE { layout.blocks() } else { 0 }
 }
 
 fn u64_at(bytes: &[u8; HEADER_BYTES], at: usize) -> u64 {
@@ -78,7 +73,7 @@ impl<L: Layout> Header<L> {
         }
         let layout = L::from_fields(std::array::from_fn(|i| u64_at(bytes, 24 + 8 * i)))?;
         let payload = u64_at(bytes, 16);
-        if payload != 4 * payload_words(&layout) {
+        if payload != 4 * layout.words() {
             return Err(Error::InvalidHeader { field: "payload bytes", value: payload });
         }
         Ok(Header { layout, checksum: u64_at(bytes, CHECKSUM_AT) })
@@ -92,27 +87,25 @@ impl<L: Layout> Header<L> {
         bytes[8..10].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
         bytes[10..12].copy_from_slice(&L::STRUCTURE.to_le_bytes());
         bytes[12..16].copy_from_slice(&(HEADER_BYTES as u32).to_le_bytes());
-        bytes[16..24].copy_from_slice(&(4 * payload_words(layout)).to_le_bytes());
+        bytes[16..24].copy_from_slice(&(4 * layout.words()).to_le_bytes());
         for (field, to) in layout.to_fields().iter().zip(bytes[24..88].chunks_exact_mut(8)) {
             to.copy_from_slice(&field.to_le_bytes());
         }
-        let sum = checksum(&bytes, [filter.words(), filter.bucket_keys()]);
+        let sum = checksum(&bytes, filter.words());
         bytes[CHECKSUM_AT..].copy_from_slice(&sum.to_le_bytes());
         bytes
     }
 
-    fn verify(&self, header: &[u8; HEADER_BYTES], payload: [&[u32]; 2]) -> Result<(), Error> {
+    fn verify(&self, header: &[u8; HEADER_BYTES], payload: &[u32]) -> Result<(), Error> {
         let found = checksum(header, payload);
         if found == self.checksum { Ok(()) } else { Err(Error::Corrupted { expected: self.checksum, found }) }
     }
 }
 
-fn checksum(header: &[u8; HEADER_BYTES], payload: [&[u32]; 2]) -> u64 {
+fn checksum(header: &[u8; HEADER_BYTES], payload: &[u32]) -> u64 {
     let mut hasher = Xxh3::new();
     hasher.update(&header[..CHECKSUM_AT]);
-    for words in payload {
-        hasher.update(bytemuck::cast_slice(words));
-    }
+    hasher.update(bytemuck::cast_slice(payload));
     hasher.digest()
 }
 
@@ -154,7 +147,6 @@ impl<L: Layout> Bloom<L> {
     pub fn write_to<W: Write>(&self, mut writer: W) -> Result<(), Error> {
         writer.write_all(&Header::of(self))?;
         writer.write_all(bytemuck::cast_slice(self.words()))?;
-        writer.write_all(bytemuck::cast_slice(self.bucket_keys()))?;
         Ok(())
     }
 
@@ -171,19 +163,15 @@ impl<L: Layout> Bloom<L> {
         let header = Header::<L>::parse(&bytes)?;
         let layout = header.layout;
         let words = read_words(&mut reader, layout.words(), available, HEADER_BYTES as u64)?;
-        let counts = payload_words(&layout) - layout.words();
-        let before = HEADER_BYTES as u64 + 4 * layout.words();
-        let bucket_keys = read_words(&mut reader, counts, available, before)?.as_slice().to_vec();
-        header.verify(&bytes, [words.as_slice(), &bucket_keys])?;
-        Ok(Bloom::from_parts(layout, words, bucket_keys))
+        header.verify(&bytes, words.as_slice())?;
+        Ok(Bloom::from_parts(layout, words))
     }
 
     /// The saved form in memory.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(HEADER_BYTES + 4 * payload_words(self.layout()) as usize);
+        let mut bytes = Vec::with_capacity(HEADER_BYTES + 4 * self.layout().words() as usize);
         bytes.extend_from_slice(&Header::of(self));
         bytes.extend_from_slice(bytemuck::cast_slice(self.words()));
-        bytes.extend_from_slice(bytemuck::cast_slice(self.bucket_keys()));
         bytes
     }
 
@@ -242,23 +230,23 @@ impl<'a, L: Layout> View<'a, L> {
     /// # Ok::<(), warpset_bloom::Error>(())
     /// ```
     pub fn from_bytes(bytes: &'a [u8]) -> Result<View<'a, L>, Error> {
-        let (view, header, counts) = Self::parse(bytes)?;
+        let (view, header) = Self::parse(bytes)?;
         let head = bytes.first_chunk().ok_or(Error::BadMagic)?;
-        header.verify(head, [view.words(), counts])?;
+        header.verify(head, view.words())?;
         Ok(view)
     }
 
     /// [`View::from_bytes`] without the checksum: opens in constant time and touches the header only. Damaged words make
     /// wrong answers, nothing worse.
     pub fn from_bytes_unverified(bytes: &'a [u8]) -> Result<View<'a, L>, Error> {
-        Self::parse(bytes).map(|(view, ..)| view)
+        Self::parse(bytes).map(|(view, _)| view)
     }
 
-    fn parse(bytes: &'a [u8]) -> Result<(View<'a, L>, Header<L>, &'a [u32]), Error> {
+    fn parse(bytes: &'a [u8]) -> Result<(View<'a, L>, Header<L>), Error> {
         let found = bytes.len() as u64;
         let head = bytes.first_chunk().ok_or(Error::Truncated { needed: HEADER_BYTES as u64, found })?;
         let header = Header::<L>::parse(head)?;
-        let needed = HEADER_BYTES as u64 + 4 * payload_words(&header.layout);
+        let needed = HEADER_BYTES as u64 + 4 * header.layout.words();
         if found < needed {
             return Err(Error::Truncated { needed, found });
         }
@@ -267,7 +255,6 @@ impl<'a, L: Layout> View<'a, L> {
         }
         let payload =
             bytemuck::try_cast_slice(&bytes[HEADER_BYTES..]).map_err(|_| Error::Misaligned { alignment: 4 })?;
-        let (words, counts) = payload.split_at(header.layout.words() as usize);
-        Ok((View::new(header.layout, words), header, counts))
+        Ok((View::new(header.layout, payload), header))
     }
 }

@@ -53,6 +53,9 @@ pub(crate) mod engine {
         /// All that the loops need to know of a key.
         type Probe: Copy + Default + Send + Sync;
 
+        /// Whether a filter keeps the number of set bits of each block.
+        const COUNTS_ONES: bool = false;
+
         /// The key's probe. Equal keys have equal probes.
         fn probe<K: Key + ?Sized>(&self, key: &K) -> Self::Probe;
         /// The hash in a probe, by which bulk `test_and_insert` tells keys apart.

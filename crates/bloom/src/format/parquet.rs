@@ -248,7 +248,7 @@ impl SplitBlockBloom {
         let mut thrift = Thrift { reader, taken: 0 };
         let layout = layout_of(thrift.header()?)?;
         let words = read_words(&mut thrift.reader, layout.words(), 0, thrift.taken)?;
-        Ok(Bloom::from_parts(layout, words, Vec::new()))
+        Ok(Bloom::from_parts(layout, words))
     }
 
     /// The bitset alone: blocks of eight little-endian words.
@@ -260,7 +260,7 @@ impl SplitBlockBloom {
     pub fn from_bitset(bitset: &[u8]) -> Result<SplitBlockBloom, Error> {
         let layout = layout_of(bitset.len() as u64)?;
         let words = read_words(&mut &bitset[..], layout.words(), bitset.len() as u64, 0)?;
-        Ok(Bloom::from_parts(layout, words, Vec::new()))
+        Ok(Bloom::from_parts(layout, words))
     }
 }
 

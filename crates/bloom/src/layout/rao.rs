@@ -128,16 +128,18 @@ impl RaoLayout {
         Positions::of(hash, self.shape).all(|p| bucket[(p / 32) as usize] >> (p % 32) & 1 == 1)
     }
 
-    /// Sets the bits of `hash` in `bucket`'s words; true if one changed.
+    /// How many bits of `hash` are missing in `bucket`'s words.
     #[inline]
-    pub(crate) fn bucket_insert(&self, bucket: &mut [u32], hash: u64) -> bool {
-        let mut missing = 0;
+    pub(crate) fn bucket_missing(&self, bucket: &[u32], hash: u64) -> u32 {
+        Positions::of(hash, self.shape).map(|p| !bucket[(p / 32) as usize] >> (p % 32) & 1).sum()
+    }
+
+    /// Sets the bits of `hash` in `bucket`'s words.
+    #[inline]
+    pub(crate) fn bucket_insert(&self, bucket: &mut [u32], hash: u64) {
         for p in Positions::of(hash, self.shape) {
-            let word = &mut bucket[(p / 32) as usize];
-            missing |= !*word >> (p % 32) & 1;
-            *word |= 1 << (p % 32);
+            bucket[(p / 32) as usize] |= 1 << (p % 32);
         }
-        missing != 0
     }
 
     /// A bucket's words.
@@ -180,6 +182,7 @@ impl Layout for RaoLayout {
 
 impl Engine for RaoLayout {
     type Probe = RaoProbe;
+    const COUNTS_ONES: bool = true;
 
     #[inline]
     fn probe<K: Key + ?Sized>(&self, key: &K) -> RaoProbe {

@@ -10,9 +10,12 @@
 //!   division, and the step is never zero, so that the `k` positions of a key are distinct (`m` is prime).
 //! - The first level of hashed keys is a second mix of the same hash, seeded by the attempt, so that a restart after an
 //!   overflow changes the buckets and leaves `h1` and `h2` alone. The string hashes of Table 1 are there too.
+//! - The load of a bucket is the number of its set bits, not of its keys: equal keys count once, loads need no memory of
+//!   their own and survive merging and saving, and they do not depend on the order of insertion. A bucket overflows when
+//!   clearly more than half of its bits are set ([`Shape::most_ones`]), which is where `m ln 2 / k` keys bring it.
 //! - "The emptier of two buckets" would depend on the order in which threads arrive, so the assignment goes in rounds
-//!   ([`round_keys`], [`emptier`]): within a round all keys see the loads at its start. Every backend cuts bulk input in
-//!   the same rounds, and so builds the same bits.
+//!   ([`round_keys`], [`emptier`]): within a round all keys see the filter as it was at its start. Every backend cuts
+//!   bulk input in the same rounds, and so builds the same bits.
 //! - Paper: `unsigned char` filter on the host, one bucket of 5 KB; here 32-bit words and any bucket size.
 //!
 //! ```text
@@ -58,6 +61,15 @@ impl Shape {
         }
         let bits = previous_prime(bucket_words * 32);
         if hashes >= bits { None } else { Some(Shape { bits, hashes, bucket_words }) }
+    }
+
+    /// How many bits of a bucket may be set; more are an overflow.
+    ///
+    /// Half of them, where `m ln 2 / k` keys bring it on average, and twice the square root of `m` for chance (seven
+    /// standard deviations); three quarters of a bucket below 512 bits, where a single key can set half.
+    #[inline]
+    pub const fn most_ones(self) -> u32 {
+        if self.bits < 512 { self.bits / 4 * 3 } else { self.bits / 2 + 2 * self.bits.isqrt() }
     }
 }
 
@@ -115,20 +127,21 @@ pub const fn choices_of_string_hash(string_hash: u32, buckets: u64) -> [u64; 2] 
 
 /// How many keys one round of two-choice assignment takes: a sixty-fourth of what all buckets may hold, at least one.
 ///
-/// A bulk insertion cuts its keys, in order, in rounds of this many; the last one may be shorter, and the next bulk
-/// insertion begins a round of its own. Every key of a round goes to the [`emptier`] of its two buckets by the number of
-/// keys (equal keys counted each time) that all earlier rounds put there. The smaller a round, the evener the buckets:
-/// one round can overfill a bucket by no more than about a sixty-fourth of its capacity.
+/// `bucket_capacity` is `m ln 2 / k`. A bulk insertion cuts its keys, in order, in rounds of this many; the last one may
+/// be shorter, and the next bulk insertion begins a round of its own. A key of a round that the filter at the start of
+/// the round contains (in either bucket) is left out; every other goes to the [`emptier`] of its two buckets by the
+/// number of set bits at the start of the round. The smaller a round, the evener the buckets: one round can overfill a
+/// bucket by no more than about a sixty-fourth of its capacity.
 #[inline]
 pub const fn round_keys(buckets: u64, bucket_capacity: u32) -> u64 {
     let keys = buckets.saturating_mul(bucket_capacity as u64) / 64;
     if keys == 0 { 1 } else { keys }
 }
 
-/// Which of two buckets with these loads a key goes to: the second only if it is strictly emptier.
+/// Which of two buckets with these numbers of set bits a key goes to: the second only if it is strictly emptier.
 #[inline]
-pub const fn emptier(loads: [u32; 2]) -> usize {
-    (loads[1] < loads[0]) as usize
+pub const fn emptier(ones: [u32; 2]) -> usize {
+    (ones[1] < ones[0]) as usize
 }
 
 /// The `k` bit positions of a hash within a bucket, in the order of `i`.
