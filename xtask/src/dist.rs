@@ -45,15 +45,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         fs::remove_dir_all(&output).with_context(|| format!("cannot replace {}", output.display()))?;
     }
     let files = repository_files(&root)?;
-    let tests = executables(&root, &["test", "--workspace", "--no-run"])?;
-    let programs = executables(&root, &["build", "--workspace", "--bins"])?;
-
-    for executable in &tests {
-        strip_into(executable, &output.join("tests"))?;
+    let executables = parse_messages(&build(&root)?)?;
+    for executable in &executables {
+        strip_into(executable, &output.join(if executable.is_test { "tests" } else { "bin" }))?;
     }
-    for executable in &programs {
-        strip_into(executable, &output.join("bin"))?;
-    }
+    let tests: Vec<_> = executables.into_iter().filter(|executable| executable.is_test).collect();
     for file in &files {
         let to = output.join("workspace").join(file);
         fs::create_dir_all(to.parent().expect("a file lies in a folder"))?;
@@ -72,6 +68,8 @@ struct Executable {
     path: PathBuf,
     /// The folder of its package.
     package: PathBuf,
+    /// Whether it runs tests.
+    is_test: bool,
 }
 
 /// The files that belong to the repository, tracked or new, relative to its root.
@@ -87,21 +85,22 @@ fn repository_files(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(names.split_terminator('\0').map(PathBuf::from).filter(|file| root.join(file).is_file()).collect())
 }
 
-/// What a build command of Cargo makes, in release mode.
-fn executables(root: &Path, command: &[&str]) -> anyhow::Result<Vec<Executable>> {
+/// Cargo's messages from building every executable and every test in release mode. One command for both, so that they
+/// share all libraries.
+fn build(root: &Path) -> anyhow::Result<String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .current_dir(root)
         // Flags such as `-Ctarget-cpu=native` would bind the executables to this machine's processor.
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
-        .args(command)
-        .args(["--release", "--message-format", "json-render-diagnostics"])
+        .args(["build", "--workspace", "--release", "--bins", "--tests"])
+        .args(["--message-format", "json-render-diagnostics"])
         .stderr(Stdio::inherit())
         .output()
         .context("cannot start cargo")?;
-    ensure!(output.status.success(), "`cargo {}` failed", command.join(" "));
-    parse_messages(&String::from_utf8_lossy(&output.stdout))
+    ensure!(output.status.success(), "the workspace does not build");
+    String::from_utf8(output.stdout).context("Cargo's messages are not UTF-8")
 }
 
 /// The executables in Cargo's messages, one JSON object a line.
@@ -118,10 +117,11 @@ fn parse_messages(messages: &str) -> anyhow::Result<Vec<Executable>> {
         let package = Path::new(manifest).parent().context("a manifest lies in a folder")?;
         let package_name = package_name(message["package_id"].as_str().unwrap_or_default(), package);
         let same = target.replace('_', "-") == package_name;
-        let name = if same { package_name } else { format!("{package_name}--{target}") };
-        let executable = Executable { name: name.clone(), path: path.into(), package: package.to_path_buf() };
-        if found.insert(name.clone(), executable).is_some() {
-            bail!("two executables are called {name}");
+        let name = if same { package_name.clone() } else { format!("{package_name}--{target}") };
+        let is_test = message["profile"]["test"].as_bool().unwrap_or(false);
+        let executable = Executable { name: name.clone(), path: path.into(), package: package.to_path_buf(), is_test };
+        if found.insert((is_test, name), executable).is_some() {
+            bail!("two executables of {package_name} are called {target}");
         }
     }
     Ok(found.into_values().collect())
@@ -162,9 +162,16 @@ fn run_script(root: &Path, tests: &[Executable]) -> anyhow::Result<String> {
     let mut entries = Vec::new();
     for test in tests {
         let package = test.package.strip_prefix(root).context("a package lies in the workspace")?;
-        entries.push(format!("    \"{} {}\"", test.name, package.display()));
+        let uses = if can_drive_gpu(&fs::read(&test.path)?) { "cuda" } else { "host" };
+        entries.push(format!("    \"{} {} {uses}\"", test.name, package.display()));
     }
     Ok(RUN_SCRIPT.replace("@TESTS@", &entries.join("\n")))
+}
+
+/// Whether an executable binds the CUDA driver when it runs: then it names the driver's library.
+fn can_drive_gpu(executable: &[u8]) -> bool {
+    const LIBRARY: &[u8] = b"libcuda.so";
+    executable.windows(LIBRARY.len()).any(|window| window == LIBRARY)
 }
 
 /// Prints what was packed, largest first; too large is an error.
@@ -208,10 +215,11 @@ mod tests {
     use super::*;
 
     const MESSAGES: &str = r#"
-{"reason":"compiler-artifact","package_id":"path+file:///w/crates/core#warpset-core@0.1.0","manifest_path":"/w/crates/core/Cargo.toml","target":{"name":"warpset_core"},"executable":"/w/target/release/deps/warpset_core-1"}
+{"reason":"compiler-artifact","package_id":"path+file:///w/crates/core#warpset-core@0.1.0","manifest_path":"/w/crates/core/Cargo.toml","target":{"name":"warpset_core"},"profile":{"test":true},"executable":"/w/target/release/deps/warpset_core-1"}
 {"reason":"compiler-artifact","package_id":"path+file:///w/crates/core#warpset-core@0.1.0","manifest_path":"/w/crates/core/Cargo.toml","target":{"name":"warpset_core"},"executable":null}
-{"reason":"compiler-artifact","package_id":"path+file:///w/tests#warpset-tests@0.1.0","manifest_path":"/w/tests/Cargo.toml","target":{"name":"bloom_model"},"executable":"/w/target/release/deps/bloom_model-2"}
-{"reason":"compiler-artifact","package_id":"path+file:///w/xtask#0.1.0","manifest_path":"/w/xtask/Cargo.toml","target":{"name":"xtask"},"executable":"/w/target/release/xtask"}
+{"reason":"compiler-artifact","package_id":"path+file:///w/tests#warpset-tests@0.1.0","manifest_path":"/w/tests/Cargo.toml","target":{"name":"bloom_model"},"profile":{"test":true},"executable":"/w/target/release/deps/bloom_model-2"}
+{"reason":"compiler-artifact","package_id":"path+file:///w/xtask#0.1.0","manifest_path":"/w/xtask/Cargo.toml","target":{"name":"xtask"},"profile":{"test":false},"executable":"/w/target/release/xtask"}
+{"reason":"compiler-artifact","package_id":"path+file:///w/xtask#0.1.0","manifest_path":"/w/xtask/Cargo.toml","target":{"name":"xtask"},"profile":{"test":true},"executable":"/w/target/release/deps/xtask-3"}
 {"reason":"build-finished","success":true}
 "#;
 
@@ -219,8 +227,9 @@ mod tests {
     fn executables_are_found_in_messages() {
         let found = parse_messages(MESSAGES).expect("well formed");
         let names: Vec<_> = found.iter().map(|executable| executable.name.as_str()).collect();
-        assert_eq!(names, ["warpset-core", "warpset-tests--bloom_model", "xtask"]);
-        assert_eq!(found[0].package, Path::new("/w/crates/core"));
+        assert_eq!(names, ["xtask", "warpset-core", "warpset-tests--bloom_model", "xtask"]);
+        assert_eq!(found.iter().map(|executable| executable.is_test).collect::<Vec<_>>(), [false, true, true, true]);
+        assert_eq!(found[1].package, Path::new("/w/crates/core"));
         assert!(parse_messages("{ broken").is_err());
         let twice = MESSAGES.repeat(2);
         assert!(parse_messages(&twice).expect_err("same name").to_string().contains("two executables"));
@@ -228,10 +237,18 @@ mod tests {
 
     #[test]
     fn the_script_lists_executables_with_their_packages() {
-        let script = run_script(Path::new("/w"), &parse_messages(MESSAGES).expect("well formed")).expect("inside");
-        assert!(script.contains("tests=(\n    \"warpset-core crates/core\"\n"), "{script}");
-        assert!(!script.contains("@TESTS@"));
-        assert!(run_script(Path::new("/other"), &parse_messages(MESSAGES).expect("well formed")).is_err());
+        let root = std::env::temp_dir().join(format!("warpset-dist-{}", std::process::id()));
+        fs::create_dir_all(&root).expect("a folder for the test");
+        let executable = |name: &str, content: &str| {
+            let path = root.join(name);
+            fs::write(&path, content).expect("writable");
+            Executable { name: name.to_owned(), path, package: root.join("crates").join(name), is_test: true }
+        };
+        let tests = [executable("core", "\x7fELF"), executable("gpu", "\x7fELF … libcuda.so.1 …")];
+        let script = run_script(&root, &tests).expect("readable");
+        assert!(script.contains("tests=(\n    \"core crates/core host\"\n    \"gpu crates/gpu cuda\"\n)"), "{script}");
+        assert!(run_script(Path::new("/other"), &tests).is_err());
+        fs::remove_dir_all(&root).expect("own folder");
     }
 
     #[cfg(unix)]

@@ -5,11 +5,13 @@ set -uo pipefail
 usage() {
     cat <<'END'
 Usage: run.sh [test] [EXECUTABLE [ARGUMENT...]]   run the tests, or those of one executable; arguments go to it
-       run.sh sanitize [TOOL|all [FILTER]]        run the tests with FILTER (cuda) in their name under compute-sanitizer:
-                                                  memcheck, racecheck, initcheck, synccheck, or all of them
+       run.sh sanitize [TOOL|all [EXECUTABLE [FILTER...]]]
+                                                  run the executables that can drive a GPU, or one, under
+                                                  compute-sanitizer: memcheck, racecheck, initcheck, synccheck,
+                                                  or all of them; filters pick tests by name
        run.sh bench [ARGUMENT...]                 cargo xtask bench
        run.sh report [ARGUMENT...]                cargo xtask report
-       run.sh list                                the packed test executables
+       run.sh list                                the packed test executables, and which can drive a GPU
 
 The tests fail where no CUDA device answers; WARPSET_REQUIRE_CUDA= (empty) lets them pass without one.
 Logs of the sanitizer go to WARPSET_LOGS, or to a temporary folder.
@@ -18,7 +20,7 @@ END
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
-# Executable and the folder of its package.
+# Executable, the folder of its package, and whether it can drive a GPU.
 tests=(
 @TESTS@
 )
@@ -39,15 +41,15 @@ in_package() (
 )
 
 run_tests() {
-    local only=${1-} failed=() seen=0 entry name started
+    local only=${1-} failed=() seen=0 entry name folder started
     [ $# -eq 0 ] || shift
     for entry in "${tests[@]}"; do
-        name=${entry%% *}
+        read -r name folder _ <<<"$entry"
         [ -z "$only" ] || [ "$only" = "$name" ] || continue
         seen=$((seen + 1))
         started=$SECONDS
         echo "== $name"
-        in_package "${entry#* }" "$here/tests/$name" "$@" || failed+=("$name")
+        in_package "$folder" "$here/tests/$name" "$@" || failed+=("$name")
         echo "   $((SECONDS - started)) s"
     done
     [ "$seen" -gt 0 ] || { echo "no test executable is called $only (run.sh list)" >&2; return 2; }
@@ -65,7 +67,8 @@ sanitizer() {
 }
 
 run_sanitizer() {
-    local tools=${1-all} filter=${2-cuda} logs program tool entry name log failed=() seen=0
+    local tools=${1-all} only=${2-} logs program tool entry name folder uses log failed=() seen=0
+    shift $(($# < 2 ? $# : 2))
     [ "$tools" != all ] || tools="memcheck racecheck initcheck synccheck"
     program=$(sanitizer) || return 2
     logs=${WARPSET_LOGS:-$(mktemp -d)}
@@ -73,13 +76,14 @@ run_sanitizer() {
     export WARPSET_SANITIZER=1 # tests may choose smaller inputs: each access costs a hundred times more
     for tool in $tools; do
         for entry in "${tests[@]}"; do
-            name=${entry%% *}
-            # The list of an executable tells whether it has such tests, at no device time.
-            in_package "${entry#* }" "$here/tests/$name" --list "$filter" 2>/dev/null | grep -q ': test$' || continue
+            read -r name folder uses <<<"$entry"
+            if [ -n "$only" ]; then [ "$only" = "$name" ] || continue; else [ "$uses" = cuda ] || continue; fi
             seen=$((seen + 1))
             log=$logs/$tool-$name.log
-            if in_package "${entry#* }" "$program" --tool "$tool" --error-exitcode 86 \
-                "$here/tests/$name" --test-threads 1 "$filter" >"$log" 2>&1; then
+            # Tests provoke errors of the driver on purpose, and start other programs.
+            if in_package "$folder" "$program" --tool "$tool" --error-exitcode 86 --report-api-errors no \
+                --require-cuda-init no --target-processes application-only \
+                "$here/tests/$name" --test-threads 1 "$@" >"$log" 2>&1; then
                 echo "ok     $tool $name"
             else
                 echo "FAILED $tool $name ($log)"
@@ -99,6 +103,6 @@ case $command in
 test) run_tests "$@" ;;
 sanitize) run_sanitizer "$@" ;;
 bench | report) CARGO_MANIFEST_DIR=$here/workspace/xtask exec "$here/bin/xtask" "$command" "$@" ;;
-list) printf '%s\n' "${tests[@]%% *}" ;;
+list) printf '%s\n' "${tests[@]}" | awk '{ print $1, $3 == "cuda" ? "(GPU)" : "" }' ;;
 *) usage && [ "$command" = help ] ;;
 esac
