@@ -100,7 +100,8 @@ impl Device {
         }
     }
 
-    /// Gives memory that the pool keeps for later allocations back to the driver, for other programs to use.
+    /// Gives memory that the pool keeps for later allocations back to the driver, for other programs to use. Waits for
+    /// the device.
     pub fn trim(&self) -> Result<()> {
         match &self.0 {
             #[cfg(feature = "cuda")]

@@ -59,6 +59,7 @@ mod device;
 mod emulated;
 mod error;
 mod event;
+mod host;
 mod launch;
 mod memory;
 mod pinned;

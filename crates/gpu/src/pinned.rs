@@ -8,8 +8,9 @@ use std::ptr::NonNull;
 use bytemuck::Pod;
 
 use crate::device::{Device, Executor};
-use crate::error::Result;
+use crate::error::{GpuError, Result};
 use crate::event::Event;
+use crate::host;
 use crate::memory::byte_len;
 
 /// A vector of fixed length in page-locked host memory: a slice like any other on the host, and the only kind of
@@ -43,9 +44,15 @@ impl<T: Pod> PinnedVec<T> {
                 NonNull::new(pointer).expect("the driver reported success")
             }
             Executor::Emulator(_) => {
-                let items = vec![T::zeroed(); len].into_boxed_slice();
+                let mut items = Vec::new();
+                items.try_reserve_exact(len).map_err(|_| GpuError::OutOfMemory {
+                    place: "the host (pinned memory)".into(),
+                    asked: bytes,
+                    free: host::available_bytes(),
+                })?;
+                items.resize(len, T::zeroed());
                 // SAFETY: a box is never null.
-                unsafe { NonNull::new_unchecked(Box::into_raw(items).cast::<T>()) }
+                unsafe { NonNull::new_unchecked(Box::into_raw(items.into_boxed_slice()).cast::<T>()) }
             }
         };
         Ok(Self { device: device.clone(), pointer, len, items: PhantomData })

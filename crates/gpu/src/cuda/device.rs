@@ -189,14 +189,11 @@ impl CudaDevice {
         Ok(bytes as usize)
     }
 
-    /// Gives memory that the pool keeps unused back to the driver.
+    /// Gives memory that the pool keeps unused back to the driver. Waits for the device, so that queued frees count.
     pub(crate) fn trim(&self) -> Result<()> {
-        self.enter()?;
+        self.synchronize()?;
         let Some(pool) = self.pool else { return Ok(()) };
-        // SAFETY: the stream and the pool live as long as `self`. Frees still queued are waited for first.
-        let code = unsafe { driver::warpset_cuStreamSynchronize(self.free_stream) };
-        self.checked(check("cuStreamSynchronize", code))?;
-        // SAFETY: as above; memory in use stays.
+        // SAFETY: the pool lives as long as `self`, and the context is current; memory in use stays.
         self.checked(check("cuMemPoolTrimTo", unsafe { driver::warpset_cuMemPoolTrimTo(pool, 0) }))
     }
 

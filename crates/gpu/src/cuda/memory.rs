@@ -7,6 +7,7 @@ use super::device::CudaDevice;
 use super::driver::{self, Address, Failure, Handle, check};
 use super::stream::CudaStream;
 use crate::error::{DriverCode, GpuError, Result};
+use crate::host;
 
 impl CudaDevice {
     /// Memory that every stream may use at once. `bytes > 0`.
@@ -124,7 +125,8 @@ impl CudaDevice {
         let code = unsafe { driver::warpset_cuMemHostAlloc(&mut pointer, bytes, driver::HOST_ALLOC_PORTABLE) };
         check("cuMemHostAlloc", code).map_err(|failure| match failure.code {
             DriverCode::OUT_OF_MEMORY => {
-                GpuError::OutOfMemory { place: "the host (pinned memory)".into(), asked: bytes, free: 0 }
+                let (place, free) = ("the host (pinned memory)".into(), host::available_bytes());
+                GpuError::OutOfMemory { place, asked: bytes, free }
             }
             _ => self.error(failure, None),
         })?;

@@ -2,6 +2,10 @@
 //!
 //! Without a device the CUDA half is skipped, and says so; `WARPSET_REQUIRE_CUDA=1` makes that a failure.
 
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::sync::Mutex;
+
 use warpset_gpu::emulator::{Config, FaultKind};
 use warpset_gpu::{Device, EmulatorOptions, GpuError, LaunchConfig, Result};
 
@@ -22,9 +26,17 @@ fn cuda() -> Option<Device> {
         }
         Err(why) => {
             assert!(std::env::var_os("WARPSET_REQUIRE_CUDA").is_none(), "CUDA is required, and: {why}");
-            eprintln!("SKIPPED on CUDA: {why}");
+            skipped(&format!("everything on CUDA: {why}"));
             None
         }
+    }
+}
+
+/// Says once what is skipped, past the test runner, which shows nothing of tests that pass.
+pub fn skipped(what: &str) {
+    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    if SAID.lock().expect("no panic").insert(what.to_owned()) {
+        let _ = writeln!(std::io::stderr(), "SKIPPED: {what}");
     }
 }
 
@@ -84,6 +96,23 @@ fn one_device_is_opened_once() -> Result<()> {
 }
 
 #[test]
+fn two_devices_work_together() -> Result<()> {
+    suite::peers(&emulator(), &emulator())?;
+    let devices = cuda().map_or(Ok(vec![]), |_| Device::cuda_all())?;
+    match &devices[..] {
+        [first, second, ..] => {
+            suite::peers(first, second)?;
+            suite::memory(second)?;
+            suite::kernels(second)
+        }
+        _ => {
+            skipped("two CUDA devices at once: this machine does not have them");
+            Ok(())
+        }
+    }
+}
+
+#[test]
 fn the_emulator_poisons_memory_and_reports_faults() -> Result<()> {
     let device = emulator();
     let stream = device.new_stream()?;
@@ -123,4 +152,66 @@ fn handles_go_where_users_take_them() {
     shared_between_threads::<warpset_gpu::Pending<u64>>();
     shared_between_threads::<warpset_gpu::Backend>();
     shared_between_threads::<GpuError>();
+}
+
+/// What the child of the next test runs: a kernel that traps.
+#[test]
+fn crash_in_child() {
+    if std::env::var_os("WARPSET_GPU_CRASH").is_none() {
+        return;
+    }
+    let device = cuda().expect("the parent has it");
+    let stream = device.new_stream().expect("a stream");
+    let mut words = device.alloc_zeroed::<u32>(4).expect("memory");
+    // SAFETY: the device stops it.
+    unsafe { kernels::crash::launch(&stream, LaunchConfig::new(1, 1), words.global_mut()) }.expect("queued");
+    match stream.synchronize() {
+        Err(GpuError::DeviceLost { code, last_kernel: Some("crash") }) => println!("LOST: {code}"),
+        other => panic!("{other:?}"),
+    }
+    for error in [words.to_vec().err(), stream.clone().close().err(), device.alloc_uninit::<u8>(1).err()] {
+        assert!(matches!(error, Some(GpuError::DeviceLost { .. })), "{error:?}");
+    }
+    drop((words, stream, device));
+    println!("OPENED AGAIN: {:?}", Device::cuda(0).and_then(|device| device.from_slice(&[7u8])?.to_vec()));
+}
+
+#[test]
+fn a_kernel_that_crashes_loses_the_device_and_not_the_program() {
+    if cuda().is_none() {
+        return;
+    }
+    let mut child = std::process::Command::new(std::env::current_exe().expect("a path"));
+    child.args(["--exact", "executors::crash_in_child", "--nocapture"]).env("WARPSET_GPU_CRASH", "1");
+    let output = child.output().expect("this executable starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    eprintln!("{said}");
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("LOST: "), "{said}");
+}
+
+#[test]
+fn ptx_that_is_wrong_is_rejected_with_the_compilers_words() -> Result<()> {
+    let Some(device) = cuda() else { return Ok(()) };
+    let texts = [
+        (
+            "wrong_ptx_word",
+            ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n\tfly.away;\n\tret;\n}\n",
+        ),
+        ("wrong_ptx_version", ".version 99.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n\tret;\n}\n"),
+        ("wrong_ptx_zero", ".version 8.0\0"),
+    ];
+    for (name, text) in texts {
+        warpset_gpu::register_ptx(name, text)?;
+        match device.load_module(name) {
+            Err(GpuError::PtxRejected { module, code, log }) => {
+                assert!(module == name && !log.is_empty());
+                eprintln!("{name}: {code}: {log}");
+            }
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+    assert!(matches!(device.load_module("nowhere"), Err(GpuError::UnknownModule { .. })));
+    // The device is as good as before.
+    suite::kernels(&device)
 }

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use warpset_gpu::{Backend, Device, DriverCode, GpuError, LaunchConfig, Result};
 
-use crate::{runtime_kernels as kernels, suite};
+use crate::{executors, runtime_kernels as kernels, suite};
 
 const CHILD: &str = "WARPSET_GPU_SCENARIO";
 
@@ -92,22 +92,7 @@ fn two_devices() -> Result<()> {
     assert_eq!(devices.len(), 2);
     let (first, second) = (&devices[0], &devices[1]);
     assert_ne!(first, second);
-    let (here, there) = (first.new_stream()?, second.new_stream()?);
-    let from = there.from_slice(&[1u32, 2, 3])?;
-    let mut to = first.alloc_uninit::<u32>(3)?;
-    here.copy(&mut to, &from)?;
-    drop(from);
-    assert_eq!(to.to_vec()?, [1, 2, 3]);
-    // Events order streams of different devices; other calls keep them apart.
-    let event = second.new_event()?;
-    there.record(&event)?;
-    here.wait(&event)?;
-    here.wait_for(&there)?;
-    assert!(matches!(here.record(&event), Err(GpuError::DifferentDevices { .. })));
-    assert!(here.fill_bytes(&mut second.from_slice(&[1u8])?, 0).is_err());
-    let emulated = Device::emulator(Default::default());
-    assert!(here.copy(&mut to, &emulated.from_slice(&[1u32, 2, 3])?).is_err());
-    assert!(emulated.new_stream()?.copy(&mut emulated.from_slice(&[1u32, 2, 3])?, &to).is_err());
+    suite::peers(first, second)?;
     // The same body on the second device, with the first one's context left current on this thread.
     first.synchronize()?;
     suite::memory(second)
@@ -181,10 +166,16 @@ fn scenario() {
 fn library() -> Option<&'static PathBuf> {
     static BUILT: OnceLock<Option<PathBuf>> = OnceLock::new();
     let built = BUILT.get_or_init(|| {
-        let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/gpu/fake_driver.c");
-        let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("fake-driver-{}", std::process::id()));
+        // The source is in this executable, which may run on another machine than the one that built it.
+        let mut directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+        if !directory.is_dir() {
+            directory = std::env::temp_dir();
+        }
+        directory.push(format!("warpset-fake-driver-{}", std::process::id()));
+        let source = directory.join("fake_driver.c");
+        std::fs::create_dir_all(&directory).expect("a temporary directory");
+        std::fs::write(&source, include_str!("fake_driver.c")).expect("written");
         let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
-        std::fs::create_dir_all(&directory).ok()?;
         let mut command = Command::new(compiler);
         command.args(["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]);
         match command.arg(directory.join("libcuda.so.1")).arg(&source).output() {
@@ -193,7 +184,7 @@ fn library() -> Option<&'static PathBuf> {
                 Some(directory)
             }
             Err(error) => {
-                eprintln!("SKIPPED: no C compiler for the fake driver ({error})");
+                executors::skipped(&format!("the fake driver: no C compiler ({error})"));
                 None
             }
         }

@@ -236,6 +236,9 @@ pub fn out_of_memory(device: &Device, piece: usize) -> Result<()> {
         Err(GpuError::OutOfMemory { asked: said, free, .. }) => assert!(said == asked && free <= before.total),
         other => panic!("{other:?}"),
     }
+    let pinned = device.pinned::<u8>(1 << 60);
+    assert!(pinned.as_ref().is_err_and(|e| e.is_out_of_memory() || !device.is_emulator()), "{pinned:?}");
+
     let mut held = vec![device.from_slice(&[42u32])?];
     let error = loop {
         let next = if held.len() % 2 == 0 { device.alloc_uninit(piece / 4) } else { stream.alloc_uninit(piece / 4) };
@@ -368,4 +371,28 @@ fn ordered_with_everything(device: &Device, stream: &Stream) -> Result<()> {
         assert_eq!(vector.to_vec()?, [0]);
     }
     Ok(())
+}
+
+/// Copies and order between two devices of one kind.
+pub fn peers(first: &Device, second: &Device) -> Result<()> {
+    let (here, there) = (first.new_stream()?, second.new_stream()?);
+    let from = there.from_slice(&[1u32, 2, 3])?;
+    let mut to = first.alloc_uninit::<u32>(3)?;
+    here.copy(&mut to, &from)?;
+    drop(from);
+    assert_eq!(to.to_vec()?, [1, 2, 3]);
+    // Events order streams of different devices; other calls keep them apart.
+    let event = second.new_event()?;
+    there.record(&event)?;
+    here.wait(&event)?;
+    here.wait_for(&there)?;
+    assert!(matches!(here.record(&event), Err(GpuError::DifferentDevices { .. })));
+    assert!(here.fill_bytes(&mut second.from_slice(&[1u8])?, 0).is_err());
+    if !first.is_emulator() {
+        let emulated = Device::emulator(Default::default());
+        assert!(here.copy(&mut to, &emulated.from_slice(&[1u32, 2, 3])?).is_err());
+        assert!(emulated.new_stream()?.copy(&mut emulated.from_slice(&[1u32, 2, 3])?, &to).is_err());
+    }
+    there.synchronize()?;
+    here.synchronize()
 }
