@@ -49,7 +49,9 @@ mod import_library {
             .compile("cuda");
         println!("cargo:rustc-link-search=native={}", out.display());
         println!("cargo:rustc-link-lib=static=cuda");
-        println!("cargo:rustc-link-lib=dylib=dl");
+        if env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|libc| libc == "gnu") {
+            println!("cargo:rustc-link-lib=dylib=dl"); // where glibc before 2.34 keeps `dlopen`
+        }
     }
 
     fn lines(file: &str) -> Vec<String> {

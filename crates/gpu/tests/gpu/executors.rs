@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use warpset_gpu::emulator::{Config, FaultKind};
 use warpset_gpu::{Device, EmulatorOptions, GpuError, LaunchConfig, Result};
@@ -16,6 +16,9 @@ const MEMORY: usize = 8 << 20;
 fn emulator() -> Device {
     Device::emulator_with(EmulatorOptions::default().config(Config::seeded(1)).memory_bytes(MEMORY))
 }
+
+/// Held for writing by the test that takes all memory of the CUDA device, for reading by the others.
+static MEMORY_GATE: RwLock<()> = RwLock::new(());
 
 /// The CUDA device, with our PTX known to it; `None` after saying why there is none.
 fn cuda() -> Option<Device> {
@@ -40,9 +43,15 @@ pub fn skipped(what: &str) {
     }
 }
 
+/// The same, to be used until the guard is dropped.
+fn cuda_beside_others() -> Option<(Device, RwLockReadGuard<'static, ()>)> {
+    let guard = MEMORY_GATE.read().unwrap_or_else(PoisonError::into_inner);
+    Some((cuda()?, guard))
+}
+
 fn on_both(body: fn(&Device) -> Result<()>) -> Result<()> {
     body(&emulator())?;
-    cuda().map_or(Ok(()), |device| body(&device))
+    cuda_beside_others().map_or(Ok(()), |(device, _guard)| body(&device))
 }
 
 #[test]
@@ -63,6 +72,7 @@ fn misconfigured_launches_are_refused() -> Result<()> {
 #[test]
 fn out_of_memory_is_survived() -> Result<()> {
     suite::out_of_memory(&emulator(), MEMORY / 5)?;
+    let _guard = MEMORY_GATE.write().unwrap_or_else(PoisonError::into_inner);
     cuda().map_or(Ok(()), |device| {
         let piece = device.memory_info()?.free / 5;
         suite::out_of_memory(&device, piece)
@@ -86,7 +96,7 @@ fn a_device_says_what_it_is() -> Result<()> {
 
 #[test]
 fn one_device_is_opened_once() -> Result<()> {
-    if let Some(device) = cuda() {
+    if let Some((device, _guard)) = cuda_beside_others() {
         assert_eq!(device, Device::cuda(0)?);
         assert!(matches!(Device::cuda(99), Err(GpuError::NoSuchDevice { ordinal: 99, .. })));
         assert_eq!(Device::cuda_all()?.len(), Device::cuda_count()? as usize);
@@ -98,6 +108,7 @@ fn one_device_is_opened_once() -> Result<()> {
 #[test]
 fn two_devices_work_together() -> Result<()> {
     suite::peers(&emulator(), &emulator())?;
+    let _guard = MEMORY_GATE.read().unwrap_or_else(PoisonError::into_inner);
     let devices = cuda().map_or(Ok(vec![]), |_| Device::cuda_all())?;
     match &devices[..] {
         [first, second, ..] => {
@@ -178,9 +189,7 @@ fn crash_in_child() {
 
 #[test]
 fn a_kernel_that_crashes_loses_the_device_and_not_the_program() {
-    if cuda().is_none() {
-        return;
-    }
+    let Some(_device) = cuda_beside_others() else { return };
     let mut child = std::process::Command::new(std::env::current_exe().expect("a path"));
     child.args(["--exact", "executors::crash_in_child", "--nocapture"]).env("WARPSET_GPU_CRASH", "1");
     let output = child.output().expect("this executable starts");
@@ -192,7 +201,7 @@ fn a_kernel_that_crashes_loses_the_device_and_not_the_program() {
 
 #[test]
 fn ptx_that_is_wrong_is_rejected_with_the_compilers_words() -> Result<()> {
-    let Some(device) = cuda() else { return Ok(()) };
+    let Some((device, _guard)) = cuda_beside_others() else { return Ok(()) };
     let texts = [
         (
             "wrong_ptx_word",
@@ -214,4 +223,12 @@ fn ptx_that_is_wrong_is_rejected_with_the_compilers_words() -> Result<()> {
     assert!(matches!(device.load_module("nowhere"), Err(GpuError::UnknownModule { .. })));
     // The device is as good as before.
     suite::kernels(&device)
+}
+
+#[test]
+#[cfg(not(feature = "cuda"))]
+fn without_the_feature_the_reason_says_so() {
+    let backend = warpset_gpu::Backend::auto();
+    assert!(matches!(backend.reason(), Some(GpuError::NotBuiltIn | GpuError::Disabled { .. })), "{backend}");
+    assert!(matches!(Device::cuda_count(), Err(GpuError::NotBuiltIn | GpuError::Disabled { .. })));
 }

@@ -2,6 +2,21 @@
 //!
 //! The driver is a `libcuda.so.1` that a C compiler makes here; a child process of this executable finds it before
 //! any other. Each test is a scenario in such a child, which fails on its own assertions or on what the driver saw.
+//!
+//! The faults of `cust` 0.3.2 that this crate must not have, and what would find them here:
+//!
+//! | fault | found by |
+//! | --- | --- |
+//! | a cast buffer is freed twice | `suite::parts` casts; the driver reports a second free |
+//! | streams are not non-blocking | the driver checks the flag; `suite::kernels` sees two streams overlap on a device |
+//! | copies and sets run on the legacy default stream | the driver reports work without a stream |
+//! | waiting for an event destroys it | `suite::streams_and_events` waits three times; the driver checks handles |
+//! | callbacks outlive what they borrow | there are none |
+//! | use or drop without a current context fails in silence | `suite::many_threads`; the driver reports it |
+//! | length zero is an error | `suite::zero_length`; the driver reports zero bytes |
+//! | errors at drop are lost | `lost`: the broken context is reported by each later call |
+//! | result codes past CUDA 11.4 are undefined behaviour | `codes_that_cust_does_not_know` |
+//! | the compiler's log is dropped | `ptx_that_is_rejected_comes_with_the_log` |
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
