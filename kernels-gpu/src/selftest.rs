@@ -495,7 +495,7 @@ mod tests {
             let config = LaunchConfig::new(2, n as u32).shared(128);
             // SAFETY: 16 results a block.
             unsafe { shared_atomics::launch(&emulator, config, out.global_mut()) }.unwrap();
-            let added = 2 * n << 32;
+            let added = (2 * n) << 32;
             let xor = (0..n).fold(0, |x, i| x ^ i);
             let sum: u64 = (0..n).sum();
             let narrow = [n, 0xffff_ffff, 0, xor, 7, n - 1, 42, 3 * n].map(|v| v + added);
