@@ -11,6 +11,7 @@ use crate::cuda::{self, CudaDevice};
 use crate::emulated::{EmulatedDevice, EmulatorOptions};
 use crate::error::{GpuError, Result};
 use crate::event::Event;
+use crate::memory::Budget;
 use crate::pinned::PinnedVec;
 use crate::properties::{DeviceProperties, KernelAttributes, MemoryInfo};
 use crate::stream::Stream;
@@ -93,10 +94,26 @@ impl Device {
 
     /// How much memory there is, and is left.
     pub fn memory_info(&self) -> Result<MemoryInfo> {
+        let mut info = match &self.0 {
+            #[cfg(feature = "cuda")]
+            Executor::Cuda(device) => device.memory_info()?,
+            Executor::Emulator(device) => device.memory_info(),
+        };
+        info.free = info.free.min(self.budget().left());
+        Ok(info)
+    }
+
+    /// Holds the vectors of this device to so many bytes together; an allocation past that fails as if the memory were
+    /// not there. Counts for every handle to the device. `usize::MAX`, the default, is no limit.
+    pub fn set_memory_limit(&self, bytes: usize) {
+        self.budget().set_limit(bytes);
+    }
+
+    pub(crate) fn budget(&self) -> &Budget {
         match &self.0 {
             #[cfg(feature = "cuda")]
-            Executor::Cuda(device) => device.memory_info(),
-            Executor::Emulator(device) => Ok(device.memory_info()),
+            Executor::Cuda(device) => &device.budget,
+            Executor::Emulator(device) => &device.budget,
         }
     }
 
@@ -117,6 +134,12 @@ impl Device {
             Executor::Cuda(device) => device.synchronize(),
             Executor::Emulator(_) => Ok(()),
         }
+    }
+
+    /// Waits for all work on the device, reports what failed, and gives this handle up. Dropping a handle reports
+    /// nothing.
+    pub fn close(self) -> Result<()> {
+        self.synchronize()
     }
 
     /// A new stream. Streams are non-blocking: none waits for the legacy default stream.

@@ -7,6 +7,7 @@ use warpset_simt::{KernelInfo, LaunchConfig};
 
 use crate::error::{GpuError, Result};
 use crate::launch;
+use crate::memory::Budget;
 use crate::properties::{DeviceProperties, MemoryInfo};
 
 /// What an emulated device is like; [`Device::emulator`](crate::Device::emulator) takes the defaults.
@@ -58,6 +59,7 @@ impl EmulatorOptions {
 /// allocation only through a vector's borrow, while who launches a kernel promises that nothing else touches what the
 /// kernel does.
 pub(crate) struct EmulatedDevice {
+    pub(crate) budget: Budget,
     properties: DeviceProperties,
     emulator: Emulator,
 }
@@ -86,7 +88,7 @@ impl EmulatedDevice {
             memory_bandwidth: None,
             has_memory_pools: true,
         };
-        Self { properties, emulator: Emulator::new(options.config) }
+        Self { budget: Budget::unlimited(), properties, emulator: Emulator::new(options.config) }
     }
 
     pub(crate) fn properties(&self) -> &DeviceProperties {

@@ -1,6 +1,6 @@
 //! One allocation, whoever executes: owned by vectors, seen through slices.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::device::{Device, Executor};
 use crate::error::{GpuError, Result};
@@ -22,23 +22,25 @@ pub(crate) struct Memory {
 impl Memory {
     /// Memory that every stream of the device may use.
     pub(crate) fn on_device(device: &Device, bytes: usize) -> Result<Self> {
-        let address = match &device.0 {
-            _ if bytes == 0 => NOTHING,
-            #[cfg(feature = "cuda")]
-            Executor::Cuda(device) => device.allocate(bytes)? as usize,
-            Executor::Emulator(device) => device.allocate(bytes)?,
-        };
+        let address = within_budget(device, bytes, || {
+            Ok(match &device.0 {
+                #[cfg(feature = "cuda")]
+                Executor::Cuda(device) => device.allocate(bytes)? as usize,
+                Executor::Emulator(device) => device.allocate(bytes)?,
+            })
+        })?;
         Ok(Self { device: device.clone(), home: None, foreign: AtomicBool::new(false), address, bytes })
     }
 
     /// Memory that comes and goes in the order of `stream`.
     pub(crate) fn on_stream(stream: &Stream, bytes: usize) -> Result<Self> {
-        let address = match &stream.device().0 {
-            _ if bytes == 0 => NOTHING,
-            #[cfg(feature = "cuda")]
-            Executor::Cuda(_) => stream.cuda().allocate(bytes)? as usize,
-            Executor::Emulator(device) => device.allocate(bytes)?,
-        };
+        let address = within_budget(stream.device(), bytes, || {
+            Ok(match &stream.device().0 {
+                #[cfg(feature = "cuda")]
+                Executor::Cuda(_) => stream.cuda().allocate(bytes)? as usize,
+                Executor::Emulator(device) => device.allocate(bytes)?,
+            })
+        })?;
         let (device, home) = (stream.device().clone(), Some(stream.clone()));
         Ok(Self { device, home, foreign: AtomicBool::new(false), address, bytes })
     }
@@ -125,7 +127,55 @@ impl Drop for Memory {
             },
             Executor::Emulator(device) => device.free(self.address),
         }
+        self.device.budget().give_back(self.bytes);
     }
+}
+
+/// How much of a device its user wants used: a limit that allocations are held to, and what is allocated.
+pub(crate) struct Budget {
+    limit: AtomicUsize,
+    used: AtomicUsize,
+}
+
+impl Budget {
+    pub(crate) const fn unlimited() -> Self {
+        Self { limit: AtomicUsize::new(usize::MAX), used: AtomicUsize::new(0) }
+    }
+
+    pub(crate) fn set_limit(&self, bytes: usize) {
+        self.limit.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes that may still be allocated.
+    pub(crate) fn left(&self) -> usize {
+        self.limit.load(Ordering::Relaxed).saturating_sub(self.used.load(Ordering::Relaxed))
+    }
+
+    /// Counts an allocation, unless it is past the limit; then says how much is left.
+    fn take(&self, bytes: usize) -> Result<(), usize> {
+        let limit = self.limit.load(Ordering::Relaxed);
+        let more = |used: usize| used.checked_add(bytes).filter(|&sum| sum <= limit);
+        match self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
+            Ok(_) => Ok(()),
+            Err(used) => Err(limit.saturating_sub(used)),
+        }
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// The address that `allocate` gives, if the device's budget allows these bytes; no bytes need no allocation.
+fn within_budget(device: &Device, bytes: usize, allocate: impl FnOnce() -> Result<usize>) -> Result<usize> {
+    if bytes == 0 {
+        return Ok(NOTHING);
+    }
+    device.budget().take(bytes).map_err(|left| {
+        let free = device.memory_info().map_or(left, |info| info.free.min(left));
+        GpuError::OutOfMemory { place: device.properties().name.clone(), asked: bytes, free }
+    })?;
+    allocate().inspect_err(|_| device.budget().give_back(bytes))
 }
 
 /// `len` items of `T` in bytes.

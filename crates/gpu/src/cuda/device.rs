@@ -10,6 +10,7 @@ use super::driver::{self, Address, Failure, Handle, check, check_cust};
 use super::module::Modules;
 use super::stream::{CudaStream, StreamRegistry};
 use crate::error::{CudaVersion, DriverCode, GpuError, Result};
+use crate::memory::Budget;
 use crate::properties::{DeviceProperties, MemoryInfo};
 
 /// The least that the kernels' PTX (ISA 8.0, `sm_80`) loads on.
@@ -28,6 +29,7 @@ pub(crate) struct CudaDevice {
     pub(super) download: Mutex<Handle>,
     pub(super) pool: Option<Handle>,
     pub(super) streams: StreamRegistry,
+    pub(crate) budget: Budget,
     properties: DeviceProperties,
     /// The sticky code that broke the context; 0 while it works.
     lost: AtomicU32,
@@ -114,6 +116,7 @@ impl CudaDevice {
             download: Mutex::new(std::ptr::null_mut()),
             pool: None,
             streams: StreamRegistry::new(),
+            budget: Budget::unlimited(),
             properties,
             lost: AtomicU32::new(0),
             context,

@@ -73,7 +73,9 @@ fn misconfigured_launches_are_refused() -> Result<()> {
 fn out_of_memory_is_survived() -> Result<()> {
     suite::out_of_memory(&emulator(), MEMORY / 5)?;
     let _guard = MEMORY_GATE.write().unwrap_or_else(PoisonError::into_inner);
+    suite::memory_limit(&emulator())?;
     cuda().map_or(Ok(()), |device| {
+        suite::memory_limit(&device)?;
         let piece = device.memory_info()?.free / 5;
         suite::out_of_memory(&device, piece)
     })

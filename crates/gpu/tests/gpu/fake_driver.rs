@@ -33,7 +33,10 @@ type Scenario = fn() -> Result<()>;
 /// What the child processes run, by name.
 const SCENARIOS: &[(&str, Scenario)] = &[
     ("memory", || suite::memory(&device())),
-    ("out_of_memory", || suite::out_of_memory(&device(), 200_000)),
+    ("out_of_memory", || {
+        suite::memory_limit(&device())?;
+        suite::out_of_memory(&device(), 200_000)
+    }),
     ("misconfigured_launches", || suite::misconfigured_launches(&device())),
     ("every_call", every_call),
     ("two_devices", two_devices),

@@ -260,6 +260,26 @@ pub fn out_of_memory(device: &Device, piece: usize) -> Result<()> {
     Ok(())
 }
 
+/// A limit on memory is kept, and lifted.
+pub fn memory_limit(device: &Device) -> Result<()> {
+    let stream = device.new_stream()?;
+    let held = device.alloc_zeroed::<u8>(1000)?;
+    device.set_memory_limit(3000);
+    assert_eq!(device.memory_info()?.free, 2000);
+    for refused in [device.alloc_uninit::<u64>(251), stream.alloc_zeroed(251)] {
+        assert!(matches!(refused, Err(GpuError::OutOfMemory { asked: 2008, free: 2000, .. })), "{refused:?}");
+    }
+    let rest = stream.alloc_zeroed::<u8>(2000)?;
+    assert!(device.from_slice(&[1u8]).is_err_and(|e| e.is_out_of_memory()));
+    assert!(device.from_slice::<u8>(&[])?.is_empty());
+    drop(held);
+    assert_eq!(device.from_slice(&[1u8; 1000])?.to_vec()?, [1; 1000]);
+    device.set_memory_limit(usize::MAX);
+    assert_eq!(device.alloc_zeroed::<u8>(5000)?.len(), 5000);
+    assert_eq!(rest.to_vec()?, [0; 2000]);
+    device.clone().close()
+}
+
 /// Launches that must be refused, and leave the device as it was.
 pub fn misconfigured_launches(device: &Device) -> Result<()> {
     let stream = device.new_stream()?;
