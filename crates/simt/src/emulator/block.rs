@@ -35,19 +35,17 @@ pub enum Collective {
     Xor,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// In the ready list: not yet started, or to go on.
-    Ready,
-    Running,
-    AtBarrier,
-    InCollective,
-    Exited,
+/// Where the lanes of a warp are; in none of the masks are those that run or are ready to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Warp {
+    /// Returned from the kernel, or never there.
+    pub exited: u32,
+    pub at_barrier: u32,
+    pub in_collective: u32,
 }
 
 #[derive(Debug)]
 pub struct Thread {
-    pub state: State,
     /// The coroutine it is suspended in; none before it has started.
     pub worker: Option<Worker>,
     /// The barrier or collective it waits at.
@@ -61,16 +59,7 @@ pub struct Thread {
 
 impl Thread {
     fn new() -> Self {
-        Self {
-            state: State::Exited,
-            worker: None,
-            place: None,
-            collective: Collective::Sync,
-            mask: 0,
-            value: 0,
-            operand: 0,
-            result: 0,
-        }
+        Self { worker: None, place: None, collective: Collective::Sync, mask: 0, value: 0, operand: 0, result: 0 }
     }
 }
 
@@ -94,6 +83,7 @@ pub struct Block {
     pub linear: u64,
     pub index: Dim3,
     pub threads: Vec<Thread>,
+    pub warps: Vec<Warp>,
     pub live: u32,
     pub barrier: Barrier,
     shared: Vec<Line>,
@@ -105,6 +95,7 @@ impl Block {
             linear: 0,
             index: Dim3::new(0, 0, 0),
             threads: (0..threads).map(|_| Thread::new()).collect(),
+            warps: vec![Warp::default(); threads.div_ceil(32) as usize],
             live: 0,
             barrier: Barrier { arrived: 0, op: BarrierOp::Plain, place: None, count: 0, result: 0 },
             shared: vec![Line([POISON; 16]); shared_bytes.div_ceil(16) as usize],
@@ -116,8 +107,10 @@ impl Block {
         self.linear = linear;
         self.index = grid.index(linear);
         self.live = self.threads.len() as u32;
-        for thread in &mut self.threads {
-            thread.state = State::Ready;
+        self.warps.fill(Warp::default());
+        let lanes_of_last = self.threads.len() as u32 % 32;
+        if let (Some(last), 1..) = (self.warps.last_mut(), lanes_of_last) {
+            last.exited = !0 << lanes_of_last;
         }
         self.shared.fill(Line([POISON; 16]));
     }
@@ -126,10 +119,10 @@ impl Block {
         self.shared.as_mut_ptr().cast()
     }
 
-    /// The threads of the warp that `thread` belongs to.
-    pub fn warp_of(&self, thread: u32) -> std::ops::Range<usize> {
-        let first = thread as usize & !31;
-        first..(first + 32).min(self.threads.len())
+    /// The first thread of the block that is in the chosen masks.
+    pub fn find(&self, mask: impl Fn(&Warp) -> u32) -> Option<u32> {
+        let lane = |(warp, lanes): (usize, u32)| (lanes != 0).then(|| warp as u32 * 32 + lanes.trailing_zeros());
+        self.warps.iter().map(mask).enumerate().find_map(lane)
     }
 }
 

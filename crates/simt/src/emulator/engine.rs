@@ -3,8 +3,8 @@
 //! Everything of a launch happens on the host thread that called it. Kernel code
 //! reaches the engine through a thread-local pointer, always in short borrows that
 //! end before any thread is suspended or resumed.
-use super::block::{BarrierOp, Block, Collective, State, compute};
-use super::fault::{Fault, FaultKind, Other, Whereabouts};
+use super::block::Block;
+use super::fault::{Fault, FaultKind, Other};
 use super::memory::{Memory, Region};
 use super::races::Races;
 use super::random::Random;
@@ -21,6 +21,8 @@ pub use super::access::{
     Access, Atomic, Order, Scope, fence, global_access, global_atomic, preempt, shared_access, shared_atomic,
     shared_volatile,
 };
+
+pub use super::meeting::{barrier, collective};
 
 type Place = &'static Location<'static>;
 
@@ -62,7 +64,7 @@ pub struct Engine {
     pub(super) random: Random,
     pub(super) slots: Vec<Block>,
     pub(super) current: ThreadRef,
-    ready: Vec<ThreadRef>,
+    pub(super) ready: Vec<ThreadRef>,
     /// What a worker drew but could not start itself.
     handoff: Option<ThreadRef>,
     /// Whether the worker that came back has no thread any more.
@@ -74,7 +76,7 @@ pub struct Engine {
     fault: Option<Fault>,
     steps: u64,
     steps_since_progress: u64,
-    polls: u64,
+    pub(super) polls: u64,
     pub(super) fuel: u32,
     pub(super) memory: Arc<Memory>,
     pub(super) regions: Vec<Arc<Region>>,
@@ -96,12 +98,6 @@ enum Policy {
 
 /// The payload with which a faulty or cancelled thread unwinds.
 struct Unwind;
-
-/// What an arrival at a meeting point means for the thread.
-enum Arrival {
-    Goes(u64),
-    Waits,
-}
 
 /// Borrows the engine of the launch that runs on this host thread.
 ///
@@ -253,7 +249,7 @@ pub fn run_threads() {
 }
 
 /// Lets other threads run; the current one is where its state says.
-fn suspend() {
+pub(super) fn suspend() {
     worker::suspend();
     if with(|engine| engine.fault.is_some()) && !std::thread::panicking() {
         resume_unwind(Box::new(Unwind));
@@ -273,7 +269,6 @@ pub(super) fn switch() {
             return false;
         }
         engine.ready.push(engine.current);
-        engine.thread_mut(engine.current).state = State::Ready;
         true
     }) {
         suspend();
@@ -306,32 +301,6 @@ pub fn spin() {
     switch();
 }
 
-#[track_caller]
-pub fn barrier(op: BarrierOp, predicate: bool) -> u32 {
-    let place = Location::caller();
-    match with(|engine| engine.arrive_at_barrier(op, predicate, place)) {
-        Ok(Arrival::Goes(result)) => result as u32,
-        Ok(Arrival::Waits) => {
-            suspend();
-            with(|engine| engine.slots[engine.current.slot as usize].barrier.result)
-        }
-        Err(kind) => raise(kind, place),
-    }
-}
-
-#[track_caller]
-pub fn collective(op: Collective, mask: u32, value: u64, operand: u32) -> u64 {
-    let place = Location::caller();
-    match with(|engine| engine.arrive_at_collective(op, mask, value, operand, place)) {
-        Ok(Arrival::Goes(result)) => result,
-        Ok(Arrival::Waits) => {
-            suspend();
-            with(|engine| engine.thread_mut(engine.current).result)
-        }
-        Err(kind) => raise(kind, place),
-    }
-}
-
 impl Engine {
     pub fn steps(&self) -> u64 {
         self.steps
@@ -346,7 +315,7 @@ impl Engine {
     }
 
     #[inline]
-    fn thread_index(&self, thread: u32) -> Dim3 {
+    pub(super) fn thread_index(&self, thread: u32) -> Dim3 {
         if thread < self.shape.block_dim.x {
             Dim3::new(thread, 0, 0)
         } else {
@@ -359,7 +328,7 @@ impl Engine {
     }
 
     /// Records the fault of the current thread, if it is the first.
-    fn stop(&mut self, kind: FaultKind, place: Option<Place>) {
+    pub(super) fn stop(&mut self, kind: FaultKind, place: Option<Place>) {
         if self.fault.is_none() {
             self.fault = Some(Fault {
                 kernel: self.info.name,
@@ -379,13 +348,13 @@ impl Engine {
         self.polls = 0;
     }
 
-    fn progressed(&mut self) {
+    pub(super) fn progressed(&mut self) {
         self.polls = 0;
         self.steps_since_progress = 0;
     }
 
     /// Puts the next block, in shuffled order, into `slot`. False when all have started.
-    fn start_block(&mut self, slot: u32) -> bool {
+    pub(super) fn start_block(&mut self, slot: u32) -> bool {
         while self.upcoming.len() < WINDOW && self.next_block < self.blocks {
             self.upcoming.push(self.next_block);
             self.next_block += 1;
@@ -454,9 +423,7 @@ impl Engine {
     #[inline]
     fn make_current(&mut self, next: ThreadRef) {
         self.current = next;
-        let block = &mut self.slots[next.slot as usize];
-        block.threads[next.thread as usize].state = State::Running;
-        self.shape.block_idx = block.index;
+        self.shape.block_idx = self.slots[next.slot as usize].index;
         self.shape.thread_idx = self.thread_index(next.thread);
         self.shape.lane = next.thread & 31;
         self.fuel = FUEL;
@@ -497,185 +464,6 @@ impl Engine {
         self.worker_is_idle = false;
         self.make_current(next);
         true
-    }
-
-    /// The current thread exits; a fault if others of its block wait for it.
-    fn leave_block(&mut self) -> Result<(), FaultKind> {
-        let ThreadRef { slot, thread } = self.current;
-        let block = &mut self.slots[slot as usize];
-        block.threads[thread as usize].state = State::Exited;
-        block.live -= 1;
-        if block.barrier.arrived > 0 {
-            return Err(self.barrier_misses(thread, Whereabouts::Exited));
-        }
-        self.check_awaited(Whereabouts::Exited)?;
-        let block = &mut self.slots[slot as usize];
-        if block.live == 0 {
-            self.start_block(slot);
-        }
-        Ok(())
-    }
-
-    /// The fault of some waiting thread of the current block: `thread` will not come.
-    fn barrier_misses(&mut self, thread: u32, whereabouts: Whereabouts) -> FaultKind {
-        let slot = self.current.slot;
-        let place = self.slots[slot as usize].threads[thread as usize].place;
-        let location = if whereabouts == Whereabouts::Exited { None } else { place };
-        let kind = FaultKind::DivergentBarrier { other: self.other(slot, thread, location), whereabouts };
-        let waiting = self.slots[slot as usize].threads.iter().position(|t| t.state == State::AtBarrier);
-        self.blame(waiting, kind)
-    }
-
-    /// Records `kind` as the fault of `waiting`, at the place where it waits.
-    fn blame(&mut self, waiting: Option<usize>, kind: FaultKind) -> FaultKind {
-        if let Some(waiting) = waiting {
-            let place = self.slots[self.current.slot as usize].threads[waiting].place;
-            self.shape.thread_idx = self.thread_index(waiting as u32);
-            self.stop(kind.clone(), place);
-        }
-        kind
-    }
-
-    /// A fault if a lane of the current warp waits in a collective for the current
-    /// thread, which is elsewhere for good.
-    fn check_awaited(&mut self, whereabouts: Whereabouts) -> Result<(), FaultKind> {
-        let ThreadRef { slot, thread } = self.current;
-        let block = &self.slots[slot as usize];
-        let waiting = block.warp_of(thread).find(|&t| {
-            let t = &block.threads[t];
-            t.state == State::InCollective && t.mask >> (thread & 31) & 1 == 1
-        });
-        let Some(waiting) = waiting else { return Ok(()) };
-        let mask = block.threads[waiting].mask;
-        let location = if whereabouts == Whereabouts::Exited { None } else { block.threads[thread as usize].place };
-        let kind = FaultKind::DivergentCollective { mask, other: self.other(slot, thread, location), whereabouts };
-        Err(self.blame(Some(waiting), kind))
-    }
-
-    fn arrive_at_barrier(&mut self, op: BarrierOp, predicate: bool, place: Place) -> Result<Arrival, FaultKind> {
-        let ThreadRef { slot, thread } = self.current;
-        self.thread_mut(self.current).place = Some(place);
-        self.commit_own();
-        self.check_awaited(Whereabouts::AtBarrier)?;
-        let block = &mut self.slots[slot as usize];
-        if (block.live as usize) < block.threads.len() {
-            let gone = block.threads.iter().position(|t| t.state == State::Exited).unwrap_or(0);
-            let other = self.other(slot, gone as u32, None);
-            return Err(FaultKind::DivergentBarrier { other, whereabouts: Whereabouts::Exited });
-        }
-        let barrier = &mut block.barrier;
-        if barrier.arrived == 0 {
-            (barrier.op, barrier.place, barrier.count) = (op, Some(place), 0);
-        } else if barrier.op != op || barrier.place != Some(place) {
-            let there = block.threads.iter().position(|t| t.state == State::AtBarrier).unwrap_or(0);
-            let other = self.other(slot, there as u32, self.slots[slot as usize].threads[there].place);
-            return Err(FaultKind::DivergentBarrier { other, whereabouts: Whereabouts::AtBarrier });
-        }
-        barrier.arrived += 1;
-        barrier.count += u32::from(predicate);
-        let threads = block.threads.len() as u32;
-        if barrier.arrived < threads {
-            block.threads[thread as usize].state = State::AtBarrier;
-            return Ok(Arrival::Waits);
-        }
-        barrier.arrived = 0;
-        barrier.result = match op {
-            BarrierOp::Plain => 0,
-            BarrierOp::Count => barrier.count,
-            BarrierOp::And => u32::from(barrier.count == threads),
-            BarrierOp::Or => u32::from(barrier.count > 0),
-        };
-        let result = barrier.result;
-        for (i, waiting) in block.threads.iter_mut().enumerate() {
-            if waiting.state == State::AtBarrier {
-                waiting.state = State::Ready;
-                self.ready.push(ThreadRef { slot, thread: i as u32 });
-            }
-        }
-        if let Some(races) = &mut self.races {
-            races.barrier(slot);
-        }
-        if let Some(weak) = &mut self.weak {
-            weak.catch_up_block(slot);
-        }
-        self.progressed();
-        Ok(Arrival::Goes(u64::from(result)))
-    }
-
-    fn arrive_at_collective(
-        &mut self,
-        op: Collective,
-        mask: u32,
-        value: u64,
-        operand: u32,
-        place: Place,
-    ) -> Result<Arrival, FaultKind> {
-        let ThreadRef { slot, thread } = self.current;
-        let lane = thread & 31;
-        if mask >> lane & 1 == 0 {
-            return Err(FaultKind::MaskWithoutCaller { mask, lane });
-        }
-        {
-            let own = self.thread_mut(self.current);
-            (own.place, own.collective, own.mask, own.value, own.operand) = (Some(place), op, mask, value, operand);
-        }
-        if op == Collective::Sync {
-            self.commit_own();
-        }
-        let block = &self.slots[slot as usize];
-        let warp = block.warp_of(thread);
-        let mut all_here = true;
-        let mut meets = None;
-        for (l, t) in block.threads[warp.clone()].iter().enumerate() {
-            let named = mask >> l & 1 == 1;
-            match t.state {
-                State::Exited if named => return Err(FaultKind::MaskNamesExitedLane { mask, lane: l as u32 }),
-                State::AtBarrier if named => meets = Some((l, Whereabouts::AtBarrier)),
-                State::InCollective => {
-                    let same = t.mask == mask && t.collective == op && t.place == Some(place);
-                    if (named || t.mask >> lane & 1 == 1) && !same {
-                        meets = Some((l, Whereabouts::InCollective));
-                    }
-                }
-                State::Ready | State::Running if named && l as u32 != lane => all_here = false,
-                _ => {}
-            }
-        }
-        let lanes = warp.len() as u32;
-        if lanes < 32 && mask >> lanes != 0 {
-            return Err(FaultKind::MaskNamesExitedLane { mask, lane: lanes + (mask >> lanes).trailing_zeros() });
-        }
-        if let Some((l, whereabouts)) = meets {
-            let there = warp.start + l;
-            let location = block.threads[there].place;
-            let other = self.other(slot, there as u32, location);
-            return Err(FaultKind::DivergentCollective { mask, other, whereabouts });
-        }
-        if !all_here {
-            self.thread_mut(self.current).state = State::InCollective;
-            return Ok(Arrival::Waits);
-        }
-        let first = warp.start;
-        let lanes = &mut self.slots[slot as usize].threads[warp];
-        compute(lanes, mask, op);
-        for (l, t) in lanes.iter_mut().enumerate() {
-            if t.state == State::InCollective && mask >> l & 1 == 1 {
-                t.state = State::Ready;
-                self.ready.push(ThreadRef { slot, thread: (first + l) as u32 });
-            }
-        }
-        if op == Collective::Sync {
-            if let Some(races) = &mut self.races {
-                races.warp_barrier(slot, first as u32, mask);
-            }
-            if let Some(weak) = &mut self.weak {
-                for lane in (0..32).filter(|lane| mask >> lane & 1 == 1) {
-                    weak.catch_up(ThreadRef { slot, thread: first as u32 + lane });
-                }
-            }
-        }
-        self.polls = 0;
-        Ok(Arrival::Goes(self.thread_mut(self.current).result))
     }
 
     /// Called when a thread has used up its fuel: counts as many steps, in which nothing got on.

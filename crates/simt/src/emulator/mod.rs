@@ -30,6 +30,7 @@ pub(crate) mod block;
 mod clock;
 pub(crate) mod engine;
 mod fault;
+mod meeting;
 mod memory;
 mod races;
 mod random;

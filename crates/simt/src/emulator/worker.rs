@@ -9,6 +9,8 @@ use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, Yielder};
 use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::hint::black_box;
+use std::mem::MaybeUninit;
 
 /// Address space for a thread's stack; pages are only used when touched.
 const STACK_BYTES: usize = 256 << 10;
@@ -27,7 +29,11 @@ impl fmt::Debug for Worker {
     }
 }
 
+/// Places in a page at which stacks are hot.
+const COLOURS: usize = 16;
+
 thread_local! {
+    static COLOUR: Cell<usize> = const { Cell::new(0) };
     static IDLE: RefCell<Vec<Worker>> = const { RefCell::new(Vec::new()) };
     static YIELDER: Cell<*const Yielder<(), ()>> = const { Cell::new(std::ptr::null()) };
 }
@@ -39,13 +45,9 @@ impl Worker {
             return Ok(worker);
         }
         let stack = DefaultStack::new(STACK_BYTES)?;
-        Ok(Self(Coroutine::with_stack(stack, |yielder, ()| {
-            loop {
-                YIELDER.set(yielder);
-                engine::run_threads();
-                yielder.suspend(());
-            }
-        })))
+        let colour = COLOUR.get();
+        COLOUR.set((colour + 1) % COLOURS);
+        Ok(Self(Coroutine::with_stack(stack, move |yielder, ()| deeper(colour, yielder))))
     }
 
     /// Gives back a worker that has no thread.
@@ -61,6 +63,24 @@ impl Worker {
     pub fn resume(&mut self) {
         self.0.resume(());
     }
+}
+
+/// Runs threads for ever, `levels` small frames further down. All stacks begin at the
+/// start of a page, so without the frames their hot parts would share a few cache sets.
+#[inline(never)]
+fn deeper(levels: usize, yielder: &Yielder<(), ()>) {
+    let frame = MaybeUninit::<[u8; 4096 / COLOURS]>::uninit();
+    black_box(&frame);
+    if levels > 0 {
+        deeper(levels - 1, yielder);
+    } else {
+        loop {
+            YIELDER.set(yielder);
+            engine::run_threads();
+            yielder.suspend(());
+        }
+    }
+    black_box(&frame);
 }
 
 /// Suspends the calling kernel thread until the scheduler resumes its worker.
