@@ -2,7 +2,7 @@
 #![allow(clippy::missing_safety_doc)]
 
 use std::collections::HashSet;
-use warpset_simt::emulator::{Config, Emulator, Fault, FaultKind};
+use warpset_simt::emulator::{Config, Emulator, Fault, FaultKind, SEED_VARIABLE};
 use warpset_simt::{GlobalMut, LaunchConfig, atomic, fence, kernel, thread};
 
 kernel! {
@@ -31,6 +31,24 @@ fn a_seed_replays_its_schedule() {
             assert!(order(&a) == order(&b));
         }
     }
+}
+
+#[test]
+fn the_environment_sets_the_seed() {
+    // The variable is read in a process of its own, so that other tests do not see it.
+    const CHILD: &str = "WARPSET_TEST_IS_CHILD";
+    if std::env::var_os(CHILD).is_some() {
+        println!("seed: {:#x}", Emulator::new(Config::seeded(1)).config().seed);
+        return;
+    }
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "the_environment_sets_the_seed", "--nocapture"])
+        .env(CHILD, "1")
+        .env(SEED_VARIABLE, "0xabc")
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("seed: 0xabc"), "{text}");
 }
 
 #[test]

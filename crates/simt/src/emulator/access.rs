@@ -242,13 +242,17 @@ impl Engine {
     }
 
     #[cold]
-    fn race(&self, space: Space, address: usize, mine: Access, conflict: Conflict) -> FaultKind {
+    fn race(&mut self, space: Space, address: usize, mine: Access, conflict: Conflict) -> FaultKind {
         let other = Other {
             block: self.shape.grid_dim.index(u64::from(conflict.block)),
             thread: self.shape.block_dim.index(u64::from(conflict.thread)),
             location: conflict.place,
         };
-        FaultKind::Race { space, address, mine, theirs: conflict.theirs, other }
+        let start = match space {
+            Space::Global => self.region(address).map_or(0, |region| region.start),
+            Space::Shared => 0,
+        };
+        FaultKind::Race { space, byte: address - start, mine, theirs: conflict.theirs, other }
     }
 
     pub(super) fn fence(&mut self, scope: Scope) {

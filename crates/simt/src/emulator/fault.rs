@@ -193,12 +193,12 @@ pub enum FaultKind {
         lane: u32,
     },
     /// Two threads accessed the same word, one of them writing, with nothing that orders them.
-    #[error("race on {space} memory, address {address:#x}: {mine} here; unordered {theirs} by {other}")]
+    #[error("race on {space} memory, byte {byte}: {mine} here; unordered {theirs} by {other}")]
     Race {
         /// Which memory.
         space: Space,
-        /// The address, or the offset in shared memory.
-        address: usize,
+        /// The byte of the buffer, or of the block's shared memory.
+        byte: usize,
         /// This thread's access.
         mine: AccessKind,
         /// The earlier access.

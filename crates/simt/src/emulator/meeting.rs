@@ -38,6 +38,11 @@ pub fn collective(op: Collective, mask: u32, value: u64, operand: u32) -> u64 {
     }
 }
 
+/// Whether a thread that came `there` is where one `here` is.
+fn same_place(there: Option<Place>, here: Place) -> bool {
+    there.is_some_and(|there| std::ptr::eq(there, here) || there == here)
+}
+
 /// The lanes in `mask`, in order.
 fn lanes(mask: u32) -> impl Iterator<Item = u32> {
     let mut left = mask;
@@ -116,7 +121,7 @@ impl Engine {
         let barrier = &mut block.barrier;
         if barrier.arrived == 0 {
             (barrier.op, barrier.place, barrier.count) = (op, Some(place), 0);
-        } else if barrier.op != op || barrier.place != Some(place) {
+        } else if barrier.op != op || !same_place(barrier.place, place) {
             let there = block.find(|warp| warp.at_barrier).unwrap_or(0);
             let other = self.other(slot, there, self.slots[slot as usize].threads[there as usize].place);
             return Err(FaultKind::DivergentBarrier { other, whereabouts: Whereabouts::AtBarrier });
@@ -178,7 +183,7 @@ impl Engine {
         let waiting = warp.in_collective;
         let differs = |lane: &u32| {
             let t = of(*lane);
-            t.mask != mask || t.collective != op || t.place != Some(place)
+            t.mask != mask || t.collective != op || !same_place(t.place, place)
         };
         let meets = if mask & warp.at_barrier != 0 {
             Some(((mask & warp.at_barrier).trailing_zeros(), Whereabouts::AtBarrier))
