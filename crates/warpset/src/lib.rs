@@ -1,1 +1,11 @@
-//! (skeleton)
+#![doc = include_str!("../../../README.md")]
+
+pub use warpset_bloom as bloom;
+pub use warpset_gpu as gpu;
+pub use warpset_primitives as primitives;
+
+/// What most programs need: `use warpset::prelude::*;`
+pub mod prelude {
+    pub use crate::bloom::{BlockedBloom, Bytes, Filter, Hashed, RaoBloom, SplitBlockBloom};
+    pub use crate::gpu::{Backend, Device};
+}

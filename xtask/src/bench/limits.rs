@@ -42,7 +42,7 @@ impl Access {
 #[derive(Default)]
 pub struct Limits {
     known: HashMap<(Access, usize, usize), f64>,
-    copies: HashMap<usize, f64>,
+    copies: HashMap<(usize, usize), f64>,
 }
 
 impl Limits {
@@ -52,18 +52,23 @@ impl Limits {
         *self.known.entry((access, bytes, threads)).or_insert_with(|| measure_random(access, bytes, effort))
     }
 
-    /// Bytes a second that a copy moves (read and written bytes both count), with the threads of the current pool.
-    pub fn copy(&mut self, effort: Effort) -> f64 {
-        *self.copies.entry(rayon::current_num_threads()).or_insert_with(|| measure_copy(effort))
+    /// Bytes a second that copying `bytes` again and again moves (read and written bytes both count), with the threads
+    /// of the current pool.
+    pub fn copy(&mut self, bytes: usize, effort: Effort) -> f64 {
+        let threads = rayon::current_num_threads();
+        *self.copies.entry((bytes, threads)).or_insert_with(|| measure_copy(bytes, effort))
     }
 
     /// Every limit measured so far, as rows.
     pub fn rows(&self) -> Vec<Record> {
         let row = |operation: &str, n: usize, bytes: usize, threads: usize, rate: f64| {
             let row = Record::new("machine", operation, n).param("threads", threads).time(n as f64 / rate);
-            if bytes > 0 { row.param("filter_bytes", bytes) } else { row }
+            row.param("filter_bytes", bytes)
         };
-        let copies = self.copies.iter().map(|(&threads, &rate)| row("memory copy, bytes", COPIED, 0, threads, rate));
+        let copies = self
+            .copies
+            .iter()
+            .map(|(&(bytes, threads), &rate)| row("memory copy, bytes", 2 * bytes, bytes, threads, rate));
         let accesses = self
             .known
             .iter()
@@ -77,8 +82,8 @@ impl Limits {
 
 /// Random accesses in one measurement.
 const ACCESSES: usize = 1 << 21;
-/// Bytes read and written by one copy.
-const COPIED: usize = 1 << 27;
+/// Bytes that one measurement of copying reads, and writes.
+const COPIED: usize = 1 << 26;
 
 /// The best of a few repeats: a limit is what the machine can do, not what it usually does.
 fn best_seconds(effort: Effort, mut work: impl FnMut()) -> f64 {
@@ -133,17 +138,19 @@ fn index(key: u64, blocks: usize) -> usize {
     ((u128::from(key) * blocks as u128) >> 64) as usize
 }
 
-fn measure_copy(effort: Effort) -> f64 {
-    let bytes = COPIED / 2;
+fn measure_copy(bytes: usize, effort: Effort) -> f64 {
     let source = vec![1u8; bytes];
     let mut target = vec![0u8; bytes];
-    let part = bytes.div_ceil(rayon::current_num_threads());
+    let part = bytes.div_ceil(rayon::current_num_threads()).max(1);
+    let rounds = (COPIED / bytes.max(1)).clamp(1, 1000);
     let seconds = best_seconds(effort, || {
-        let parts = target.par_chunks_mut(part).zip(source.par_chunks(part));
-        parts.for_each(|(target, source)| target.copy_from_slice(source));
-        black_box(&mut target);
+        target.par_chunks_mut(part).zip(source.par_chunks(part)).for_each(|(target, source)| {
+            for _ in 0..rounds {
+                black_box(&mut *target).copy_from_slice(black_box(source));
+            }
+        });
     });
-    COPIED as f64 / seconds
+    (2 * bytes * rounds) as f64 / seconds
 }
 
 #[cfg(test)]
@@ -157,6 +164,7 @@ mod tests {
         assert!(read > 0.0);
         assert_eq!(limits.random(Access::Read, 1 << 16, Effort::Quick), read);
         assert!(limits.random(Access::Update, 0, Effort::Quick) > 0.0);
-        assert_eq!(limits.rows().len(), 2);
+        assert!(limits.copy(1 << 16, Effort::Quick) > 0.0);
+        assert_eq!(limits.rows().len(), 3);
     }
 }

@@ -1,5 +1,7 @@
 //! What a run is measured on, so that figures can be compared: processor, threads, crate versions.
 
+use warpset::gpu::Device;
+
 /// The processor's name as the system gives it, and the threads that a process may use.
 pub fn processor() -> String {
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -11,6 +13,16 @@ pub fn processor() -> String {
     });
     let name = name.unwrap_or_else(|| format!("{} processor", std::env::consts::ARCH));
     format!("{name}, {} threads", threads())
+}
+
+/// A GPU's name, compute capability and driver; the emulator's name.
+pub fn gpu(device: &Device) -> String {
+    let properties = device.properties();
+    let (major, minor) = properties.compute_capability;
+    match properties.driver_version {
+        Some(driver) => format!("{}, compute capability {major}.{minor}, driver for CUDA {driver}", properties.name),
+        None => properties.name.clone(),
+    }
 }
 
 /// The threads that this process may use.

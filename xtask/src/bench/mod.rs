@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
+use warpset::gpu::{self, Device};
 use warpset_benches::genome::Genome;
 use warpset_benches::shipped;
 use warpset_benches::text::Lines;
@@ -133,14 +134,29 @@ fn targets(asked: &[Backend]) -> anyhow::Result<Vec<Target>> {
     if asked.is_empty() || asked.contains(&Backend::Cpu) {
         targets.push(Target::Cpu);
     }
+    if asked.is_empty() || asked.contains(&Backend::Cuda) {
+        match gpu::Backend::auto() {
+            gpu::Backend::Cuda(device) => targets.push(Target::Gpu(device)),
+            gpu::Backend::Cpu(why) if asked.is_empty() => println!("no GPU rows: {why}"),
+            gpu::Backend::Cpu(why) => return Err(why).context("no CUDA device for `--backend cuda`"),
+        }
+    }
+    if asked.contains(&Backend::Emulator) {
+        targets.push(Target::Gpu(Device::emulator(Default::default())));
+    }
     Ok(targets)
 }
 
 /// What the figures below are figures of.
-fn print_machine(_targets: &[Target]) {
+fn print_machine(targets: &[Target]) {
     println!("Warpset {}", env!("CARGO_PKG_VERSION"));
-    println!("cpu   {}", machine::processor());
-    println!("peers fastbloom {}, parquet {}", machine::version("fastbloom"), machine::version("parquet"));
+    println!("cpu       {}", machine::processor());
+    for target in targets {
+        if let Target::Gpu(device) = target {
+            println!("{:9} {}", target.name(), machine::gpu(device));
+        }
+    }
+    println!("peers     fastbloom {}, parquet {}", machine::version("fastbloom"), machine::version("parquet"));
     println!();
 }
 

@@ -107,6 +107,9 @@ pub fn compare_with_peers(records: &mut [Record]) {
     }
 }
 
+/// Parameters that say who did the work, how, and what came out, not which work it was.
+const NOT_WORK: [&str; 6] = ["implementation", "hashes", "truth", "said", "false_positives", "expected"];
+
 /// The peers that did the same work as `row`, each with our rate over its rate.
 ///
 /// A peer's row did the same work if it has the operation and the number of items of ours, and each of its parameters,
@@ -117,9 +120,10 @@ pub fn ratios<'a>(row: &Record, peers: impl IntoIterator<Item = &'a Record>) -> 
             && peer.operation == row.operation
             && peer.backend == row.backend
             && peer.n == row.n
-            && peer.params.iter().all(|(name, value)| {
-                ["implementation", "hashes"].contains(&name.as_str()) || row.params.get(name) == Some(value)
-            })
+            && peer
+                .params
+                .iter()
+                .all(|(name, value)| NOT_WORK.contains(&name.as_str()) || row.params.get(name) == Some(value))
     };
     let ratio = |peer: &'a Record| {
         let name = peer.implementation()?;

@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use warpset::gpu::Device;
 use warpset_benches::genome::Genome;
 use warpset_benches::text::Lines;
 
 use super::clock::{self, Effort};
 use super::limits::{Access, Limits};
+use super::machine;
 use super::progress::Progress;
 use super::record::Record;
 
@@ -59,7 +61,7 @@ pub struct Setup {
 impl Setup {
     /// Whether the CPU is among the targets.
     pub fn cpu(&self) -> bool {
-        self.targets.iter().any(|target| matches!(target, Target::Cpu))
+        self.targets.contains(&Target::Cpu)
     }
 }
 
@@ -68,6 +70,8 @@ impl Setup {
 pub enum Target {
     /// The structure's own host algorithm.
     Cpu,
+    /// The kernels, on a GPU or on the emulator.
+    Gpu(Device),
 }
 
 impl Target {
@@ -75,14 +79,14 @@ impl Target {
     pub fn name(&self) -> &'static str {
         match self {
             Target::Cpu => "cpu",
+            Target::Gpu(device) if device.is_emulator() => "emulator",
+            Target::Gpu(_) => "cuda",
         }
     }
 
     /// Whether kernels run on emulated threads.
     pub fn is_emulator(&self) -> bool {
-        match self {
-            Target::Cpu => false,
-        }
+        matches!(self, Target::Gpu(device) if device.is_emulator())
     }
 }
 
@@ -130,7 +134,7 @@ impl Session {
             progress,
             processor,
             one: pool(1)?,
-            all: pool(super::machine::threads())?,
+            all: pool(machine::threads())?,
             records: Vec::new(),
             failures: Vec::new(),
             input: Arc::new(input),
@@ -169,11 +173,11 @@ impl Session {
         pool.install(|| limits.random(access, bytes, effort))
     }
 
-    /// Bytes a second that a copy moves, read and written bytes both counted.
-    pub fn copy_limit(&mut self, threads: Threads) -> f64 {
+    /// Bytes a second that copying `bytes` again and again moves, read and written bytes both counted.
+    pub fn copy_limit(&mut self, threads: Threads, bytes: usize) -> f64 {
         let pool = if threads == Threads::One { &self.one } else { &self.all };
         let (limits, effort) = (&mut self.limits, self.effort);
-        pool.install(|| limits.copy(effort))
+        pool.install(|| limits.copy(bytes, effort))
     }
 
     /// Whether rows on all threads would repeat those on one.
@@ -190,8 +194,14 @@ impl Session {
                 let threads = self.pool(threads).current_num_threads();
                 record = record.param("threads", threads);
             }
+            Target::Gpu(device) => record.device = machine::gpu(device),
         }
         self.records.push(record);
+    }
+
+    /// The rows of a study so far.
+    pub fn study(&self, name: &str) -> Vec<&Record> {
+        self.records.iter().filter(|row| row.text("study") == Some(name)).collect()
     }
 
     /// Notes whether a row's answers were right; a wrong one fails the run at its end. Returns

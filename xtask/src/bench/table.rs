@@ -34,8 +34,8 @@ fn structure_table(rows: &[&Record]) -> Table {
         ["operation", "on", "n", "parameters", "items/s", "bits/item", "FPR", "of limit"].map(String::from).into();
     header.extend(peers.iter().map(|peer| format!("x {peer}")));
     header.push("checked".into());
-    // The peers' own rows show as ratios; they are in the JSON and in the report.
-    let ours = rows.iter().filter(|row| row.implementation().is_none());
+    // The peers' own rows show as ratios, and a study prints its own table; all rows are in the JSON and the report.
+    let ours = rows.iter().filter(|row| row.implementation().is_none() && row.text("study").is_none());
     let cells: Vec<Vec<String>> = ours.map(|row| cells(row, &peer_rows, &peers)).collect();
 
     let used: Vec<usize> =
@@ -52,6 +52,45 @@ fn structure_table(rows: &[&Record]) -> Table {
         }
     }
     table
+}
+
+/// A small table under a title: the first column is left-aligned.
+pub fn grid(title: &str, header: Vec<String>, rows: Vec<Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_style(UTF8_BORDERS_ONLY).set_header(header).add_rows(rows);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    format!("\n{title}\n{table}\n")
+}
+
+/// The rows as a grid: one line a `line`, one column a `column`, in order of appearance.
+pub fn pivot<'a>(
+    title: &str,
+    rows: &[&'a Record],
+    line: impl Fn(&'a Record) -> String,
+    column: impl Fn(&'a Record) -> String,
+    cell: impl Fn(&'a Record) -> String,
+) -> String {
+    let (mut lines, mut columns): (Vec<(String, Vec<String>)>, Vec<String>) = Default::default();
+    for row in rows {
+        let column = column(row);
+        let at = columns.iter().position(|known| *known == column).unwrap_or(columns.len());
+        if at == columns.len() {
+            columns.push(column);
+        }
+        let name = line(row);
+        let place = lines.iter().position(|(known, _)| *known == name).unwrap_or(lines.len());
+        if place == lines.len() {
+            lines.push((name, Vec::new()));
+        }
+        let cells = &mut lines[place].1;
+        cells.resize(cells.len().max(at + 1), String::new());
+        cells[at] = cell(row);
+    }
+    let header = [String::new()].into_iter().chain(columns).collect();
+    let lines = lines.into_iter().map(|(name, cells)| [name].into_iter().chain(cells).collect());
+    grid(title, header, lines.collect())
 }
 
 /// One row of ours.
@@ -76,6 +115,9 @@ fn cells(row: &Record, peer_rows: &[&Record], peers: &[&str]) -> Vec<String> {
     cells
 }
 
+/// Parameters that are results: other tables show them.
+const RESULTS: [&str; 4] = ["truth", "said", "false_positives", "expected"];
+
 /// The parameters in one line: the implementation or variant first, the rest by name.
 pub fn parameters(row: &Record) -> String {
     let show = |name: &str, value: &Value| match (name, value) {
@@ -89,8 +131,8 @@ pub fn parameters(row: &Record) -> String {
     };
     let first = ["implementation", "variant", "input", "key", "filter_bytes"];
     let leading = first.iter().filter_map(|name| row.params.get(*name).map(|value| show(name, value)));
-    let rest =
-        row.params.iter().filter(|(name, _)| !first.contains(&name.as_str())).map(|(name, value)| show(name, value));
+    let others = row.params.iter().filter(|(name, _)| ![&first[..], &RESULTS].concat().contains(&name.as_str()));
+    let rest = others.map(|(name, value)| show(name, value));
     leading.chain(rest).collect::<Vec<_>>().join(", ")
 }
 
@@ -139,6 +181,20 @@ mod tests {
         assert_eq!(
             (bytes(8388608.0).as_str(), bytes(65536.0).as_str(), bytes(12.0).as_str()),
             ("8 MiB", "64 KiB", "12 B")
+        );
+    }
+
+    #[test]
+    fn rows_pivot_into_a_grid() {
+        let row = |name: &str, n: usize| Record::new("bloom", name, n);
+        let rows = [row("a", 1), row("a", 2), row("b", 2)];
+        let rows: Vec<&Record> = rows.iter().collect();
+        let text =
+            pivot("title", &rows, |row| row.operation.clone(), |row| row.n.to_string(), |row| format!("x{}", row.n));
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(
+            lines[1] == "title" && lines[5].contains("x1") && lines[6].contains('b') && !lines[6].contains("x1"),
+            "{text}"
         );
     }
 

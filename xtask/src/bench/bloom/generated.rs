@@ -23,7 +23,7 @@ pub const ABSENT: u64 = 1;
 /// Filter sizes in bytes: in the first-level cache, in the second, beyond, in memory.
 fn sizes(effort: Effort) -> &'static [usize] {
     match effort {
-        Effort::Quick => &[1 << 16, 1 << 20, 1 << 25],
+        Effort::Quick => &[1 << 16, 1 << 20, 1 << 23],
         Effort::Standard => &[1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 23, 1 << 25, 1 << 27],
         Effort::Full => &[1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 23, 1 << 25, 1 << 27, 1 << 28, 1 << 30],
     }
@@ -37,7 +37,7 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
     let mut steps = Vec::new();
     for &bytes in sizes(setup.effort) {
         let title = super::super::table::bytes(bytes as f64);
-        for variant in Variant::for_generated() {
+        for variant in Variant::for_generated(setup.effort) {
             steps.push(Step::new(format!("bloom: {} on generated keys, {title}", variant.name()), move |session| {
                 measure(session, bytes, &Measured::Ours(variant))
             }));
@@ -59,7 +59,7 @@ enum Measured {
 impl Measured {
     fn build(&self, bytes: usize, n: usize, threads: Threads) -> anyhow::Result<Box<dyn Subject>> {
         match self {
-            Measured::Ours(variant) => variant.of_size(&Target::Cpu, bytes, n),
+            Measured::Ours(variant) => variant.of_size(bytes),
             Measured::Peer(peer) => Ok(peer.build(bytes, n, threads == Threads::All)),
         }
     }
@@ -108,6 +108,9 @@ fn measure_on(
         let mut row = Record::new("bloom", operation, n).time(seconds);
         row = row.param(label, name.clone()).param("input", "generated").param("key", present.kind());
         row = row.param("filter_bytes", bytes);
+        if let Some(hashes) = filter.hashes() {
+            row = row.param("hashes", hashes);
+        }
         row.bits_per_item = Some(filter.bytes() as f64 * 8.0 / n as f64);
         row
     };
@@ -190,7 +193,7 @@ fn union(
     session.pool(Threads::All).install(|| halves.0.contains(present, &mut answers))?;
     let mut union = row("union", seconds, &*whole);
     // Two reads and a write for each byte, where a copy is a read and a write.
-    let copied = session.copy_limit(threads);
+    let copied = session.copy_limit(threads, bytes);
     union.limit_fraction = Some(3.0 * bytes as f64 / seconds / copied);
     union.checked = session.verify(answers.iter().all(|answer| *answer), || "a union lost keys".into());
     session.push_on(&Target::Cpu, union, threads);

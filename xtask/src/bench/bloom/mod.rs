@@ -4,6 +4,7 @@
 mod generated;
 mod peers;
 mod screen;
+mod studies;
 mod subject;
 mod variant;
 
@@ -22,6 +23,8 @@ impl Suite for Bloom {
     }
 
     fn generated(&self, setup: &Setup) -> Vec<Step> {
-        generated::steps(setup)
+        let mut steps = generated::steps(setup);
+        steps.extend(studies::steps(setup));
+        steps
     }
 }

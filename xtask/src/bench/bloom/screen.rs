@@ -131,7 +131,7 @@ fn run(session: &mut Session, targets: &[Target], screen: &Screen<'_>) -> anyhow
     let mut outcomes = Vec::new();
     for target in targets {
         for variant in Variant::for_screens() {
-            let filter = variant.for_capacity(target, screen.distinct, FPR)?;
+            let filter = variant.for_capacity(screen.distinct, FPR)?;
             outcomes.push(ask(session, target, screen, variant.name(), None, filter)?);
         }
     }
@@ -174,21 +174,21 @@ fn ask(
     let row = |operation: &str, n: usize, seconds: f64| {
         let mut row = Record::new("bloom", operation, n).time(seconds);
         row = row.param(label, name.clone()).param("input", screen.input.clone()).param("key", screen.present.kind());
+        if let Some(hashes) = filter.hashes() {
+            row = row.param("hashes", hashes);
+        }
         row.bits_per_item = Some(bits_per_key);
         row.checked = right;
         row
     };
     session.push_on(target, row("insert", screen.present.len(), insert_seconds), Threads::All);
     let mut query = row("screen", screen.asked.len(), query_seconds);
-    if peer.is_none() {
-        query = query
-            .param("truth", screen.shared)
-            .param("said", in_set.len() - missed + false_positives)
-            .param("false_positives", false_positives);
-        query = match expected {
-            Some(expected) => query.param("expected", expected),
-            None => query,
-        };
+    query = query
+        .param("truth", screen.shared)
+        .param("said", in_set.len() - missed + false_positives)
+        .param("false_positives", false_positives);
+    if let Some(expected) = expected {
+        query = query.param("expected", expected);
     }
     query.fpr = (!others.is_empty()).then(|| false_positives as f64 / others.len() as f64);
     session.push_on(target, query, Threads::All);
@@ -256,7 +256,44 @@ fn table(screen: &Screen<'_>, outcomes: &[Outcome]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use warpset_benches::text::Lines;
+
+    use super::super::super::clock::Effort;
+    use super::super::super::progress::Progress;
     use super::*;
+
+    fn session(input: Input) -> Session {
+        Session::new(Effort::Quick, "a processor".into(), Progress::new(1), input).unwrap()
+    }
+
+    fn lines(text: &str) -> Lines {
+        Lines::read(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn your_keys_are_all_found_and_others_are_made() {
+        let keys: String = (0..2000).map(|i| format!("key {}\n", i % 1500)).collect();
+        let mut session = session(Input { present: lines(&keys), ..Input::default() });
+        own(&mut session, &[Target::Cpu]).unwrap();
+        let (rows, failures, _) = session.finish();
+        assert!(failures.is_empty(), "{failures:?}");
+        let screens: Vec<&Record> = rows.iter().filter(|row| row.operation == "screen").collect();
+        assert!(screens.len() > 4);
+        for row in screens {
+            assert_eq!((row.n, row.number("truth")), (3000, Some(1500.0)));
+            assert!(row.checked && row.fpr.is_some_and(|fpr| fpr < 0.1), "{row:?}");
+        }
+        assert!(rows.iter().any(|row| row.operation == "screen" && row.peer.is_some()));
+    }
+
+    #[test]
+    fn words_of_the_large_list_are_held_against_the_small_one() {
+        let input = Input { present: lines("a\nb\nc"), asked: lines("c\nx\na\ny\nz"), ..Input::default() };
+        let mut session = session(input);
+        words(&mut session, &[Target::Cpu]).unwrap();
+        let (rows, failures, _) = session.finish();
+        assert!(failures.is_empty() && rows.iter().any(|row| row.number("truth") == Some(2.0)), "{failures:?}");
+    }
 
     #[test]
     fn counts_are_held_against_their_expectation() {

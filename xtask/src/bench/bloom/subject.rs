@@ -35,6 +35,10 @@ pub trait Subject: Any + Send + Sync {
     fn clear(&mut self) -> anyhow::Result<()>;
     /// Inserts all keys.
     fn insert(&mut self, keys: Keys<'_>) -> anyhow::Result<()>;
+    /// Inserts all keys, beyond the number that it was made for too.
+    fn fill(&mut self, keys: Keys<'_>) -> anyhow::Result<()> {
+        self.insert(keys)
+    }
     /// Asks for all keys; `answers` has their length.
     fn contains(&self, keys: Keys<'_>, answers: &mut [bool]) -> anyhow::Result<()>;
     /// Inserts all keys and says of each whether it was new.
@@ -45,6 +49,10 @@ pub trait Subject: Any + Send + Sync {
     fn theory(&self, n: usize) -> Option<f64>;
     /// Its memory.
     fn bytes(&self) -> usize;
+    /// Bits a key, where we know them.
+    fn hashes(&self) -> Option<u32> {
+        None
+    }
 }
 
 /// `other` as what it must be for a union.
