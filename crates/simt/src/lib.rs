@@ -2,7 +2,7 @@
 //!
 //! | | `nvptx64-nvidia-cuda` | the host |
 //! | --- | --- | --- |
-//! | a thread | a GPU thread | a coroutine of the [emulator](crate::emulator) |
+//! | a thread | a GPU thread | a coroutine of the [emulator] |
 //! | [`Global`], [`GlobalMut`] | one pointer | pointer and length, checked at each access |
 //! | [`shared::Shared`] | a 32-bit address, `ld.shared`/`st.shared` | an offset, checked |
 //! | [`warp`], [`thread::sync_threads`] | LLVM's convergent intrinsics | suspension points, checked for divergence |

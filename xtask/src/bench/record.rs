@@ -142,7 +142,7 @@ fn to_json(records: &[Record]) -> serde_json::Result<String> {
     Ok(format!("[\n{}\n]\n", rows.join(",\n")))
 }
 
-/// Reads what [`write`] wrote.
+/// Reads what [`write()`] wrote.
 pub fn read(path: &Path) -> anyhow::Result<Vec<Record>> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let records: Vec<Record> = serde_json::from_str(&text)

@@ -80,7 +80,8 @@ impl Shape {
         if block_ok && word_ok && hashes_ok { Some(Self::derive(block_bits, word_bits, hashes)) } else { None }
     }
 
-    /// A shape known at compile time: the same values, and every shift of [`word_mask32`] and [`word_mask64`] constant.
+    /// A shape known at compile time: the same values, and every shift of [`Pattern::word_mask32`] and
+    /// [`Pattern::word_mask64`] constant.
     ///
     /// Wrong parameters fail to compile.
     #[inline]
