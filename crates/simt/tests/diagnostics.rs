@@ -140,6 +140,36 @@ fn lanes_in_different_collectives() {
 }
 
 kernel! {
+    /// Lane 0 waits for 1, lane 1 for 2 and then for 0, lane 2 for 1, or (`ring`) for 0.
+    pub unsafe fn chain_of_collectives(ring: u32) {
+        // SAFETY: none if `ring`, which is the point.
+        unsafe {
+            match warp::lane_id() {
+                0 => warp::sync_warp(0b011),
+                1 => {
+                    warp::sync_warp(0b110);
+                    if ring == 0 {
+                        warp::sync_warp(0b011);
+                    }
+                }
+                2 => warp::sync_warp(if ring == 1 { 0b101 } else { 0b110 }),
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn collectives_that_follow_each_other_and_one_in_a_ring() {
+    // SAFETY: touches no memory.
+    let launch = |ring| move |e: &Emulator| unsafe { chain_of_collectives::launch(e, LaunchConfig::new(1, 32), ring) };
+    always(launch(1), |kind| {
+        matches!(kind, FaultKind::DivergentCollective { whereabouts: Whereabouts::InCollective, .. })
+    });
+    never(launch(0));
+}
+
+kernel! {
     /// A warp barrier over `mask`, by the lanes below `lanes`.
     pub unsafe fn sync_mask(mask: u32, lanes: u32) {
         if warp::lane_id() < lanes {

@@ -42,6 +42,8 @@ pub struct Warp {
     pub exited: u32,
     pub at_barrier: u32,
     pub in_collective: u32,
+    /// Whether all lanes in a collective are in the same.
+    pub uniform: bool,
 }
 
 #[derive(Debug)]

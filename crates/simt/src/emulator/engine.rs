@@ -404,7 +404,13 @@ impl Engine {
         }
         let next = match self.handoff.take() {
             Some(next) => next,
-            None => self.draw()?,
+            None => match self.draw() {
+                Some(next) => next,
+                None => {
+                    self.check_stuck();
+                    return None;
+                }
+            },
         };
         Some((next, self.thread_mut(next).worker.take()))
     }
@@ -421,7 +427,7 @@ impl Engine {
     }
 
     #[inline]
-    fn make_current(&mut self, next: ThreadRef) {
+    pub(super) fn make_current(&mut self, next: ThreadRef) {
         self.current = next;
         self.shape.block_idx = self.slots[next.slot as usize].index;
         self.shape.thread_idx = self.thread_index(next.thread);

@@ -38,9 +38,13 @@ pub fn collective(op: Collective, mask: u32, value: u64, operand: u32) -> u64 {
     }
 }
 
-/// Whether a thread that came `there` is where one `here` is.
-fn same_place(there: Option<Place>, here: Place) -> bool {
-    there.is_some_and(|there| std::ptr::eq(there, here) || there == here)
+/// Whether two places are one; most often they are the same reference.
+fn same_place(a: Place, b: Place) -> bool {
+    std::ptr::eq(a, b) || a == b
+}
+
+fn lane_of(thread: u32) -> u32 {
+    thread & 31
 }
 
 /// The lanes in `mask`, in order.
@@ -105,6 +109,29 @@ impl Engine {
         Err(self.blame(Some(first + lane), kind))
     }
 
+    /// Nobody can run any more. If threads are left, they wait for each other.
+    pub(super) fn check_stuck(&mut self) {
+        for slot in 0..self.slots.len() as u32 {
+            let block = &self.slots[slot as usize];
+            if block.live == 0 {
+                continue;
+            }
+            let Some(thread) = block.find(|warp| warp.in_collective) else { continue };
+            let waiting = &block.threads[thread as usize];
+            let (mask, first) = (waiting.mask, thread & !31);
+            let elsewhere = |lane: &u32| {
+                let t = &block.threads[(first + lane) as usize];
+                t.mask != mask || t.collective != waiting.collective
+            };
+            let there = first + lanes(mask).find(elsewhere).unwrap_or(lane_of(thread));
+            let other = self.other(slot, there, block.threads[there as usize].place);
+            self.make_current(ThreadRef { slot, thread });
+            let kind = FaultKind::DivergentCollective { mask, other, whereabouts: Whereabouts::InCollective };
+            self.blame(Some(thread), kind);
+            return;
+        }
+    }
+
     fn arrive_at_barrier(&mut self, op: BarrierOp, predicate: bool, place: Place) -> Result<Arrival, FaultKind> {
         let ThreadRef { slot, thread } = self.current;
         self.thread_mut(self.current).place = Some(place);
@@ -121,7 +148,7 @@ impl Engine {
         let barrier = &mut block.barrier;
         if barrier.arrived == 0 {
             (barrier.op, barrier.place, barrier.count) = (op, Some(place), 0);
-        } else if barrier.op != op || !same_place(barrier.place, place) {
+        } else if barrier.op != op || !barrier.place.is_some_and(|there| same_place(there, place)) {
             let there = block.find(|warp| warp.at_barrier).unwrap_or(0);
             let other = self.other(slot, there, self.slots[slot as usize].threads[there as usize].place);
             return Err(FaultKind::DivergentBarrier { other, whereabouts: Whereabouts::AtBarrier });
@@ -163,7 +190,7 @@ impl Engine {
         place: Place,
     ) -> Result<Arrival, FaultKind> {
         let ThreadRef { slot, thread } = self.current;
-        let (first, lane) = (thread & !31, thread & 31);
+        let (first, lane) = (thread & !31, lane_of(thread));
         if mask >> lane & 1 == 0 {
             return Err(FaultKind::MaskWithoutCaller { mask, lane });
         }
@@ -178,26 +205,33 @@ impl Engine {
         (own.place, own.collective, own.mask, own.value, own.operand) = (Some(place), op, mask, value, operand);
         let threads = &self.slots[slot as usize].threads;
         let of = |lane: u32| &threads[(first + lane) as usize];
-        // Lanes that wait with me have been compared with each other when they came, so one
-        // is enough; a lane that I do not name may still wait for me.
-        let waiting = warp.in_collective;
-        let differs = |lane: &u32| {
-            let t = of(*lane);
-            t.mask != mask || t.collective != op || !same_place(t.place, place)
-        };
-        let meets = if mask & warp.at_barrier != 0 {
-            Some(((mask & warp.at_barrier).trailing_zeros(), Whereabouts::AtBarrier))
-        } else {
-            let named = lanes(waiting & mask).next().filter(differs);
-            let naming = || lanes(waiting & !mask).find(|&other| of(other).mask >> lane & 1 == 1);
-            named.or_else(naming).map(|lane| (lane, Whereabouts::InCollective))
-        };
-        if let Some((lane, whereabouts)) = meets {
-            let other = self.other(slot, first + lane, of(lane).place);
-            return Err(FaultKind::DivergentCollective { mask, other, whereabouts });
+        if mask & warp.at_barrier != 0 {
+            let there = (mask & warp.at_barrier).trailing_zeros();
+            let other = self.other(slot, first + there, of(there).place);
+            return Err(FaultKind::DivergentCollective { mask, other, whereabouts: Whereabouts::AtBarrier });
         }
-        if waiting & mask | 1 << lane != mask {
-            self.warp_mut().in_collective |= 1 << lane;
+        let waiting = warp.in_collective;
+        let same = |lane: &u32| {
+            let t = of(*lane);
+            t.mask == mask && t.collective == op
+        };
+        let uniform = waiting == 0 || warp.uniform && same(&waiting.trailing_zeros());
+        let here = if uniform {
+            waiting
+        } else {
+            // Two lanes that name each other at different calls will both wait for ever. If
+            // only I name the other, it may come here later.
+            let mutual = |lane: &u32| !same(lane) && of(*lane).mask >> lane_of(thread) & 1 == 1;
+            if let Some(there) = lanes(waiting & mask).find(mutual) {
+                let other = self.other(slot, first + there, of(there).place);
+                return Err(FaultKind::DivergentCollective { mask, other, whereabouts: Whereabouts::InCollective });
+            }
+            lanes(waiting & mask).filter(same).fold(0, |here, lane| here | 1 << lane)
+        };
+        if here | 1 << lane != mask {
+            let warp = self.warp_mut();
+            warp.uniform = uniform;
+            warp.in_collective |= 1 << lane;
             return Ok(Arrival::Waits);
         }
         self.warp_mut().in_collective &= !mask;

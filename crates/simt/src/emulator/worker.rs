@@ -11,6 +11,8 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::hint::black_box;
 use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 /// Address space for a thread's stack; pages are only used when touched.
 const STACK_BYTES: usize = 256 << 10;
@@ -18,10 +20,35 @@ const STACK_BYTES: usize = 256 << 10;
 /// Idle workers that a host thread keeps.
 const KEPT: usize = 2048;
 
+/// Stacks of the process past which idle workers are not kept: a system has tens of
+/// thousands of memory mappings for a process, and a stack with its guard page takes two.
+const MANY: usize = 8192;
+
+/// How long to wait for stacks that other host threads' launches give back.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+static STACKS: AtomicUsize = AtomicUsize::new(0);
+
 type Body = Coroutine<(), (), ()>;
 
 /// A coroutine that runs kernel threads. Boxed by corosensei: moving it moves a pointer.
-pub struct Worker(Body);
+pub struct Worker(Body, Counted);
+
+/// Counts a stack for as long as it lives.
+struct Counted;
+
+impl Counted {
+    fn new() -> Self {
+        STACKS.fetch_add(1, Ordering::Relaxed);
+        Self
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        STACKS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 impl fmt::Debug for Worker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -44,16 +71,16 @@ impl Worker {
         if let Some(worker) = IDLE.with_borrow_mut(Vec::pop) {
             return Ok(worker);
         }
-        let stack = DefaultStack::new(STACK_BYTES)?;
+        let stack = new_stack()?;
         let colour = COLOUR.get();
         COLOUR.set((colour + 1) % COLOURS);
-        Ok(Self(Coroutine::with_stack(stack, move |yielder, ()| deeper(colour, yielder))))
+        Ok(Self(Coroutine::with_stack(stack, move |yielder, ()| deeper(colour, yielder)), Counted::new()))
     }
 
     /// Gives back a worker that has no thread.
     pub fn give(self) {
         IDLE.with_borrow_mut(|idle| {
-            if idle.len() < KEPT {
+            if idle.len() < KEPT && STACKS.load(Ordering::Relaxed) < MANY {
                 idle.push(self);
             }
         });
@@ -62,6 +89,17 @@ impl Worker {
     /// Runs until a thread suspends or no further one can be started here.
     pub fn resume(&mut self) {
         self.0.resume(());
+    }
+}
+
+/// A new stack; if the system refuses, one after other launches have given some back.
+fn new_stack() -> std::io::Result<DefaultStack> {
+    let start = Instant::now();
+    loop {
+        match DefaultStack::new(STACK_BYTES) {
+            Err(_) if start.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(1)),
+            result => return result,
+        }
     }
 }
 
