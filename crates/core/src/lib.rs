@@ -5,8 +5,10 @@
 //!
 //! - [`hash`]: hashes of integers and byte strings.
 //! - [`bloom`]: addressing and bit patterns of the Bloom filters.
+//! - [`recsplit`]: trial hashes, splitting trees and bit vectors of RecSplit.
 #![no_std]
 #![forbid(unsafe_code)]
 
 pub mod bloom;
 pub mod hash;
+pub mod recsplit;

@@ -1,0 +1,181 @@
+//! Hash values of a key: its bucket, its trial hashes, the child or leaf position that a trial hash picks.
+//!
+//! Source: sections 4.1, 4.2, 5.2 and 5.3. Departures:
+//! - A trial hash is a 32-bit word of which the *high* bits count. MurmurHash3's 32-bit finaliser has two multiplications
+//!   and three xor-shifts; high bits need only the xor-shift between the multiplications, which is a third less work.
+//!   Numbers of trials stay within their standard error of the model (`docs/recsplit.md`).
+//! - Start seeds are xor-ed onto the folded sum instead of being added to the key: one three-input logic instruction does
+//!   both, and the numbers of trials stay those of the model. The trial number itself is added before the fold, for the
+//!   reason that section 5.3 gives (the carry differs from key to key).
+//! - A splitting in two compares the hash with a threshold; one in more parts multiplies by the number of units as a
+//!   fixed-point number. Neither needs the division by the unit of section 5.6.1.
+
+/// The initial 128-bit hash of a key: all that RecSplit sees of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(C)]
+pub struct Hash128 {
+    /// Picks the bucket.
+    pub high: u64,
+    /// Everything inside the bucket.
+    pub low: u64,
+}
+
+const _: () = assert!(size_of::<Hash128>() == 16);
+
+/// The bucket of a key among `buckets`, from the high half of its hash (section 4.2).
+#[inline]
+pub const fn bucket_of(high: u64, buckets: u64) -> u64 {
+    ((high as u128 * buckets as u128) >> 64) as u64
+}
+
+/// Which finaliser makes trial hashes. The 32-bit one is the default; the 64-bit one is there for comparison (6.5.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[repr(u8)]
+pub enum Remix {
+    /// Two 32-bit multiplications of the folded sum.
+    #[default]
+    Bits32 = 0,
+    /// Two 64-bit multiplications of the unfolded sum.
+    Bits64 = 1,
+}
+
+/// First multiplier of MurmurHash3's 32-bit finaliser.
+pub const MULTIPLIER_1: u32 = 0x85eb_ca6b;
+/// Second multiplier of MurmurHash3's 32-bit finaliser.
+pub const MULTIPLIER_2: u32 = 0xc2b2_ae35;
+
+/// Mixes 32 bits; use the high bits of the result.
+#[inline]
+pub const fn remix32(mut x: u32) -> u32 {
+    x = x.wrapping_mul(MULTIPLIER_1);
+    x ^= x >> 15;
+    x.wrapping_mul(MULTIPLIER_2)
+}
+
+/// MurmurHash3's 64-bit finaliser with Stafford's constants (variant 13), its high half.
+#[inline]
+pub const fn remix64(mut x: u64) -> u32 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((x ^ (x >> 31)) >> 32) as u32
+}
+
+/// A word that differs for each level of the tree, so that a key's trial hashes on different levels are unrelated (5.2).
+#[inline]
+pub const fn start_seed(level: u32) -> u32 {
+    0x9e37_79b9_u32.wrapping_mul(level + 1)
+}
+
+/// Level number of all leaves for [`start_seed`].
+pub const LEVEL_LEAF: u32 = 0;
+/// Level number of all splittings of the first aggregation level.
+pub const LEVEL_FIRST: u32 = 1;
+/// Level number of all splittings of the second aggregation level.
+pub const LEVEL_SECOND: u32 = 2;
+/// Level number of a bucket's root when it is above the aggregation levels; its children count on from it.
+pub const LEVEL_ROOT: u32 = 3;
+
+/// Trial hash number `trial` of a key with the given low half, on a level with the given start seed.
+#[inline]
+pub const fn trial_hash(remix: Remix, low: u64, start: u32, trial: u64) -> u32 {
+    let sum = low.wrapping_add(trial);
+    match remix {
+        Remix::Bits32 => remix32((sum >> 32) as u32 ^ sum as u32 ^ start),
+        Remix::Bits64 => remix64(sum ^ ((start as u64) << 32)),
+    }
+}
+
+/// The rotation group of a key of a splitting among `groups` (1 to 256). Monotone in the lowest byte of `low`, so that keys that are
+/// sorted by that byte are sorted by group for every number of groups.
+#[inline]
+pub const fn group_of(low: u64, groups: u32) -> u32 {
+    ((low as u32 & 0xff) * groups) >> 8
+}
+
+/// Trials after which the keys of a leaf are in other groups; every search's vector length divides it.
+pub const REGROUP: u64 = 16;
+
+/// The multiplier of [`leaf_group_of`] for the trials from `trial / REGROUP * REGROUP` on.
+#[inline]
+pub const fn leaf_group_multiplier(trial: u64) -> u32 {
+    0x9e37_79b9_u32.wrapping_mul(2 * (trial / REGROUP) as u32 + 1)
+}
+
+/// The rotation group of a key of a leaf among `groups` (1 to 256). A leaf has few keys, so a group may stay empty, which
+/// wastes its rotations. Groups that change every [`REGROUP`] trials spread the waste evenly over all leaves, and trials
+/// with an empty group are passed over.
+#[inline]
+pub const fn leaf_group_of(low: u64, multiplier: u32, groups: u32) -> u32 {
+    (((low as u32).wrapping_mul(multiplier) >> 24) * groups) >> 8
+}
+
+/// A leaf position below `keys` (at most 2^16) from a trial hash.
+#[inline]
+pub const fn leaf_position(hash: u32, keys: u32) -> u32 {
+    ((hash >> 16) * keys) >> 16
+}
+
+/// The threshold of a splitting in two: hashes below it go left. `unit` of `keys` keys go left, `unit < keys`.
+#[inline]
+pub const fn threshold(unit: u32, keys: u32) -> u32 {
+    (((unit as u64) << 32) / keys as u64) as u32
+}
+
+/// The multiplier of [`child_of`] for a splitting of `keys` keys in children of `unit` keys: `keys / unit` with 12 bits
+/// after the point. Needs `keys <= 15 * unit`.
+#[inline]
+pub const fn child_scale(unit: u32, keys: u32) -> u32 {
+    (keys << 12) / unit
+}
+
+/// The child that a trial hash picks in a splitting in more than two parts.
+#[inline]
+pub const fn child_of(hash: u32, scale: u32) -> u32 {
+    ((hash >> 16) * scale) >> 28
+}
+
+/// Rotates the low `width` bits of `word` left by `by < width`; the others are zero.
+#[inline]
+pub const fn rotate(word: u32, by: u32, width: u32) -> u32 {
+    if by == 0 {
+        return word;
+    }
+    let mask = if width == 32 { u32::MAX } else { (1 << width) - 1 };
+    ((word << by) | (word >> (width - by))) & mask
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn children_stay_below_the_fanout() {
+        for unit in 1..300_u32 {
+            for keys in unit + 1..=9 * unit {
+                let fanout = keys.div_ceil(unit);
+                assert!(child_of(u32::MAX, child_scale(unit, keys)) < fanout, "{unit} of {keys}");
+                assert_eq!(child_of(0, child_scale(unit, keys)), 0);
+            }
+        }
+    }
+
+    #[test]
+    fn leaf_positions_cover_the_range() {
+        for keys in 1..=32 {
+            assert_eq!(leaf_position(u32::MAX, keys), keys - 1);
+        }
+    }
+
+    #[test]
+    fn rotation_is_cyclic() {
+        for width in 1..=32u32 {
+            let word = 0x5a5a_1234 & (u32::MAX >> (32 - width));
+            let mut turned = word;
+            for by in 0..width {
+                assert_eq!(rotate(word, by, width), turned, "{width} {by}");
+                turned = if width == 1 { turned } else { rotate(turned, 1, width) };
+            }
+            assert_eq!(turned, word);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Errors.
+
+use std::io;
+
+/// Why a function could not be built, saved or opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Two keys are equal; a minimal perfect hash function has no place for both.
+    #[error("duplicate key {key}: keys number {first} and {second} are equal")]
+    DuplicateKey {
+        /// Position of the key in the input.
+        first: u64,
+        /// Position of its duplicate.
+        second: u64,
+        /// The key, for people to read.
+        key: String,
+    },
+    /// Leaf size or fanouts outside of what a splitting tree can have.
+    #[error(
+        "no splitting tree with leaf size {leaf_size} (2 to 24) and fanouts {first_fanout} (2 to 9) and \
+         {second_fanout} (1 to 9), with fewer than 255 keys below the second level"
+    )]
+    InvalidShape {
+        /// Keys in a leaf.
+        leaf_size: u32,
+        /// Children of a node of the first aggregation level.
+        first_fanout: u32,
+        /// Children of a node of the second aggregation level.
+        second_fanout: u32,
+    },
+    /// The expected bucket size is zero or too large.
+    #[error("bucket size {bucket_size} is not between 1 and {largest}")]
+    InvalidBucketSize {
+        /// What was asked for.
+        bucket_size: u32,
+        /// The largest that is accepted.
+        largest: u32,
+    },
+    /// The load factor or the number of keys for a value is out of range.
+    #[error("{what} {value} is not {allowed}")]
+    InvalidParameter {
+        /// The parameter.
+        what: &'static str,
+        /// What was asked for.
+        value: f64,
+        /// What is accepted.
+        allowed: &'static str,
+    },
+    /// No seed of the initial hash function worked: the keys' hashes collide again and again, which random hashes do not
+    /// do. Ready-made hashes that are not random can be the reason.
+    #[error("hash values collided with each of {seeds} seeds: the hashes are not random")]
+    HashesCollide {
+        /// Seeds that were tried.
+        seeds: u32,
+    },
+    /// The input of a two-pass build changed between the passes.
+    #[error("the first pass over the keys saw {first} of them, a later one {later}")]
+    InputChanged {
+        /// Keys in the first pass.
+        first: u64,
+        /// Keys in the later pass.
+        later: u64,
+    },
+    /// Not a saved function, or damaged.
+    #[error("not a valid saved function: {0}")]
+    InvalidFormat(&'static str),
+    /// Saved by a version of the format that this one does not read.
+    #[error("saved in version {found} of the format, this library reads version {supported}")]
+    UnsupportedVersion {
+        /// The version in the file.
+        found: u32,
+        /// The version that is read.
+        supported: u32,
+    },
+    /// The thread pool could not be made.
+    #[error("cannot start threads")]
+    Threads(#[from] rayon::ThreadPoolBuildError),
+    /// Reading or writing failed.
+    #[error("input or output failed")]
+    Io(#[from] io::Error),
+}

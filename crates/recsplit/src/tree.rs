@@ -1,0 +1,226 @@
+//! Building the splitting trees of a range of buckets.
+//!
+//! Source: sections 4.3, 4.4 (fixed and unary parts apart, preorder), 5.6.2 and 5.7.1 (key redistribution), 5.8 and 5.11.
+//! Departure: redistribution keeps the order of keys within a child, so that keys that a bucket brings sorted by rotation
+//! group stay sorted all the way down.
+
+use crate::bits::BitVec;
+use crate::search::{Candidate, Search, Task, child_of_hash, start_of};
+use warpset_core::recsplit::hash::{self, Hash128};
+use warpset_core::recsplit::{Level, Method, Node, Remix, Shape};
+
+/// What all trees of a function have in common.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan<'a> {
+    pub shape: &'a Shape,
+    /// Rows for up to the largest bucket.
+    pub table: &'a [Node],
+    /// Trials for each number of keys after which a search gives up.
+    pub budgets: &'a [u64],
+    pub remix: Remix,
+}
+
+/// Trees of consecutive buckets.
+#[derive(Default)]
+pub(crate) struct Part {
+    /// Keys in each bucket.
+    pub sizes: Vec<u32>,
+    /// Where each bucket's tree ends in `bits`.
+    pub ends: Vec<u64>,
+    pub bits: BitVec,
+}
+
+/// A bucket without a tree.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Failure {
+    /// Two keys have this bucket and this low half of their hash.
+    Collision { bucket: u64, low: u64 },
+    /// None have, and still there was no solution, or the bucket is too large: another seed will do.
+    Unlucky,
+}
+
+/// Space that is reused from bucket to bucket.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    sorted: Vec<u64>,
+    hashes: Vec<Hash128>,
+    other: Vec<u64>,
+    children: Vec<u8>,
+    starts: Vec<u32>,
+    unary: BitVec,
+    stack: Vec<(u32, u32, u32)>,
+}
+
+/// Sorts `keys`, all of buckets `first..first + count` of `buckets`, into their buckets and returns the low halves in
+/// `scratch.sorted`, the bucket sizes in the result. Counting sort (section 5.1); with `by_group`, keys of a bucket are
+/// in the order of their lowest byte.
+fn sort_into_buckets(
+    keys: &[Hash128],
+    (first, count, buckets): (u64, usize, u64),
+    by_group: bool,
+    scratch: &mut Scratch,
+) -> Vec<u32> {
+    let bucket = |key: &Hash128| (hash::bucket_of(key.high, buckets) - first) as usize;
+    let mut sizes = vec![0_u32; count];
+    let mut keys = keys;
+    if by_group {
+        let mut starts = [0_u32; 256];
+        for key in keys {
+            sizes[bucket(key)] += 1;
+            starts[key.low as usize & 0xff] += 1;
+        }
+        let mut sum = 0;
+        for start in &mut starts {
+            sum += std::mem::replace(start, sum);
+        }
+        scratch.hashes.clear();
+        scratch.hashes.resize(keys.len(), Hash128::default());
+        for key in keys {
+            let at = &mut starts[key.low as usize & 0xff];
+            scratch.hashes[*at as usize] = *key;
+            *at += 1;
+        }
+        keys = &scratch.hashes;
+    } else {
+        for key in keys {
+            sizes[bucket(key)] += 1;
+        }
+    }
+    scratch.starts.clear();
+    scratch.starts.reserve(count);
+    let mut sum = 0;
+    for size in &sizes {
+        scratch.starts.push(sum);
+        sum += size;
+    }
+    scratch.sorted.clear();
+    scratch.sorted.resize(keys.len(), 0);
+    for key in keys {
+        let at = &mut scratch.starts[bucket(key)];
+        scratch.sorted[*at as usize] = key.low;
+        *at += 1;
+    }
+    sizes
+}
+
+/// Builds the trees of buckets `first..first + count` of `buckets`, whose keys are `keys` in any order.
+#[inline(always)]
+pub(crate) fn build<S: Search>(
+    search: S,
+    plan: &Plan,
+    keys: &[Hash128],
+    range: (u64, usize, u64),
+    scratch: &mut Scratch,
+) -> Result<Part, Failure> {
+    let by_group = plan.shape.method() == Method::Grouped;
+    let sizes = sort_into_buckets(keys, range, by_group, scratch);
+    let mut part = Part { ends: Vec::with_capacity(sizes.len()), ..Part::default() };
+    let mut sorted = std::mem::take(&mut scratch.sorted);
+    let mut from = 0;
+    for (index, &size) in sizes.iter().enumerate() {
+        let keys = &mut sorted[from..from + size as usize];
+        from += size as usize;
+        if size > 1 {
+            if size as usize >= plan.table.len() {
+                return Err(Failure::Unlucky);
+            }
+            scratch.unary.clear();
+            scratch.stack.clear();
+            scratch.stack.push((0, size, 0));
+            while let Some((start, len, depth)) = scratch.stack.pop() {
+                let keys = &mut keys[start as usize..(start + len) as usize];
+                let node = &plan.table[len as usize];
+                let task = Task {
+                    keys,
+                    node,
+                    start: start_of(plan.shape, len, depth),
+                    remix: plan.remix,
+                    budget: plan.budgets[len as usize],
+                };
+                let number = if node.fanout == 0 { search.leaf(&task) } else { search.splitting(&task) };
+                let Ok(number) = number else {
+                    return Err(explain(keys, range.0 + index as u64));
+                };
+                part.bits.push(number, u32::from(node.golomb));
+                scratch.unary.push_unary(number >> node.golomb);
+                if node.fanout > 0 {
+                    let level_start = task.start;
+                    distribute(plan, node, level_start, number, keys, &mut scratch.other, &mut scratch.children);
+                    let depth = depth + u32::from(plan.shape.level(len) == Level::Higher);
+                    let unit = u32::from(node.unit);
+                    for child in (0..u32::from(node.fanout)).rev() {
+                        let at = child * unit;
+                        let size = if child + 1 == u32::from(node.fanout) { len - at } else { unit };
+                        if size > 1 {
+                            scratch.stack.push((start + at, size, depth));
+                        }
+                    }
+                }
+            }
+            part.bits.append(&scratch.unary);
+        }
+        part.ends.push(part.bits.len());
+    }
+    part.sizes = sizes;
+    scratch.sorted = sorted;
+    Ok(part)
+}
+
+/// Trials that are enough with certainty for each number of keys: beyond them, with probability e^-64, something is wrong
+/// with the keys. A multiple of every vector's length.
+pub(crate) fn budgets(shape: &Shape, table: &[Node]) -> Vec<u64> {
+    let budget = |(keys, node): (usize, &Node)| {
+        ((shape.expected_candidates(keys as u32) / f64::from(node.candidates)) as u64 + 64) * 64
+    };
+    table.iter().enumerate().map(budget).collect()
+}
+
+/// Why a node has no solution.
+#[cold]
+fn explain(keys: &mut [u64], bucket: u64) -> Failure {
+    keys.sort_unstable();
+    match keys.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Failure::Collision { bucket, low: pair[0] },
+        None => Failure::Unlucky,
+    }
+}
+
+/// Moves the keys of a splitting to their children.
+#[inline(always)]
+fn distribute(
+    plan: &Plan,
+    node: &Node,
+    start: u32,
+    number: u64,
+    keys: &mut [u64],
+    other: &mut Vec<u64>,
+    children: &mut Vec<u8>,
+) {
+    let candidate = Candidate::of(number, node);
+    let groups = u32::from(node.groups);
+    // The children of all keys first: this loop becomes vectors.
+    children.clear();
+    let mut from = 0;
+    for group in 0..groups {
+        let to = match group + 1 == groups {
+            true => keys.len(),
+            false => from + keys[from..].partition_point(|&key| hash::group_of(key, groups) <= group),
+        };
+        let rotation = candidate.rotation(group, u32::from(node.radix));
+        children.extend(keys[from..to].iter().map(|&key| {
+            child_of_hash(hash::trial_hash(plan.remix, key, start, candidate.trial), node, rotation) as u8
+        }));
+        from = to;
+    }
+    other.clear();
+    other.extend_from_slice(keys);
+    let mut at = [0_u32; 16];
+    for (child, at) in at.iter_mut().enumerate() {
+        *at = child as u32 * u32::from(node.unit);
+    }
+    for (&key, &child) in other.iter().zip(&*children) {
+        let at = &mut at[child as usize & 15];
+        keys[*at as usize] = key;
+        *at += 1;
+    }
+}
