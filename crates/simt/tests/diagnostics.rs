@@ -566,6 +566,31 @@ fn panic_in_a_thread() {
 }
 
 kernel! {
+    /// Thread 0 panics while the others wait at a barrier, each with a value whose
+    /// destructor synchronises.
+    pub unsafe fn destructors(which: u32) {
+        struct SyncsWhenDropped;
+        impl Drop for SyncsWhenDropped {
+            fn drop(&mut self) {
+                thread::sync_threads();
+                thread::spin_hint();
+            }
+        }
+        let _guard = SyncsWhenDropped;
+        assert!(thread::thread_idx_x() != which, "thread {which} it is");
+        thread::sync_threads();
+    }
+}
+
+#[test]
+fn destructors_that_synchronise_do_not_hang_a_fault() {
+    // SAFETY: touches no memory.
+    let launch = |which| move |e: &Emulator| unsafe { destructors::launch(e, LaunchConfig::new(1, 64), which) };
+    always(launch(5), |kind| matches!(kind, FaultKind::Panic { .. } | FaultKind::DivergentBarrier { .. }));
+    never(launch(64));
+}
+
+kernel! {
     /// Reads shared and global memory that nobody has written.
     pub unsafe fn uninitialised(from: Global<u32>, out: GlobalMut<u32>) {
         // SAFETY: in bounds.

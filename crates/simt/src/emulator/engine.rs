@@ -127,9 +127,14 @@ pub fn run(
     if !ENGINE.get().is_null() {
         return Err(refuse(FaultKind::BadLaunch { reason: "a kernel thread cannot launch kernels".into() }));
     }
+    if unwinding() {
+        return Err(refuse(FaultKind::BadLaunch { reason: "the host thread is panicking".into() }));
+    }
     let threads = launch_config.block.count() as u32;
     let blocks = launch_config.grid.count();
     let resident = u64::from(config.resident_blocks.max(1)).min(blocks);
+    // The detector numbers the threads of a launch with 32 bits.
+    let numbered = blocks.saturating_mul(u64::from(threads)) <= u64::from(u32::MAX);
     let zero = Dim3::new(0, 0, 0);
     let mut engine = Engine {
         shape: Shape {
@@ -160,7 +165,7 @@ pub fn run(
         fuel: FUEL,
         memory: memory.clone(),
         regions: Vec::new(),
-        races: config.detect_races.then(|| Races::new(resident as usize, threads)),
+        races: (config.detect_races && numbered).then(|| Races::new(resident as usize, threads)),
         weak: config.reorder_relaxed.then(|| Weak::new(resident as usize, threads as usize)),
         policy: Policy::Uniform,
     };
@@ -248,16 +253,25 @@ pub fn run_threads() {
     }
 }
 
-/// Lets other threads run; the current one is where its state says.
+/// Lets other threads run until somebody makes the current one ready. After a fault it unwinds instead.
 pub(super) fn suspend() {
     worker::suspend();
-    if with(|engine| engine.fault.is_some()) && !std::thread::panicking() {
+    if with(|engine| engine.fault.is_some()) {
         resume_unwind(Box::new(Unwind));
     }
 }
 
+/// Whether the current thread unwinds. Its destructors must neither wait nor unwind
+/// again, so they pass barriers, collectives and switches as if these were not there.
+pub(super) fn unwinding() -> bool {
+    std::thread::panicking()
+}
+
 /// Lets other threads run and comes back.
 pub(super) fn switch() {
+    if unwinding() {
+        return;
+    }
     if with(|engine| {
         if engine.ready.is_empty() {
             engine.commit_some();
@@ -288,6 +302,9 @@ pub fn trap() -> ! {
 
 #[track_caller]
 pub fn spin() {
+    if unwinding() {
+        return;
+    }
     let place = Location::caller();
     let deadlock = with(|engine| {
         engine.polls += 1;

@@ -1,6 +1,6 @@
 //! Where threads meet: block barriers and warp collectives, and who can no longer come.
 use super::block::{BarrierOp, Collective, Warp, compute};
-use super::engine::{Engine, ThreadRef, raise, suspend, with};
+use super::engine::{Engine, ThreadRef, raise, suspend, unwinding, with};
 use super::fault::{FaultKind, Whereabouts};
 use std::panic::Location;
 
@@ -14,6 +14,9 @@ enum Arrival {
 
 #[track_caller]
 pub fn barrier(op: BarrierOp, predicate: bool) -> u32 {
+    if unwinding() {
+        return 0;
+    }
     let place = Location::caller();
     match with(|engine| engine.arrive_at_barrier(op, predicate, place)) {
         Ok(Arrival::Goes(result)) => result as u32,
@@ -27,6 +30,9 @@ pub fn barrier(op: BarrierOp, predicate: bool) -> u32 {
 
 #[track_caller]
 pub fn collective(op: Collective, mask: u32, value: u64, operand: u32) -> u64 {
+    if unwinding() {
+        return 0;
+    }
     let place = Location::caller();
     match with(|engine| engine.arrive_at_collective(op, mask, value, operand, place)) {
         Ok(Arrival::Goes(result)) => result,
