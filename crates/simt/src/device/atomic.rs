@@ -4,12 +4,16 @@ use super::word::AtomicWord;
 
 macro_rules! read_modify_write {
     ($($name:ident $(, $reduce:ident)?;)*) => {$(
+        /// # Safety
+        /// As for the public function.
         #[inline(always)]
         pub unsafe fn $name<T: AtomicWord>(word: Raw<T>, value: T) -> T {
             // SAFETY: the caller vouches for the word.
             unsafe { T::$name(word.pointer(), value) }
         }
         $(
+            /// # Safety
+            /// As for the public function.
             #[inline(always)]
             pub unsafe fn $reduce<T: AtomicWord>(word: Raw<T>, value: T) {
                 // SAFETY: the caller vouches for the word. ptxas makes a RED of an unused result.
@@ -29,6 +33,8 @@ read_modify_write! {
     exchange;
 }
 
+/// # Safety
+/// As for the public function.
 #[inline(always)]
 pub unsafe fn compare_exchange<T: AtomicWord>(word: Raw<T>, current: T, new: T) -> T {
     // SAFETY: the caller vouches for the word.
@@ -37,6 +43,8 @@ pub unsafe fn compare_exchange<T: AtomicWord>(word: Raw<T>, current: T, new: T) 
 
 macro_rules! loads {
     ($($name:ident;)*) => {$(
+        /// # Safety
+        /// As for the public function.
         #[inline(always)]
         pub unsafe fn $name<T: AtomicWord>(word: Raw<T>) -> T {
             // SAFETY: the caller vouches for the word.
@@ -47,6 +55,8 @@ macro_rules! loads {
 
 macro_rules! stores {
     ($($name:ident;)*) => {$(
+        /// # Safety
+        /// As for the public function.
         #[inline(always)]
         pub unsafe fn $name<T: AtomicWord>(word: Raw<T>, value: T) {
             // SAFETY: the caller vouches for the word.

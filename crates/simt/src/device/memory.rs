@@ -30,24 +30,32 @@ pub fn cast<T, U>(raw: Raw<T>) -> Raw<U> {
     Raw(raw.0.cast())
 }
 
+/// # Safety
+/// As for the public function.
 #[inline(always)]
 pub unsafe fn read<T: Copy>(raw: Raw<T>, i: usize) -> T {
     // SAFETY: the caller vouches for element `i`.
     unsafe { *raw.0.add(i) }
 }
 
+/// # Safety
+/// As for the public function.
 #[inline(always)]
 pub unsafe fn write<T: Copy>(raw: Raw<T>, i: usize, value: T) {
     // SAFETY: the caller vouches for element `i`.
     unsafe { *raw.0.add(i) = value }
 }
 
+/// # Safety
+/// As for the public function.
 #[inline(always)]
 pub unsafe fn read_nc<T: Word>(raw: Raw<T>, i: usize) -> T {
     // SAFETY: the caller vouches for element `i`, and that nobody writes it.
     unsafe { T::load_nc(raw.0.add(i)) }
 }
 
+/// # Safety
+/// As for the public function.
 #[inline(always)]
 pub unsafe fn prefetch_l2<T>(raw: Raw<T>, i: usize) {
     // SAFETY: a prefetch of an address inside an allocation, as the caller vouches.
@@ -56,6 +64,8 @@ pub unsafe fn prefetch_l2<T>(raw: Raw<T>, i: usize) {
 
 macro_rules! vector {
     ($ty:ty, $reg:ident, $n:literal, $load:ident, $nc:ident, $store:ident, $suffix:literal, $regs:literal, $($v:ident),*) => {
+        /// # Safety
+        /// As for the public function.
         #[inline(always)]
         pub unsafe fn $load(raw: Raw<$ty>, i: usize) -> [$ty; $n] {
             $(let $v: $ty;)*
@@ -67,6 +77,8 @@ macro_rules! vector {
             [$($v),*]
         }
 
+        /// # Safety
+        /// As for the public function.
         #[inline(always)]
         pub unsafe fn $nc(raw: Raw<$ty>, i: usize) -> [$ty; $n] {
             $(let $v: $ty;)*
@@ -78,6 +90,8 @@ macro_rules! vector {
             [$($v),*]
         }
 
+        /// # Safety
+        /// As for the public function.
         #[inline(always)]
         pub unsafe fn $store(raw: Raw<$ty>, i: usize, [$($v),*]: [$ty; $n]) {
             // SAFETY: the caller vouches for the elements and their alignment.

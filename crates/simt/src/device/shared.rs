@@ -25,6 +25,8 @@ pub fn dynamic_bytes() -> u32 {
 
 macro_rules! forward {
     ($bound:ident: $($name:ident as $method:ident ($($arg:ident),*) $(-> $ret:ident)?;)*) => {$(
+        /// # Safety
+        /// As for the public function.
         #[inline(always)]
         pub unsafe fn $name<T: $bound>(address: u32 $(, $arg: T)*) $(-> $ret)? {
             // SAFETY: the caller vouches for the element at `address`.
@@ -59,6 +61,8 @@ forward! { AtomicWord:
 
 macro_rules! vector {
     ($ty:ty, $reg:ident, $n:literal, $get:ident, $set:ident, $suffix:literal, $regs:literal, $($v:ident),*) => {
+        /// # Safety
+        /// As for the public function.
         #[inline(always)]
         pub unsafe fn $get(address: u32) -> [$ty; $n] {
             $(let $v: $ty;)*
@@ -70,6 +74,8 @@ macro_rules! vector {
             [$($v),*]
         }
 
+        /// # Safety
+        /// As for the public function.
         #[inline(always)]
         pub unsafe fn $set(address: u32, [$($v),*]: [$ty; $n]) {
             // SAFETY: as above.

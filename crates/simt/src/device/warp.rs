@@ -70,6 +70,8 @@ registers! {
 
 macro_rules! votes {
     ($($name:ident -> $ret:ty = $intrinsic:ident;)*) => {$(
+        /// # Safety
+        /// As for the public function.
         #[inline(always)]
         pub unsafe fn $name(mask: u32, predicate: bool) -> $ret {
             // SAFETY: the caller's lanes all come here with the same mask.
@@ -80,6 +82,8 @@ macro_rules! votes {
 
 macro_rules! reductions {
     ($($name:ident = $intrinsic:ident;)*) => {$(
+        /// # Safety
+        /// As for the public function.
         #[inline(always)]
         pub unsafe fn $name(mask: u32, value: u32) -> u32 {
             // SAFETY: the caller's lanes all come here with the same mask.
@@ -103,6 +107,8 @@ reductions! {
     reduce_xor = redux_xor;
 }
 
+/// # Safety
+/// As for the public function.
 #[inline(always)]
 pub unsafe fn sync_warp(mask: u32) {
     // SAFETY: the caller's lanes all come here with the same mask.
@@ -111,6 +117,8 @@ pub unsafe fn sync_warp(mask: u32) {
 
 macro_rules! shuffles {
     ($($name:ident = $intrinsic:ident, $clamp:literal;)*) => {$(
+        /// # Safety
+        /// As for the public function.
         #[inline(always)]
         pub unsafe fn $name<T: ShuffleWord>(mask: u32, value: T, x: u32) -> T {
             // SAFETY: the caller's lanes all come here with the same mask, once a half.
@@ -126,6 +134,8 @@ shuffles! {
     shuffle_xor = shfl_xor, 31;
 }
 
+/// # Safety
+/// As for the public function.
 #[inline(always)]
 pub unsafe fn match_any<T: MatchWord>(mask: u32, value: T) -> u32 {
     // SAFETY: the caller's lanes all come here with the same mask.

@@ -6,11 +6,15 @@ use crate::emulator::engine::{self, Atomic, Order};
 
 macro_rules! read_modify_write {
     ($($name:ident $(, $reduce:ident)? = $op:ident;)*) => {$(
+        /// # Safety
+        /// As for the public function.
         #[track_caller]
         pub unsafe fn $name<T: AtomicWord>(word: Raw<T>, value: T) -> T {
             engine::global_atomic(word, Atomic::Modify(Modify::$op, value), Order::Relaxed, false)
         }
         $(
+            /// # Safety
+            /// As for the public function.
             #[track_caller]
             pub unsafe fn $reduce<T: AtomicWord>(word: Raw<T>, value: T) {
                 engine::global_atomic(word, Atomic::Modify(Modify::$op, value), Order::Relaxed, true);
@@ -29,26 +33,36 @@ read_modify_write! {
     exchange = Exchange;
 }
 
+/// # Safety
+/// As for the public function.
 #[track_caller]
 pub unsafe fn compare_exchange<T: AtomicWord>(word: Raw<T>, current: T, new: T) -> T {
     engine::global_atomic(word, Atomic::CompareExchange(current, new), Order::Relaxed, false)
 }
 
+/// # Safety
+/// As for the public function.
 #[track_caller]
 pub unsafe fn load_relaxed<T: AtomicWord>(word: Raw<T>) -> T {
     engine::global_atomic(word, Atomic::Load, Order::Relaxed, false)
 }
 
+/// # Safety
+/// As for the public function.
 #[track_caller]
 pub unsafe fn load_acquire<T: AtomicWord>(word: Raw<T>) -> T {
     engine::global_atomic(word, Atomic::Load, Order::Ordered, false)
 }
 
+/// # Safety
+/// As for the public function.
 #[track_caller]
 pub unsafe fn store_relaxed<T: AtomicWord>(word: Raw<T>, value: T) {
     engine::global_atomic(word, Atomic::Store(value), Order::Relaxed, true);
 }
 
+/// # Safety
+/// As for the public function.
 #[track_caller]
 pub unsafe fn store_release<T: AtomicWord>(word: Raw<T>, value: T) {
     engine::global_atomic(word, Atomic::Store(value), Order::Ordered, false);

@@ -49,6 +49,8 @@ fn check<T>(raw: Raw<T>, i: usize, count: usize, align: usize, access: Access) -
     pointer
 }
 
+/// # Safety
+/// As for the public function.
 #[track_caller]
 pub unsafe fn read<T: Copy>(raw: Raw<T>, i: usize) -> T {
     let pointer = check(raw, i, 1, align_of::<T>(), Access::Read);
@@ -56,12 +58,16 @@ pub unsafe fn read<T: Copy>(raw: Raw<T>, i: usize) -> T {
     unsafe { pointer.read_volatile() }
 }
 
+/// # Safety
+/// As for the public function.
 #[track_caller]
 pub unsafe fn read_nc<T: Word>(raw: Raw<T>, i: usize) -> T {
     // SAFETY: the caller's promise is stronger than that of `read`.
     unsafe { read(raw, i) }
 }
 
+/// # Safety
+/// As for the public function.
 #[track_caller]
 pub unsafe fn write<T: Copy>(raw: Raw<T>, i: usize, value: T) {
     let pointer = check(raw, i, 1, align_of::<T>(), Access::Write);
@@ -69,10 +75,14 @@ pub unsafe fn write<T: Copy>(raw: Raw<T>, i: usize, value: T) {
     unsafe { pointer.write_volatile(value) };
 }
 
+/// # Safety
+/// As for the public function.
 pub unsafe fn prefetch_l2<T>(_raw: Raw<T>, _i: usize) {}
 
 macro_rules! vector {
     ($ty:ty, $n:literal, $load:ident, $nc:ident, $store:ident) => {
+        /// # Safety
+        /// As for the public function.
         #[track_caller]
         pub unsafe fn $load(raw: Raw<$ty>, i: usize) -> [$ty; $n] {
             let pointer = check(raw, i, $n, 16, Access::Read);
@@ -80,12 +90,16 @@ macro_rules! vector {
             unsafe { pointer.cast::<[$ty; $n]>().read_volatile() }
         }
 
+        /// # Safety
+        /// As for the public function.
         #[track_caller]
         pub unsafe fn $nc(raw: Raw<$ty>, i: usize) -> [$ty; $n] {
             // SAFETY: the caller's promise is stronger than that of the plain load.
             unsafe { $load(raw, i) }
         }
 
+        /// # Safety
+        /// As for the public function.
         #[track_caller]
         pub unsafe fn $store(raw: Raw<$ty>, i: usize, values: [$ty; $n]) {
             let pointer = check(raw, i, $n, 16, Access::Write);

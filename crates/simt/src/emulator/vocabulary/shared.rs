@@ -10,6 +10,8 @@ pub fn dynamic_bytes() -> u32 {
     engine::with(|engine| engine.shared_bytes())
 }
 
+/// # Safety
+/// As for the public function.
 #[track_caller]
 pub unsafe fn get<T: Word>(address: u32) -> T {
     let pointer: *mut T = engine::shared_access(address, size_of::<T>(), Access::Read).cast();
@@ -17,6 +19,8 @@ pub unsafe fn get<T: Word>(address: u32) -> T {
     unsafe { pointer.read() }
 }
 
+/// # Safety
+/// As for the public function.
 #[track_caller]
 pub unsafe fn set<T: Word>(address: u32, value: T) {
     let pointer: *mut T = engine::shared_access(address, size_of::<T>(), Access::Write).cast();
@@ -24,6 +28,8 @@ pub unsafe fn set<T: Word>(address: u32, value: T) {
     unsafe { pointer.write(value) };
 }
 
+/// # Safety
+/// As for the public function.
 #[track_caller]
 pub unsafe fn get_volatile<T: Word>(address: u32) -> T {
     engine::preempt();
@@ -33,6 +39,8 @@ pub unsafe fn get_volatile<T: Word>(address: u32) -> T {
     unsafe { pointer.read() }
 }
 
+/// # Safety
+/// As for the public function.
 #[track_caller]
 pub unsafe fn set_volatile<T: Word>(address: u32, value: T) {
     engine::preempt();
@@ -44,6 +52,8 @@ pub unsafe fn set_volatile<T: Word>(address: u32, value: T) {
 
 macro_rules! vector {
     ($ty:ty, $n:literal, $get:ident, $set:ident) => {
+        /// # Safety
+        /// As for the public function.
         #[track_caller]
         pub unsafe fn $get(address: u32) -> [$ty; $n] {
             let pointer: *mut [$ty; $n] = engine::shared_access(address, 16, Access::Read).cast();
@@ -51,6 +61,8 @@ macro_rules! vector {
             unsafe { pointer.read() }
         }
 
+        /// # Safety
+        /// As for the public function.
         #[track_caller]
         pub unsafe fn $set(address: u32, values: [$ty; $n]) {
             let pointer: *mut [$ty; $n] = engine::shared_access(address, 16, Access::Write).cast();
@@ -65,11 +77,15 @@ vector!(u64, 2, get2, set2);
 
 macro_rules! read_modify_write {
     ($($name:ident $(, $reduce:ident)? = $op:ident;)*) => {$(
+        /// # Safety
+        /// As for the public function.
         #[track_caller]
         pub unsafe fn $name<T: AtomicWord>(address: u32, value: T) -> T {
             engine::shared_atomic(address, Atomic::Modify(Modify::$op, value))
         }
         $(
+            /// # Safety
+            /// As for the public function.
             #[track_caller]
             pub unsafe fn $reduce<T: AtomicWord>(address: u32, value: T) {
                 engine::shared_atomic(address, Atomic::Modify(Modify::$op, value));
@@ -88,6 +104,8 @@ read_modify_write! {
     exchange = Exchange;
 }
 
+/// # Safety
+/// As for the public function.
 #[track_caller]
 pub unsafe fn compare_exchange<T: AtomicWord>(address: u32, current: T, new: T) -> T {
     engine::shared_atomic(address, Atomic::CompareExchange(current, new))

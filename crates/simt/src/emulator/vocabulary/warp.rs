@@ -28,6 +28,8 @@ pub fn active_mask() -> u32 {
     lane_mask_eq()
 }
 
+/// # Safety
+/// As for the public function.
 #[track_caller]
 pub unsafe fn sync_warp(mask: u32) {
     engine::collective(Collective::Sync, mask, 0, 0);
@@ -35,6 +37,8 @@ pub unsafe fn sync_warp(mask: u32) {
 
 macro_rules! shuffles {
     ($($name:ident = $op:ident;)*) => {$(
+        /// # Safety
+        /// As for the public function.
         #[track_caller]
         pub unsafe fn $name<T: ShuffleWord>(mask: u32, value: T, x: u32) -> T {
             T::from_bits(engine::collective(Collective::$op, mask, value.to_bits(), x))
@@ -49,21 +53,29 @@ shuffles! {
     shuffle_xor = ShuffleXor;
 }
 
+/// # Safety
+/// As for the public function.
 #[track_caller]
 pub unsafe fn ballot(mask: u32, predicate: bool) -> u32 {
     engine::collective(Collective::Ballot, mask, u64::from(predicate), 0) as u32
 }
 
+/// # Safety
+/// As for the public function.
 #[track_caller]
 pub unsafe fn any(mask: u32, predicate: bool) -> bool {
     engine::collective(Collective::Any, mask, u64::from(predicate), 0) != 0
 }
 
+/// # Safety
+/// As for the public function.
 #[track_caller]
 pub unsafe fn all(mask: u32, predicate: bool) -> bool {
     engine::collective(Collective::All, mask, u64::from(predicate), 0) != 0
 }
 
+/// # Safety
+/// As for the public function.
 #[track_caller]
 pub unsafe fn match_any<T: MatchWord>(mask: u32, value: T) -> u32 {
     engine::collective(Collective::MatchAny, mask, value.to_bits(), 0) as u32
@@ -71,6 +83,8 @@ pub unsafe fn match_any<T: MatchWord>(mask: u32, value: T) -> u32 {
 
 macro_rules! reductions {
     ($($name:ident = $op:ident;)*) => {$(
+        /// # Safety
+        /// As for the public function.
         #[track_caller]
         pub unsafe fn $name(mask: u32, value: u32) -> u32 {
             engine::collective(Collective::$op, mask, u64::from(value), 0) as u32
