@@ -6,10 +6,14 @@
 //! their types allow it.
 //!
 //! Half of the keys asked for are in the filter.
+//!
+//! `cargo bench --bench bloom -- --ratios` measures all of them in turns, in short calls, takes the fastest call of each
+//! and prints ratios: for machines that others use too.
 
 use std::hint::black_box;
+use std::time::Instant;
 
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Criterion, Throughput, criterion_group};
 use fastbloom::{AtomicBloomFilter, BloomFilter};
 use foldhash::fast::FixedState;
 use parquet::bloom_filter::Sbbf;
@@ -17,23 +21,13 @@ use rayon::prelude::*;
 use warpset_benches::keys::KeySpace;
 use warpset_bloom::{BlockedBloom, RaoBloom, SplitBlockBloom};
 
-/// Keys of one measured call.
-const BATCH: usize = 1 << 20;
 const BITS_PER_KEY: f64 = 16.0;
 
-fn fill(n: usize, mut insert: impl FnMut(&[u64])) {
-    let stream = KeySpace::new(1).stream(0);
-    for first in (0..n).step_by(BATCH) {
-        let keys: Vec<u64> = (first..n.min(first + BATCH)).map(|i| stream.key(i as u64)).collect();
-        insert(&keys);
-    }
-}
-
-/// Half of these were inserted by [`fill`], in random order.
-fn queries(n: usize) -> Vec<u64> {
+/// Half of these are in a filter of `n` keys, in random order.
+fn queries(n: usize, count: usize) -> Vec<u64> {
     let (inside, outside) = (KeySpace::new(1).stream(0), KeySpace::new(1).stream(1));
     let places = KeySpace::new(2).stream(0);
-    (0..BATCH as u64)
+    (0..count as u64)
         .map(|i| {
             let place = places.key(i);
             if place >> 63 == 0 { inside.key(place % n as u64) } else { outside.key(i) }
@@ -54,81 +48,146 @@ fn name(log2_n: u32) -> &'static str {
     }
 }
 
+/// One measured call.
+type Operation<'a> = &'a mut (dyn FnMut() + Send);
+
+/// The filters under test, filled alike.
+struct Subjects {
+    split: SplitBlockBloom,
+    blocked256: BlockedBloom,
+    blocked512: BlockedBloom,
+    rao: RaoBloom,
+    parquet: Sbbf,
+    fast: BloomFilter<FixedState>,
+    atomic: AtomicBloomFilter<FixedState>,
+}
+
+impl Subjects {
+    fn filled(n: usize) -> Subjects {
+        let blocked = |block_bits, word_bits| {
+            let builder = BlockedBloom::builder(n as u64).bits_per_key(BITS_PER_KEY);
+            builder.block_bits(block_bits).word_bits(word_bits).hashes(8).build().unwrap()
+        };
+        let rao = RaoBloom::builder(n as u64).bits_per_key(BITS_PER_KEY).hashes(8).choices(1).build().unwrap();
+        let hasher = || FixedState::with_seed(1);
+        let mut subjects = Subjects {
+            split: SplitBlockBloom::builder(n as u64).bits_per_key(BITS_PER_KEY).build().unwrap(),
+            blocked256: blocked(256, 32),
+            blocked512: blocked(512, 64),
+            rao,
+            parquet: Sbbf::new(&[]),
+            fast: BloomFilter::with_num_bits(n * 16).hasher(hasher()).hashes(8),
+            atomic: AtomicBloomFilter::with_num_bits(n * 16).hasher(hasher()).hashes(8),
+        };
+        let stream = KeySpace::new(1).stream(0);
+        for first in (0..n).step_by(1 << 20) {
+            let keys: Vec<u64> = (first..n.min(first + (1 << 20))).map(|i| stream.key(i as u64)).collect();
+            subjects.split.insert_bulk(&keys);
+            subjects.blocked256.insert_bulk(&keys);
+            subjects.blocked512.insert_bulk(&keys);
+            subjects.rao.insert_bulk(&keys).unwrap();
+            keys.iter().for_each(|key| _ = subjects.fast.insert(key));
+        }
+        subjects.parquet = Sbbf::new(subjects.split.bitset());
+        subjects
+    }
+
+    /// Calls `measure` with the name of each operation and the operation itself.
+    fn each(&mut self, queries: &[u64], new_keys: &[u64], parallel: bool, mut measure: impl FnMut(&str, Operation)) {
+        let Subjects { split, blocked256, blocked512, rao, parquet, fast, atomic } = self;
+        let in_chunks = |count: &(dyn Fn(&[u64]) -> usize + Sync)| {
+            if parallel { queries.par_chunks(1 << 12).map(count).sum() } else { count(queries) }
+        };
+        measure("contains/split-block", &mut || _ = black_box(split.count_contained(queries)));
+        measure("contains/blocked 256x32", &mut || _ = black_box(blocked256.count_contained(queries)));
+        measure("contains/blocked 512x64", &mut || _ = black_box(blocked512.count_contained(queries)));
+        measure("contains/rao", &mut || _ = black_box(rao.count_contained(queries)));
+        measure("contains/split-block, key by key", &mut || {
+            _ = black_box(in_chunks(&|keys| keys.iter().filter(|k| split.contains(*k)).count()))
+        });
+        measure("contains/parquet", &mut || {
+            _ = black_box(in_chunks(&|keys| keys.iter().filter(|k| parquet.check(*k)).count()))
+        });
+        measure("contains/fastbloom", &mut || {
+            _ = black_box(in_chunks(&|keys| keys.iter().filter(|k| fast.contains(*k)).count()))
+        });
+        measure("insert/split-block", &mut || split.insert_bulk(new_keys));
+        measure("insert/blocked 256x32", &mut || blocked256.insert_bulk(new_keys));
+        measure("insert/blocked 512x64", &mut || blocked512.insert_bulk(new_keys));
+        if parallel {
+            measure("insert/fastbloom, atomic", &mut || {
+                new_keys.par_chunks(1 << 12).for_each(|keys| keys.iter().for_each(|key| _ = atomic.insert(key)))
+            });
+        } else {
+            measure("insert/split-block, key by key", &mut || new_keys.iter().for_each(|key| split.insert(key)));
+            measure("insert/parquet", &mut || new_keys.iter().for_each(|key| parquet.insert(key)));
+            measure("insert/fastbloom", &mut || new_keys.iter().for_each(|key| _ = fast.insert(key)));
+        }
+    }
+}
+
+/// Calls of each operation for `--ratios`.
+const ROUNDS: usize = 60;
+const LOG2_SIZES: [u32; 3] = [18, 22, 27];
+
 fn bloom(c: &mut Criterion) {
     let pools = pools();
-    for log2_n in [18, 22, 27] {
+    for log2_n in LOG2_SIZES {
         let n = 1usize << log2_n;
-        let queries = queries(n);
-        let new_keys = KeySpace::new(1).stream(2).u64_keys(BATCH);
-
-        let mut split = SplitBlockBloom::builder(n as u64).bits_per_key(BITS_PER_KEY).build().unwrap();
-        fill(n, |keys| split.insert_bulk(keys));
-        let blocked = |block_bits, word_bits| {
-            BlockedBloom::builder(n as u64)
-                .bits_per_key(BITS_PER_KEY)
-                .block_bits(block_bits)
-                .word_bits(word_bits)
-                .hashes(8)
-                .build()
-                .unwrap()
-        };
-        let (mut blocked256, mut blocked512) = (blocked(256, 32), blocked(512, 64));
-        fill(n, |keys| blocked256.insert_bulk(keys));
-        fill(n, |keys| blocked512.insert_bulk(keys));
-        let mut rao = RaoBloom::builder(n as u64).bits_per_key(BITS_PER_KEY).hashes(8).choices(1).build().unwrap();
-        fill(n, |keys| rao.insert_bulk(keys).unwrap());
-        let mut sbbf = Sbbf::new(split.bitset());
-        let mut fast = BloomFilter::with_num_bits(n * 16).hasher(FixedState::with_seed(1)).hashes(8);
-        fill(n, |keys| keys.iter().for_each(|key| _ = fast.insert(key)));
-        let atomic = AtomicBloomFilter::with_num_bits(n * 16).hasher(FixedState::with_seed(1)).hashes(8);
-
-        let mut group = c.benchmark_group(format!("bloom/contains/{}", name(log2_n)));
-        group.throughput(Throughput::Elements(BATCH as u64));
+        let (queries, new_keys) = (queries(n, 1 << 20), KeySpace::new(1).stream(2).u64_keys(1 << 20));
+        let mut subjects = Subjects::filled(n);
         for (threads, pool) in &pools {
-            macro_rules! bench {
-                ($name:literal, $count:expr) => {
-                    group.bench_function(BenchmarkId::new($name, threads), |b| {
-                        pool.install(|| b.iter(|| black_box($count)))
+            let mut group = c.benchmark_group(format!("bloom/{}/{threads}", name(log2_n)));
+            group.throughput(Throughput::Elements(queries.len() as u64));
+            let parallel = pool.current_num_threads() > 1;
+            subjects.each(&queries, &new_keys, parallel, |name, operation| {
+                group.bench_function(name, |b| b.iter(|| pool.install(&mut *operation)));
+            });
+            group.finish();
+        }
+    }
+}
+
+/// The fastest of many short calls of each operation, in turns.
+fn ratios() {
+    for log2_n in LOG2_SIZES {
+        let n = 1usize << log2_n;
+        let mut subjects = Subjects::filled(n);
+        for (threads, pool) in pools() {
+            let keys = if threads == "1 thread" { 1 << 14 } else { 1 << 18 };
+            let mut best: Vec<(String, f64)> = Vec::new();
+            let all_queries = queries(n, ROUNDS * keys);
+            pool.install(|| {
+                for (round, queries) in all_queries.chunks(keys).enumerate() {
+                    // Other keys in each round, so that caches hold what they would in use.
+                    let new_keys: Vec<u64> =
+                        (0..keys).map(|i| KeySpace::new(3).stream(round as u64).key(i as u64)).collect();
+                    subjects.each(queries, &new_keys, rayon::current_num_threads() > 1, |name, operation| {
+                        let start = Instant::now();
+                        operation();
+                        let rate = keys as f64 / start.elapsed().as_secs_f64() / 1e6;
+                        match best.iter_mut().find(|(other, _)| other == name) {
+                            Some((_, fastest)) => *fastest = fastest.max(rate),
+                            None => best.push((name.to_owned(), rate)),
+                        }
                     });
-                };
+                }
+            });
+            for operation in ["contains", "insert"] {
+                let of_peers = best.iter().filter(|(name, _)| name.starts_with(operation));
+                let peer = of_peers
+                    .filter(|(name, _)| name.contains("parquet") || name.contains("fastbloom"))
+                    .map(|(_, rate)| *rate)
+                    .fold(0.0, f64::max);
+                for (name, rate) in best.iter().filter(|(name, _)| name.starts_with(operation)) {
+                    println!(
+                        "{:8} {threads:12} {name:34} {rate:8.1} M/s {:6.2} of the best peer",
+                        self::name(log2_n),
+                        rate / peer
+                    );
+                }
             }
-            bench!("split-block", split.count_contained(&queries));
-            bench!("blocked 256x32", blocked256.count_contained(&queries));
-            bench!("blocked 512x64", blocked512.count_contained(&queries));
-            bench!("rao", rao.count_contained(&queries));
-            bench!("split-block, key by key", queries.iter().filter(|k| split.contains(*k)).count());
-            bench!("parquet", {
-                let count = |keys: &[u64]| keys.iter().filter(|k| sbbf.check(*k)).count();
-                queries.par_chunks(1 << 14).map(count).sum::<usize>()
-            });
-            bench!("fastbloom", {
-                let count = |keys: &[u64]| keys.iter().filter(|k| fast.contains(*k)).count();
-                queries.par_chunks(1 << 14).map(count).sum::<usize>()
-            });
         }
-        group.finish();
-
-        let mut group = c.benchmark_group(format!("bloom/insert/{}", name(log2_n)));
-        group.throughput(Throughput::Elements(BATCH as u64));
-        for (threads, pool) in &pools {
-            macro_rules! bench {
-                ($name:literal, $insert:expr) => {
-                    group.bench_function(BenchmarkId::new($name, threads), |b| pool.install(|| b.iter(|| $insert)));
-                };
-            }
-            bench!("split-block", split.insert_bulk(&new_keys));
-            bench!("blocked 256x32", blocked256.insert_bulk(&new_keys));
-            bench!("blocked 512x64", blocked512.insert_bulk(&new_keys));
-            if *threads == "1 thread" {
-                bench!("split-block, key by key", new_keys.iter().for_each(|key| split.insert(key)));
-                bench!("parquet", new_keys.iter().for_each(|key| sbbf.insert(key)));
-                bench!("fastbloom", new_keys.iter().for_each(|key| _ = fast.insert(key)));
-            }
-            bench!("fastbloom, atomic", {
-                new_keys.par_chunks(1 << 14).for_each(|keys| keys.iter().for_each(|key| _ = atomic.insert(key)))
-            });
-        }
-        group.finish();
     }
 }
 
@@ -140,4 +199,11 @@ criterion_group! {
         .measurement_time(std::time::Duration::from_millis(800));
     targets = bloom
 }
-criterion_main!(benches);
+
+fn main() {
+    if std::env::args().any(|argument| argument == "--ratios") {
+        return ratios();
+    }
+    benches();
+    Criterion::default().configure_from_args().final_summary();
+}

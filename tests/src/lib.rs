@@ -1,1 +1,3 @@
-//! (skeleton)
+//! Bodies of the integration tests, generic over backends; `tests/` runs them on each.
+
+pub mod bloom;
