@@ -1,7 +1,7 @@
 //! The blocked layout with parameters on the CPU.
 //!
 //! The number of bits a key is a constant of the inner loops (one copy of them for each of 1 to 32); block and word
-//! size are not. Blocks of eight 32-bit words with at least eight bits a key go through AVX2.
+//! size are not. Blocks of at least 256 bits whose sectors are 32 or 64 bits go through AVX2.
 
 use warpset_core::bloom::blocked::{self, MAX_HASHES, Pattern, Shape};
 use warpset_core::hash;
@@ -153,10 +153,7 @@ impl BlockedLayout {
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn is_vector_shape(&self) -> bool {
-        self.shape.block_bits() == 256
-            && self.shape.word_bits() == 32
-            && self.shape.hashes() >= 8
-            && std::is_x86_feature_detected!("avx2")
+        self.shape.block_bits() >= 256 && self.shape.sector_bits() <= 64 && std::is_x86_feature_detected!("avx2")
     }
 
     fn contains_batch_portable(&self, words: &[u32], hashes: &[u64]) -> u64 {
@@ -292,67 +289,113 @@ impl OneBlock for BlockedLayout {
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    //! Blocks of eight 32-bit words, at least eight bits a key: bits `8 j .. 8 j + 8` of a key are one register.
+    //! Blocks of 256 bits and more, in sectors of 32 or 64 bits: every sector is a lane.
+    //!
+    //! `R` is the number of registers a block, `WIDE` whether sectors have 64 bits (two 32-bit words are such a sector in
+    //! memory too). Eight bits of a key are drawn at a time: a register of narrow sectors, or two of wide ones.
 
     use std::arch::x86_64::*;
 
     use super::*;
 
-    /// Ones in the lanes of register `j` that hold bits below `hashes`.
+    /// One in the lanes of draw `g` that hold bits below `hashes`, else zero.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn lanes_in_use(hashes: u32, j: u32) -> __m256i {
+    fn lanes_in_use(hashes: u32, g: u32) -> __m256i {
         let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-        let used = _mm256_cmpgt_epi32(_mm256_set1_epi32(hashes as i32 - 8 * j as i32), lanes);
+        let used = _mm256_cmpgt_epi32(_mm256_set1_epi32(hashes as i32 - 8 * g as i32), lanes);
         _mm256_srli_epi32::<31>(used)
     }
 
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn salts(j: u32) -> __m256i {
-        let salts = &blocked::SALT[8 * j as usize..][..8];
+    fn salts(g: u32) -> __m256i {
+        let salts = &blocked::SALT[8 * g as usize..][..8];
         // SAFETY: `salts` is 32 bytes long; the load takes any alignment.
         unsafe { _mm256_loadu_si256(salts.as_ptr().cast()) }
     }
 
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn mask(hash: u64, hashes: u32, salts0: __m256i) -> __m256i {
+    fn masks<const R: usize, const WIDE: bool>(hash: u64, hashes: u32) -> [__m256i; R] {
         let pattern = Pattern::of(hash);
         let (a, b) = (_mm256_set1_epi32(pattern.a as i32), _mm256_set1_epi32(pattern.b as i32));
-        let position = |salts| _mm256_srli_epi32::<27>(_mm256_add_epi32(_mm256_mullo_epi32(a, salts), b));
-        let mut mask = _mm256_sllv_epi32(_mm256_set1_epi32(1), position(salts0));
-        for j in 1..hashes.div_ceil(8) {
-            mask = _mm256_or_si256(mask, _mm256_sllv_epi32(lanes_in_use(hashes, j), position(salts(j))));
+        let mut masks = [_mm256_setzero_si256(); R];
+        for g in 0..hashes.div_ceil(8) {
+            let used = lanes_in_use(hashes, g);
+            let draw = _mm256_add_epi32(_mm256_mullo_epi32(a, salts(g)), b);
+            if WIDE {
+                let position = _mm256_srli_epi32::<26>(draw);
+                let halves = [
+                    (_mm256_castsi256_si128(used), _mm256_castsi256_si128(position)),
+                    (_mm256_extracti128_si256::<1>(used), _mm256_extracti128_si256::<1>(position)),
+                ];
+                for (i, (used, position)) in halves.into_iter().enumerate() {
+                    let bits = _mm256_sllv_epi64(_mm256_cvtepu32_epi64(used), _mm256_cvtepu32_epi64(position));
+                    let mask = &mut masks[(2 * g as usize + i) % R];
+                    *mask = _mm256_or_si256(*mask, bits);
+                }
+            } else {
+                let mask = &mut masks[g as usize % R];
+                *mask = _mm256_or_si256(*mask, _mm256_sllv_epi32(used, _mm256_srli_epi32::<27>(draw)));
+            }
         }
-        mask
+        masks
     }
 
     #[target_feature(enable = "avx2")]
-    pub(super) fn contains_batch(layout: &BlockedLayout, words: &[u32], hashes: &[u64]) -> u64 {
-        let blocks = words.as_chunks::<8>().0;
-        let (k, salts0) = (layout.shape.hashes(), salts(0));
+    fn contains<const R: usize, const WIDE: bool>(layout: &BlockedLayout, words: &[u32], hashes: &[u64]) -> u64 {
+        let registers = words.as_chunks::<8>().0;
+        let k = layout.shape.hashes();
         let mut bits = 0;
         for (i, hash) in hashes.iter().enumerate() {
-            let block = &blocks[layout.block_of(hash) as usize];
-            // SAFETY: a block is 32 bytes long; the load takes any alignment.
-            let block = unsafe { _mm256_loadu_si256(block.as_ptr().cast()) };
-            bits |= (_mm256_testc_si256(block, mask(*hash, k, salts0)) as u64) << i;
+            let block = &registers[layout.block_of(hash) as usize * R..][..R];
+            let mut all = 1;
+            for (register, mask) in block.iter().zip(masks::<R, WIDE>(*hash, k)) {
+                // SAFETY: a register is 32 bytes long; the load takes any alignment.
+                let register = unsafe { _mm256_loadu_si256(register.as_ptr().cast()) };
+                all &= _mm256_testc_si256(register, mask);
+            }
+            bits |= (all as u64) << i;
         }
         bits
     }
 
     #[target_feature(enable = "avx2")]
-    pub(super) fn insert_batch(layout: &BlockedLayout, words: &mut [u32], first_block: u64, hashes: &[u64]) {
-        let blocks = words.as_chunks_mut::<8>().0;
-        let (k, salts0) = (layout.shape.hashes(), salts(0));
+    fn insert<const R: usize, const WIDE: bool>(layout: &BlockedLayout, words: &mut [u32], first: u64, hashes: &[u64]) {
+        let registers = words.as_chunks_mut::<8>().0;
+        let k = layout.shape.hashes();
         for hash in hashes {
-            let pointer = blocks[(layout.block_of(hash) - first_block) as usize].as_mut_ptr().cast();
-            // SAFETY: `pointer` is the 32 bytes of a block borrowed mutably; load and store take any alignment.
-            unsafe {
-                let old = _mm256_loadu_si256(pointer);
-                _mm256_storeu_si256(pointer, _mm256_or_si256(old, mask(*hash, k, salts0)));
+            let block = &mut registers[(layout.block_of(hash) - first) as usize * R..][..R];
+            for (register, mask) in block.iter_mut().zip(masks::<R, WIDE>(*hash, k)) {
+                let pointer = register.as_mut_ptr().cast();
+                // SAFETY: `pointer` is 32 bytes of a block borrowed mutably; load and store take any alignment.
+                unsafe { _mm256_storeu_si256(pointer, _mm256_or_si256(_mm256_loadu_si256(pointer), mask)) };
             }
+        }
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn contains_batch(layout: &BlockedLayout, words: &[u32], hashes: &[u64]) -> u64 {
+        match (layout.shape.block_bits(), layout.shape.sector_bits()) {
+            (256, 32) => contains::<1, false>(layout, words, hashes),
+            (256, _) => contains::<1, true>(layout, words, hashes),
+            (512, 32) => contains::<2, false>(layout, words, hashes),
+            (512, _) => contains::<2, true>(layout, words, hashes),
+            (_, 32) => contains::<4, false>(layout, words, hashes),
+            _ => contains::<4, true>(layout, words, hashes),
+        }
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn insert_batch(layout: &BlockedLayout, words: &mut [u32], first_block: u64, hashes: &[u64]) {
+        match (layout.shape.block_bits(), layout.shape.sector_bits()) {
+            (256, 32) => insert::<1, false>(layout, words, first_block, hashes),
+            (256, _) => insert::<1, true>(layout, words, first_block, hashes),
+            (512, 32) => insert::<2, false>(layout, words, first_block, hashes),
+            (512, _) => insert::<2, true>(layout, words, first_block, hashes),
+            (_, 32) => insert::<4, false>(layout, words, first_block, hashes),
+            _ => insert::<4, true>(layout, words, first_block, hashes),
         }
     }
 }
