@@ -1,0 +1,73 @@
+//! Kernels on the words of any Bloom filter: union, intersection, fill, folding.
+
+use warpset_simt::{Global, GlobalMut, atomic, kernel, thread, warp};
+
+/// Threads of a block, in every kernel of this module.
+pub const BLOCK: u32 = 256;
+
+kernel! {
+    /// `words |= other`.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid and block size, no shared memory.
+    /// - Both are valid for `n` words and do not overlap; nobody else touches `words`, nobody writes `other`.
+    pub unsafe fn words_or(words: GlobalMut<u32>, other: Global<u32>, n: usize) {
+        for i in thread::grid_stride(n) {
+            // SAFETY: `i < n` belongs to this thread.
+            unsafe { words.write(i, words.read(i) | other.read_nc(i)) };
+        }
+    }
+
+    /// `words &= other`.
+    ///
+    /// # Safety
+    /// As for [`words_or`].
+    pub unsafe fn words_and(words: GlobalMut<u32>, other: Global<u32>, n: usize) {
+        for i in thread::grid_stride(n) {
+            // SAFETY: `i < n` belongs to this thread.
+            unsafe { words.write(i, words.read(i) & other.read_nc(i)) };
+        }
+    }
+
+    /// Adds the number of set bits to `total`.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid, blocks of whole warps, no shared memory.
+    /// - `words`: valid for `n` words, not written while the kernel runs; `total`: one word, only accessed atomically.
+    pub unsafe fn words_count_ones(words: Global<u32>, n: usize, total: GlobalMut<u64>) {
+        let mut sum = 0u64;
+        for i in thread::grid_stride(n) {
+            // SAFETY: `i < n`.
+            sum += unsafe { words.read_nc(i) }.count_ones() as u64;
+        }
+        let mut distance = 16;
+        while distance > 0 {
+            // SAFETY: the loop above has ended for all lanes, and none has left.
+            sum += unsafe { warp::shuffle_xor(warp::FULL_MASK, sum, distance) };
+            distance /= 2;
+        }
+        if warp::lane_id() == 0 && sum != 0 {
+            // SAFETY: `total` is one word, only accessed atomically.
+            unsafe { atomic::reduce_add(total, sum) };
+        }
+    }
+
+    /// Folds: unit `u` of `folded` is the OR of units `u * factor` to `u * factor + factor - 1` of `words`.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid and block size, no shared memory; `unit > 0`.
+    /// - `folded`: valid for `n` words, `n` a multiple of `unit`, nobody else's; `words`: for `n * factor`, not written
+    ///   while the kernel runs; they do not overlap.
+    pub unsafe fn words_fold(words: Global<u32>, unit: u32, factor: u64, folded: GlobalMut<u32>, n: usize) {
+        for i in thread::grid_stride(n) {
+            let (u, w) = (i / unit as usize, i % unit as usize);
+            let mut bits = 0;
+            for j in 0..factor as usize {
+                // SAFETY: `u < n / unit` and `j < factor`.
+                bits |= unsafe { words.read_nc((u * factor as usize + j) * unit as usize + w) };
+            }
+            // SAFETY: `i < n` belongs to this thread.
+            unsafe { folded.write(i, bits) };
+        }
+    }
+}

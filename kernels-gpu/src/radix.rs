@@ -1,0 +1,310 @@
+//! One radix pass over 64-bit hashes: histogram, scan of the digits, and a single-pass scatter.
+//!
+//! The scatter is "onesweep" (Adinets and Merrill, "Onesweep: A Faster Least Significant Digit Radix Sort for GPUs",
+//! 2022): every tile ranks its hashes in shared memory, learns by decoupled look-back (Merrill and Garland, 2016) how
+//! many of each digit stand in the tiles before it, and writes each digit's hashes in one run. The pass is stable, so
+//! passes over successive digits sort.
+//!
+//! Departures: keys are hashed while they are loaded, in the histogram and again in the scatter, because reading a key
+//! twice costs less than writing its hash once more; ranks come from one ballot a digit bit instead of `match.any`
+//! (1.7 times faster on an H200); the look-back words are 64 bits wide, so one pass takes more than 2^30 keys.
+
+use crate::keys::{Hasher, WithHasher, with_hasher};
+use warpset_simt::shared::{self, Shared};
+use warpset_simt::{Global, GlobalMut, atomic, kernel, thread, warp};
+
+/// Threads of a block, in every kernel of this module.
+pub const BLOCK: u32 = 256;
+/// Digits that a pass can tell apart at most: 8 bits.
+pub const MAX_DIGITS: u32 = 256;
+/// Hashes of one tile of the scatter.
+pub const TILE: usize = BLOCK as usize * ITEMS;
+/// Dynamic shared memory of the histogram, in bytes.
+pub const HISTOGRAM_SHARED_BYTES: u32 = WARPS * MAX_DIGITS * 4;
+/// Dynamic shared memory of the scatter, in bytes.
+pub const PASS_SHARED_BYTES: u32 = MISC_AT + 64;
+
+const ITEMS: usize = 16;
+const WARPS: u32 = BLOCK / 32;
+// The scatter's shared memory: where each digit's run starts in the output, the sorted tile, a row of counters a warp.
+const HASHES_AT: u32 = MAX_DIGITS * 8;
+const COUNTERS_AT: u32 = HASHES_AT + TILE as u32 * 8;
+const MISC_AT: u32 = COUNTERS_AT + WARPS * MAX_DIGITS * 4;
+
+// A look-back word: two flag bits over a 62-bit count. Zero means that nothing is known yet.
+const AGGREGATE: u64 = 1 << 62;
+const INCLUSIVE: u64 = 2 << 62;
+const COUNT: u64 = AGGREGATE - 1;
+
+#[inline(always)]
+fn digit_of(hash: u64, shift: u32, bits: u32) -> u32 {
+    (hash >> shift) as u32 & ((1 << bits) - 1)
+}
+
+/// Counts digits; grid-stride.
+struct Histogram {
+    n: usize,
+    shift: u32,
+    bits: u32,
+    counts: GlobalMut<u64>,
+}
+
+impl WithHasher for Histogram {
+    #[inline(always)]
+    unsafe fn run<H: Hasher>(self, hasher: H) {
+        let digits = 1 << self.bits;
+        let rows: Shared<u32> = shared::dynamic(0);
+        let t = thread::thread_idx_x();
+        let row = t / 32 * MAX_DIGITS;
+        // SAFETY: shared indices stay below `WARPS * MAX_DIGITS`; each lane zeroes words of its own warp's row, and
+        // barriers separate zeroing, counting and adding up; `t < digits`, the length of `counts`, which is only
+        // accessed atomically; `i < n`.
+        unsafe {
+            let mut d = t % 32;
+            while d < digits {
+                rows.set(row + d, 0);
+                d += 32;
+            }
+            warp::sync_warp(warp::FULL_MASK);
+            for i in thread::grid_stride(self.n) {
+                rows.reduce_add(row + digit_of(hasher.hash(i), self.shift, self.bits), 1);
+            }
+            thread::sync_threads();
+            if t < digits {
+                let mut count = 0;
+                for w in 0..WARPS {
+                    count += rows.get(w * MAX_DIGITS + t);
+                }
+                if count != 0 {
+                    atomic::reduce_add(self.counts.at(t as usize), count as u64);
+                }
+            }
+        }
+    }
+}
+
+/// Loads the hashes of a tile, warp-striped, so that rank order is input order.
+struct LoadTile<'a> {
+    tile_start: usize,
+    first: u32,
+    valid: u32,
+    hashes: &'a mut [u64; ITEMS],
+}
+
+impl WithHasher for LoadTile<'_> {
+    #[inline(always)]
+    unsafe fn run<H: Hasher>(self, hasher: H) {
+        // SAFETY: `tile_start + valid` is at most the number of keys.
+        unsafe {
+            if self.valid == TILE as u32 {
+                for i in 0..ITEMS {
+                    self.hashes[i] = hasher.hash(self.tile_start + (self.first + i as u32 * 32) as usize);
+                }
+            } else {
+                for i in 0..ITEMS {
+                    let at = self.first + i as u32 * 32;
+                    self.hashes[i] = if at < self.valid { hasher.hash(self.tile_start + at as usize) } else { !0 };
+                }
+            }
+        }
+    }
+}
+
+kernel! {
+    /// Counts the digits `hash >> shift & ((1 << bits) - 1)` of the keys' hashes.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, blocks of [`BLOCK`] threads, [`HISTOGRAM_SHARED_BYTES`] of dynamic shared memory.
+    /// - `keys`: `n` keys of the kind (see [`crate::keys`]), not written while the kernel runs.
+    /// - `counts`: valid for `1 << bits` words, `bits <= 8`, only accessed atomically while the kernel runs.
+    #[launch_bounds(256, 8)]
+    pub unsafe fn radix_histogram(
+        keys: Global<u64>, kind: u32, spread: u64, n: usize, shift: u32, bits: u32, counts: GlobalMut<u64>,
+    ) {
+        // SAFETY: the caller keeps this kernel's contract, which is that of `Histogram`.
+        unsafe { with_hasher(keys, kind, spread, Histogram { n, shift, bits, counts }) }
+    }
+}
+
+kernel! {
+    /// Writes the keys' hashes grouped by digit, in input order within each digit.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, `n.div_ceil(TILE)` blocks of [`BLOCK`] threads, [`PASS_SHARED_BYTES`] of dynamic shared memory;
+    ///   `n > 0`, `0 < bits <= 8`, `shift + bits <= 64`.
+    /// - `keys`: `n` keys of the kind (see [`crate::keys`]), not written while the kernel runs.
+    /// - `starts`: `1 << bits` words, the exclusive sums of this input's digit counts.
+    /// - `look_back`: `1 << bits` words a block, and `ticket` one word: zero at the start, nobody else's.
+    /// - `out`: valid for `n` writes, overlaps nothing else, nobody else touches it.
+    #[launch_bounds(256, 3)]
+    pub unsafe fn radix_pass(
+        keys: Global<u64>, kind: u32, spread: u64, n: usize, shift: u32, bits: u32, starts: Global<u64>,
+        look_back: GlobalMut<u64>, ticket: GlobalMut<u32>, out: GlobalMut<u64>,
+    ) {
+        let digits = 1u32 << bits;
+        let runs: Shared<u64> = shared::dynamic(0);
+        let sorted: Shared<u64> = shared::dynamic(HASHES_AT);
+        let counters: Shared<u32> = shared::dynamic(COUNTERS_AT);
+        let misc: Shared<u32> = shared::dynamic(MISC_AT);
+        let t = thread::thread_idx_x();
+        let lane = warp::lane_id();
+        let warp_index = t / 32;
+        let row = warp_index * MAX_DIGITS;
+        // SAFETY: shared indices stay inside the four arrays (digits below `MAX_DIGITS`, positions below `TILE`), and a
+        // barrier stands between any two accesses of different threads to one word; the ticket makes `tile` unique, so
+        // only this block writes its look-back words; positions in `out` come from the exact digit counts of all `n`
+        // hashes, so they are below `n` and no two are equal. All threads reach every barrier and every vote.
+        unsafe {
+            if t == 0 {
+                misc.set(WARPS, atomic::fetch_add(ticket, 1));
+            }
+            let mut d = lane;
+            while d < digits {
+                counters.set(row + d, 0);
+                d += 32;
+            }
+            thread::sync_threads();
+            let tile = misc.get(WARPS) as usize;
+            let tile_start = tile * TILE;
+            let valid = if n - tile_start < TILE { (n - tile_start) as u32 } else { TILE as u32 };
+
+            // What lies past the end has all bits set and so the last digit: it ranks behind everything, and no later
+            // tile reads this one's counts.
+            let first = warp_index * (32 * ITEMS as u32) + lane;
+            let mut hashes = [!0u64; ITEMS];
+            with_hasher(keys, kind, spread, LoadTile { tile_start, first, valid, hashes: &mut hashes });
+
+            // Rank within the warp.
+            let below = warp::lane_mask_lt();
+            let mut ranks = [0u32; ITEMS];
+            for i in 0..ITEMS {
+                let digit = digit_of(hashes[i], shift, bits);
+                let mut peers = warp::FULL_MASK;
+                for b in 0..8 {
+                    if b < bits {
+                        let set = digit >> b & 1 != 0;
+                        let votes = warp::ballot(warp::FULL_MASK, set);
+                        peers &= if set { votes } else { !votes };
+                    }
+                }
+                let leader = 31 - peers.leading_zeros();
+                let mut before = 0;
+                if lane == leader {
+                    before = counters.get(row + digit);
+                    counters.set(row + digit, before + peers.count_ones());
+                }
+                before = warp::shuffle_idx(warp::FULL_MASK, before, leader);
+                ranks[i] = before + (peers & below).count_ones();
+                warp::sync_warp(warp::FULL_MASK);
+            }
+            thread::sync_threads();
+
+            // Thread `t` owns digit `t`: it adds up the warps' counts and publishes the tile's.
+            let mut count = 0;
+            let mut before_warp = [0u32; WARPS as usize];
+            if t < digits {
+                for w in 0..WARPS {
+                    before_warp[w as usize] = count;
+                    count += counters.get(w * MAX_DIGITS + t);
+                }
+                let flag = if tile == 0 { INCLUSIVE } else { AGGREGATE };
+                atomic::store_relaxed(look_back.at(tile * digits as usize + t as usize), flag | count as u64);
+            }
+            // Exclusive scan of the counts: where each digit starts in the sorted tile.
+            let inclusive = warp::inclusive_scan_add(warp::FULL_MASK, count);
+            if lane == 31 {
+                misc.set(warp_index, inclusive);
+            }
+            thread::sync_threads();
+            let mut start = inclusive - count;
+            for w in 0..WARPS {
+                let sum = misc.get(w);
+                if w < warp_index {
+                    start += sum;
+                }
+            }
+            if t < digits {
+                for w in 0..WARPS {
+                    counters.set(w * MAX_DIGITS + t, start + before_warp[w as usize]);
+                }
+            }
+            thread::sync_threads();
+            for i in 0..ITEMS {
+                let digit = digit_of(hashes[i], shift, bits);
+                sorted.set(counters.get(row + digit) + ranks[i], hashes[i]);
+            }
+            if t < digits {
+                let mut before = 0u64;
+                if tile != 0 {
+                    let mut at = (tile - 1) * digits as usize + t as usize;
+                    loop {
+                        let word = atomic::load_relaxed(look_back.at(at));
+                        if word == 0 {
+                            thread::spin_hint();
+                            continue;
+                        }
+                        before += word & COUNT;
+                        if word & INCLUSIVE != 0 {
+                            break;
+                        }
+                        at -= digits as usize;
+                    }
+                    let own = look_back.at(tile * digits as usize + t as usize);
+                    atomic::store_relaxed(own, INCLUSIVE | (before + count as u64));
+                }
+                runs.set(t, (starts.read_nc(t as usize) + before).wrapping_sub(start as u64));
+            }
+            thread::sync_threads();
+            for i in 0..ITEMS as u32 {
+                let at = t + i * BLOCK;
+                if at < valid {
+                    let hash = sorted.get(at);
+                    let run = runs.get(digit_of(hash, shift, bits));
+                    out.write(run.wrapping_add(at as u64) as usize, hash);
+                }
+            }
+        }
+    }
+}
+
+kernel! {
+    /// Replaces the counts of the digits by their exclusive sums.
+    ///
+    /// # Safety
+    /// - Launch: one block of [`BLOCK`] threads, 64 bytes of dynamic shared memory.
+    /// - `counts`: valid for `digits` reads and writes, `digits <= BLOCK`; nobody else touches it.
+    #[launch_bounds(256, 1)]
+    pub unsafe fn radix_scan(counts: GlobalMut<u64>, digits: u32) {
+        let sums: Shared<u64> = shared::dynamic(0);
+        let t = thread::thread_idx_x();
+        let lane = warp::lane_id();
+        // SAFETY: `t < digits` guards `counts`; a barrier separates writing and reading the warps' sums; all threads
+        // take part in the shuffles and reach the barrier.
+        unsafe {
+            let count = if t < digits { counts.read(t as usize) } else { 0 };
+            let mut sum = count;
+            let mut distance = 1;
+            while distance < 32 {
+                let other = warp::shuffle_up(warp::FULL_MASK, sum, distance);
+                if lane >= distance {
+                    sum += other;
+                }
+                distance *= 2;
+            }
+            if lane == 31 {
+                sums.set(t / 32, sum);
+            }
+            thread::sync_threads();
+            let mut before = sum - count;
+            for w in 0..WARPS {
+                let other = sums.get(w);
+                if w < t / 32 {
+                    before += other;
+                }
+            }
+            if t < digits {
+                counts.write(t as usize, before);
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! The forms in which a kernel writes one yes or no a key.
+
+use warpset_simt::{GlobalMut, atomic, thread, warp};
+
+/// One byte a key, 0 or 1.
+pub const BYTES: u32 = 0;
+/// One bit a key, lowest first, in whole 64-bit words; bits past the last key are zero.
+pub const BITS: u32 = 1;
+/// The number of yeses, added to one 64-bit word.
+pub const COUNT: u32 = 2;
+
+/// Words of 64 bits that the results of `n` keys take in a form.
+pub const fn words(form: u32, n: usize) -> usize {
+    match form {
+        BYTES => n.div_ceil(8),
+        BITS => n.div_ceil(64),
+        _ => 1,
+    }
+}
+
+/// Puts the result of key `i` of `n`.
+///
+/// # Safety
+/// All threads of a block arrive together, with `i` the global index of the thread in a 1-D grid whose blocks are a
+/// multiple of 64 threads; `out` has [`words`] words, nobody else's.
+#[inline(always)]
+pub unsafe fn put(form: u32, out: GlobalMut<u64>, i: usize, n: usize, yes: bool) {
+    // SAFETY: bytes: `i < n`. Bits: a warp writes its own half of a word, and a word is written if its first key is
+    // below `n`. The form is the same for all threads, so all reach the vote or the barrier.
+    unsafe {
+        if form == BYTES {
+            if i < n {
+                out.cast::<u8>().write(i, yes as u8);
+            }
+        } else if form == BITS {
+            let bits = warp::ballot(warp::FULL_MASK, yes);
+            if warp::lane_id() == 0 && (i & !63) < n {
+                out.cast::<u32>().write(i / 32, bits);
+            }
+        } else {
+            let count = thread::sync_threads_count(yes);
+            if thread::thread_idx_x() == 0 && count != 0 {
+                atomic::reduce_add(out, count as u64);
+            }
+        }
+    }
+}
+
+/// What an earlier kernel put for key `i`, as bytes or bits.
+///
+/// # Safety
+/// [`put`] has run for this key with this form.
+#[inline(always)]
+pub unsafe fn get(form: u32, out: GlobalMut<u64>, i: usize) -> bool {
+    // SAFETY: the caller says that the result is there.
+    unsafe {
+        if form == BYTES {
+            out.cast::<u8>().read(i) != 0
+        } else {
+            out.cast::<u32>().read(i / 32) >> (i % 32) & 1 != 0
+        }
+    }
+}
