@@ -20,6 +20,24 @@ mod launch_bounds;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod stamp;
 
+// What several modules of kernels use.
+pub mod claims;
+pub mod keys;
+pub mod results;
+
+#[cfg(any(not(target_arch = "nvptx64"), feature = "bloom_blocked"))]
+pub mod bloom_blocked;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "bloom_split_block"))]
+pub mod bloom_split_block;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "bloom_words"))]
+pub mod bloom_words;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "limits"))]
+pub mod limits;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "radix"))]
+pub mod radix;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "select"))]
+pub mod select;
+
 #[cfg(not(target_arch = "nvptx64"))]
 pub use launch_bounds::with_launch_bounds;
 
@@ -34,4 +52,12 @@ pub fn ptx(module: &str) -> Option<&'static str> {
 /// A new module is a line in this table, a feature in `Cargo.toml`, a `mod` above and, until `cargo xtask ptx` has
 /// written it, an empty file in `ptx/`.
 #[cfg(not(target_arch = "nvptx64"))]
-pub const MODULES: &[(&str, &str)] = &[("selftest", include_str!("../ptx/selftest.ptx"))];
+pub const MODULES: &[(&str, &str)] = &[
+    ("bloom_blocked", include_str!("../ptx/bloom_blocked.ptx")),
+    ("bloom_split_block", include_str!("../ptx/bloom_split_block.ptx")),
+    ("bloom_words", include_str!("../ptx/bloom_words.ptx")),
+    ("limits", include_str!("../ptx/limits.ptx")),
+    ("radix", include_str!("../ptx/radix.ptx")),
+    ("select", include_str!("../ptx/select.ptx")),
+    ("selftest", include_str!("../ptx/selftest.ptx")),
+];

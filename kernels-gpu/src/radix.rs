@@ -176,7 +176,7 @@ kernel! {
 
             // Rank within the warp.
             let below = warp::lane_mask_lt();
-            let mut ranks = [0u32; ITEMS];
+            let mut ranks = [0u32; ITEMS / 2]; // two of 16 bits a register
             for i in 0..ITEMS {
                 let digit = digit_of(hashes[i], shift, bits);
                 let mut peers = warp::FULL_MASK;
@@ -194,17 +194,15 @@ kernel! {
                     counters.set(row + digit, before + peers.count_ones());
                 }
                 before = warp::shuffle_idx(warp::FULL_MASK, before, leader);
-                ranks[i] = before + (peers & below).count_ones();
+                ranks[i / 2] |= (before + (peers & below).count_ones()) << (16 * (i % 2));
                 warp::sync_warp(warp::FULL_MASK);
             }
             thread::sync_threads();
 
             // Thread `t` owns digit `t`: it adds up the warps' counts and publishes the tile's.
             let mut count = 0;
-            let mut before_warp = [0u32; WARPS as usize];
             if t < digits {
                 for w in 0..WARPS {
-                    before_warp[w as usize] = count;
                     count += counters.get(w * MAX_DIGITS + t);
                 }
                 let flag = if tile == 0 { INCLUSIVE } else { AGGREGATE };
@@ -224,14 +222,17 @@ kernel! {
                 }
             }
             if t < digits {
+                let mut next = start;
                 for w in 0..WARPS {
-                    counters.set(w * MAX_DIGITS + t, start + before_warp[w as usize]);
+                    let own = counters.get(w * MAX_DIGITS + t);
+                    counters.set(w * MAX_DIGITS + t, next);
+                    next += own;
                 }
             }
             thread::sync_threads();
             for i in 0..ITEMS {
                 let digit = digit_of(hashes[i], shift, bits);
-                sorted.set(counters.get(row + digit) + ranks[i], hashes[i]);
+                sorted.set(counters.get(row + digit) + (ranks[i / 2] >> (16 * (i % 2)) & 0xffff), hashes[i]);
             }
             if t < digits {
                 let mut before = 0u64;

@@ -1,0 +1,244 @@
+//! What the device can do at most: streams, random sectors, random atomics, integer arithmetic.
+//!
+//! Benchmarks run these beside the structures and state a structure's rate as a fraction of the limit that binds it.
+
+use warpset_core::bloom::reduce64;
+use warpset_simt::{Global, GlobalMut, atomic, kernel, thread};
+
+/// Threads of a block, in every kernel of this module.
+pub const BLOCK: u32 = 256;
+/// Accesses that a thread of the random-read kernels has in flight.
+pub const IN_FLIGHT: usize = 8;
+
+/// A cheap bijection: good enough to make addresses random, and far from being the bottleneck.
+#[inline(always)]
+fn scramble(mut x: u64) -> u64 {
+    x = x.wrapping_mul(0xd6e8_feb8_6659_fd93);
+    x ^= x >> 32;
+    x = x.wrapping_mul(0xd6e8_feb8_6659_fd93);
+    x ^ (x >> 32)
+}
+
+/// XOR of the `16 * QUADS` bytes of record `i`.
+///
+/// # Safety
+/// The record is in `memory`, which is 16-byte aligned and not written while the kernel runs.
+#[inline(always)]
+unsafe fn read_record<const QUADS: usize>(memory: Global<u32>, i: u64) -> u32 {
+    let mut sum = 0;
+    for q in 0..QUADS {
+        // SAFETY: inside the record.
+        let v = unsafe { memory.read4_nc((i as usize * QUADS + q) * 4) };
+        sum ^= v[0] ^ v[1] ^ v[2] ^ v[3];
+    }
+    sum
+}
+
+/// `n` reads of random records, eight in flight a thread; `sink` keeps the compiler from dropping them.
+///
+/// # Safety
+/// `memory` holds `records > 0` records; `sink` is one word, nobody else's; `read` may be called with any index below
+/// `records`.
+#[inline(always)]
+unsafe fn random_reads(records: u64, n: usize, seed: u64, sink: GlobalMut<u32>, read: impl Fn(u64) -> u32) {
+    let step = thread::grid_dim_x() as usize * thread::block_dim_x() as usize;
+    let mut sum = 0;
+    for i in thread::grid_stride(n / IN_FLIGHT) {
+        let mut values = [0; IN_FLIGHT];
+        for u in 0..IN_FLIGHT {
+            let random = scramble((i + u * step * IN_FLIGHT) as u64 ^ seed);
+            values[u] = read(reduce64(random, records));
+        }
+        for u in 0..IN_FLIGHT {
+            sum ^= values[u];
+        }
+    }
+    if sum == 0x1234_5678 {
+        // SAFETY: `sink` is one word; which thread writes does not matter, all write the same value.
+        unsafe { atomic::store_relaxed(sink, sum) };
+    }
+}
+
+kernel! {
+    /// Copies `n` records of 16 bytes.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid and block size.
+    /// - Both are valid for `4 * n` words, 16-byte aligned, and do not overlap; nobody else touches `to`.
+    pub unsafe fn limits_copy(from: Global<u32>, to: GlobalMut<u32>, n: usize) {
+        for i in thread::grid_stride(n) {
+            // SAFETY: `i < n` belongs to this thread.
+            unsafe { to.write4(i * 4, from.read4_nc(i * 4)) };
+        }
+    }
+
+    /// Reads `n` records of 16 bytes, in order.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid and block size.
+    /// - `from`: valid for `4 * n` words, 16-byte aligned, not written meanwhile; `sink`: one word, nobody else's.
+    pub unsafe fn limits_read(from: Global<u32>, n: usize, sink: GlobalMut<u32>) {
+        let step = thread::grid_dim_x() as usize * thread::block_dim_x() as usize;
+        let mut i = thread::block_idx_x() as usize * thread::block_dim_x() as usize + thread::thread_idx_x() as usize;
+        let mut sum = 0;
+        while i < n {
+            for u in 0..4 {
+                let at = i + u * step;
+                if at < n {
+                    // SAFETY: `at < n`.
+                    let v = unsafe { from.read4_nc(at * 4) };
+                    sum ^= v[0] ^ v[1] ^ v[2] ^ v[3];
+                }
+            }
+            i += 4 * step;
+        }
+        if sum == 0x1234_5678 {
+            // SAFETY: `sink` is one word, only accessed atomically.
+            unsafe { atomic::store_relaxed(sink, sum) };
+        }
+    }
+
+    /// `n` reads of 4 bytes at random.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid and block size; `n` a multiple of [`IN_FLIGHT`].
+    /// - `memory`: valid for `records > 0` words, not written meanwhile; `sink`: one word, nobody else's.
+    #[launch_bounds(256, 8)]
+    pub unsafe fn limits_random_4(memory: Global<u32>, records: u64, n: usize, seed: u64, sink: GlobalMut<u32>) {
+        // SAFETY: the caller keeps this kernel's contract.
+        unsafe { random_reads(records, n, seed, sink, |i| memory.read_nc(i as usize)) }
+    }
+
+    /// `n` reads of 32 bytes at random, one sector each.
+    ///
+    /// # Safety
+    /// As [`limits_random_4`], with records of 32 bytes, 32-byte aligned.
+    #[launch_bounds(256, 4)]
+    pub unsafe fn limits_random_32(memory: Global<u32>, records: u64, n: usize, seed: u64, sink: GlobalMut<u32>) {
+        // SAFETY: the caller keeps this kernel's contract.
+        unsafe { random_reads(records, n, seed, sink, |i| read_record::<2>(memory, i)) }
+    }
+
+    /// `n` reads of 64 bytes at random, by one thread each.
+    ///
+    /// # Safety
+    /// As [`limits_random_4`], with records of 64 bytes, 64-byte aligned.
+    #[launch_bounds(256, 4)]
+    pub unsafe fn limits_random_64(memory: Global<u32>, records: u64, n: usize, seed: u64, sink: GlobalMut<u32>) {
+        // SAFETY: the caller keeps this kernel's contract.
+        unsafe { random_reads(records, n, seed, sink, |i| read_record::<4>(memory, i)) }
+    }
+
+    /// What any lookup in 32-byte blocks has to do: `n` keys of 8 bytes in, a random sector each, a byte each out.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
+    /// - `memory`: valid for `records > 0` records of 32 bytes, aligned, `keys` for `n`; neither is written meanwhile.
+    /// - `out`: valid for `n` bytes, nobody else's.
+    #[launch_bounds(256, 8)]
+    pub unsafe fn limits_lookup_32(
+        memory: Global<u32>, records: u64, keys: Global<u64>, n: usize, out: GlobalMut<u8>,
+    ) {
+        let i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
+        if i < n {
+            // SAFETY: `i < n`; `reduce64` stays below `records`.
+            unsafe {
+                let key = keys.read_nc(i);
+                let sum = read_record::<2>(memory, reduce64(scramble(key), records));
+                out.write(i, (sum == key as u32) as u8);
+            }
+        }
+    }
+
+    /// `n` atomic ORs of a bit in random 32-bit words, results unused.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid and block size.
+    /// - `memory`: valid for `words > 0` words, only accessed atomically meanwhile.
+    #[launch_bounds(256, 8)]
+    pub unsafe fn limits_atomic_or_32(memory: GlobalMut<u32>, words: u64, n: usize, seed: u64) {
+        for i in thread::grid_stride(n) {
+            let random = scramble(i as u64 ^ seed);
+            // SAFETY: `reduce64` stays below `words`.
+            unsafe { atomic::reduce_or(memory.at(reduce64(random, words) as usize), 1 << (random & 31)) };
+        }
+    }
+
+    /// `n` atomic ORs of a bit in random 64-bit words, results unused.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid and block size.
+    /// - `memory`: valid for `words > 0` words, only accessed atomically meanwhile.
+    #[launch_bounds(256, 8)]
+    pub unsafe fn limits_atomic_or_64(memory: GlobalMut<u64>, words: u64, n: usize, seed: u64) {
+        for i in thread::grid_stride(n) {
+            let random = scramble(i as u64 ^ seed);
+            // SAFETY: `reduce64` stays below `words`.
+            unsafe { atomic::reduce_or(memory.at(reduce64(random, words) as usize), 1 << (random & 63)) };
+        }
+    }
+
+    /// `n` compare-and-swaps on random 64-bit words, each after a load.
+    ///
+    /// # Safety
+    /// As [`limits_atomic_or_64`].
+    #[launch_bounds(256, 8)]
+    pub unsafe fn limits_compare_exchange_64(memory: GlobalMut<u64>, words: u64, n: usize, seed: u64) {
+        for i in thread::grid_stride(n) {
+            let random = scramble(i as u64 ^ seed);
+            // SAFETY: `reduce64` stays below `words`.
+            unsafe {
+                let word = memory.at(reduce64(random, words) as usize);
+                let mut held = atomic::load_relaxed(word);
+                loop {
+                    let seen = atomic::compare_exchange(word, held, held | 1 << (random & 63));
+                    if seen == held {
+                        break;
+                    }
+                    held = seen;
+                }
+            }
+        }
+    }
+
+    /// `n` plain stores to random 32-bit words.
+    ///
+    /// # Safety
+    /// As [`limits_atomic_or_32`]; the words' values are lost.
+    #[launch_bounds(256, 8)]
+    pub unsafe fn limits_store_32(memory: GlobalMut<u32>, words: u64, n: usize, seed: u64) {
+        for i in thread::grid_stride(n) {
+            let random = scramble(i as u64 ^ seed);
+            // SAFETY: `reduce64` stays below `words`.
+            unsafe { atomic::store_relaxed(memory.at(reduce64(random, words) as usize), random as u32) };
+        }
+    }
+
+    /// `rounds` times 8 multiply-adds and 8 exclusive-or-shifts of 32 bits a thread, in eight independent chains.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid and block size; `sink`: one word, nobody else's.
+    #[launch_bounds(256, 8)]
+    pub unsafe fn limits_integer(rounds: u32, seed: u32, sink: GlobalMut<u32>) {
+        let mut chains = [0u32; 8];
+        for (c, chain) in chains.iter_mut().enumerate() {
+            *chain = thread::index_1d() ^ seed.wrapping_add(c as u32);
+        }
+        let mut round = 0;
+        while round < rounds {
+            for c in 0..8 {
+                chains[c] = chains[c].wrapping_mul(0x9e37_79b1).wrapping_add(seed);
+                chains[c] ^= chains[c] >> 15;
+            }
+            round += 1;
+        }
+        let mut sum = 0;
+        for c in 0..8 {
+            sum ^= chains[c];
+        }
+        if sum == 0x1234_5678 {
+            // SAFETY: `sink` is one word, only accessed atomically.
+            unsafe { atomic::store_relaxed(sink, sum) };
+        }
+    }
+}
