@@ -108,3 +108,24 @@ pub unsafe fn mix_at(keys: Global<u64>, kind: u32, spread: u64, i: usize) -> u64
         if kind == HASH { value } else { hash::mix_spread(value, spread) }
     }
 }
+
+/// Keys as the host hands them to a kernel.
+#[cfg(not(target_arch = "nvptx64"))]
+#[derive(Clone, Copy)]
+pub struct KeySlice {
+    /// Where they are.
+    pub keys: Global<u64>,
+    /// What they are: [`HASH`] and its neighbours.
+    pub kind: u32,
+    /// The spread seed, for the kinds that have one.
+    pub spread: u64,
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl KeySlice {
+    /// Keys of this kind; rounds the length up where two `u32` keys share a word.
+    pub fn new<T>(keys: Global<T>, kind: u32, spread: u64) -> KeySlice {
+        let words = (keys.len() * size_of::<T>()).div_ceil(8);
+        KeySlice { keys: Global::from_raw_parts(keys.as_ptr().cast(), words), kind, spread }
+    }
+}

@@ -1,1 +1,14 @@
-//! (skeleton)
+//! Device-wide primitives: what a whole grid does to a whole array.
+//!
+//! - [`radix`]: groups keys by a digit of their hash, in one stable single-pass scatter.
+//! - [`select`]: keeps the items whose bit is set in a bitmap, in order.
+//!
+//! Everything takes device slices and a [`Stream`](warpset_gpu::Stream), queues its work and returns: nothing is copied
+//! to the host, nothing is waited for, and scratch memory is allocated and freed in the order of the stream. All of it
+//! runs on the emulator too.
+
+mod error;
+pub mod radix;
+pub mod select;
+
+pub use error::{Error, Result};

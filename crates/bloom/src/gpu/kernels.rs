@@ -1,0 +1,281 @@
+//! Which kernels a layout runs, and with what.
+
+use warpset_core::bloom::blocked::Shape;
+use warpset_core::bloom::split_block::BLOCK_BYTES;
+use warpset_core::hash;
+use warpset_gpu::{GpuError, LaunchConfig, Stream};
+use warpset_kernels::keys::{self, KeySlice};
+use warpset_kernels::{bloom_blocked, bloom_split_block};
+use warpset_simt::{Global, GlobalMut};
+
+use super::keys::KeyClass;
+use crate::{BlockedLayout, Layout, SplitBlockLayout};
+
+/// Threads of a block, in all kernels of Bloom filters.
+pub(super) const BLOCK: u32 = 256;
+
+/// One thread a key. Keys come in chunks of less than 2^39, so the grid fits.
+pub(super) fn one_thread_each(n: usize) -> LaunchConfig {
+    LaunchConfig::new(n.div_ceil(BLOCK as usize) as u32, BLOCK)
+}
+
+/// Where the answers of a kernel go.
+#[derive(Clone, Copy)]
+pub struct Answers {
+    /// The words that hold them.
+    pub words: GlobalMut<u64>,
+    /// [`warpset_kernels::results::BYTES`] or its neighbours.
+    pub form: u32,
+}
+
+/// A claim table on the device.
+#[derive(Clone, Copy)]
+pub struct ClaimTable {
+    /// Its words.
+    pub words: GlobalMut<u64>,
+    /// The base-two logarithm of their number.
+    pub bits: u32,
+}
+
+/// A layout that kernels know. Sealed, as [`Layout`] is.
+pub trait DeviceLayout: Layout {
+    /// Kind and spread seed with which kernels hash keys of a class.
+    #[doc(hidden)]
+    fn hashing(&self, class: KeyClass) -> (u32, u64);
+
+    /// Queues the lookup of `n` keys.
+    ///
+    /// # Safety
+    /// `words` are this layout's; `answers` has room for `n` keys; all stay valid, and `words` and `keys` unwritten,
+    /// until the stream has passed.
+    #[doc(hidden)]
+    unsafe fn launch_contains(
+        &self,
+        stream: &Stream,
+        words: Global<u32>,
+        keys: KeySlice,
+        n: usize,
+        answers: Answers,
+    ) -> Result<(), GpuError>;
+}
+
+/// A layout that kernels know and in which a key has one block.
+pub trait DeviceOneBlock: DeviceLayout {
+    /// Queues the insertion of `n` keys.
+    ///
+    /// # Safety
+    /// `words` are this layout's; all stay valid, `keys` unwritten, and `words` only atomically accessed, until the
+    /// stream has passed.
+    #[doc(hidden)]
+    unsafe fn launch_insert(
+        &self,
+        stream: &Stream,
+        words: GlobalMut<u32>,
+        keys: KeySlice,
+        n: usize,
+    ) -> Result<(), GpuError>;
+
+    /// Queues both halves of a test-and-insert of `n` keys, at most `TEST_AND_INSERT_BATCH`.
+    ///
+    /// # Safety
+    /// As for lookups and insertions; `answers` are bytes or bits; `table` has more than `2 n` words, all empty.
+    #[doc(hidden)]
+    unsafe fn launch_test_and_insert(
+        &self,
+        stream: &Stream,
+        words: GlobalMut<u32>,
+        keys: KeySlice,
+        n: usize,
+        answers: Answers,
+        table: ClaimTable,
+    ) -> Result<(), GpuError>;
+}
+
+impl DeviceLayout for SplitBlockLayout {
+    fn hashing(&self, class: KeyClass) -> (u32, u64) {
+        let kind = match class {
+            KeyClass::Hashes => keys::HASH,
+            KeyClass::U64 => keys::XXH64_U64,
+            KeyClass::U32 => keys::XXH64_U32,
+        };
+        (kind, 0)
+    }
+
+    unsafe fn launch_contains(
+        &self,
+        stream: &Stream,
+        words: Global<u32>,
+        keys: KeySlice,
+        n: usize,
+        answers: Answers,
+    ) -> Result<(), GpuError> {
+        let (config, blocks) = (one_thread_each(n), self.blocks());
+        // SAFETY: the caller's promise is the kernel's contract; words of a filter are aligned to blocks.
+        unsafe {
+            bloom_split_block::split_block_contains::launch(
+                stream, config, words, blocks, keys.keys, keys.kind, n, answers.form, answers.words,
+            )
+        }
+    }
+}
+
+impl DeviceOneBlock for SplitBlockLayout {
+    unsafe fn launch_insert(
+        &self,
+        stream: &Stream,
+        words: GlobalMut<u32>,
+        keys: KeySlice,
+        n: usize,
+    ) -> Result<(), GpuError> {
+        let (config, blocks) = (one_thread_each(n), self.blocks());
+        // SAFETY: the caller's promise is the kernel's contract.
+        unsafe {
+            bloom_split_block::split_block_insert::launch(stream, config, words, blocks, keys.keys, keys.kind, n)
+        }
+    }
+
+    unsafe fn launch_test_and_insert(
+        &self,
+        stream: &Stream,
+        words: GlobalMut<u32>,
+        keys: KeySlice,
+        n: usize,
+        answers: Answers,
+        table: ClaimTable,
+    ) -> Result<(), GpuError> {
+        let (config, blocks, Answers { words: out, form }) = (one_thread_each(n), self.blocks(), answers);
+        let KeySlice { keys, kind, .. } = keys;
+        // SAFETY: the caller's promise is the kernels' contract; they run one after the other.
+        unsafe {
+            bloom_split_block::split_block_claim::launch(
+                stream, config, words.into(), blocks, keys, kind, n, form, out, table.words, table.bits,
+            )?;
+            bloom_split_block::split_block_settle::launch(
+                stream, config, words, blocks, keys, kind, n, form, out, table.words, table.bits,
+            )
+        }
+    }
+}
+
+/// The hashing of all layouts but Parquet's.
+pub(super) fn seeded_hashing(class: KeyClass, seed: u64) -> (u32, u64) {
+    match class {
+        KeyClass::Hashes => (keys::HASH, 0),
+        KeyClass::U64 => (keys::MIX_U64, hash::spread_seed(seed)),
+        KeyClass::U32 => (keys::MIX_U32, hash::spread_seed(seed)),
+    }
+}
+
+macro_rules! blocked_dispatch {
+    ($($insert:ident, $contains:ident: $block_bits:literal, $word_bits:literal, $hashes:literal;)*) => {
+        /// # Safety
+        /// As `launch_insert`.
+        unsafe fn insert_blocked(
+            stream: &Stream, words: GlobalMut<u32>, layout: &BlockedLayout, keys: KeySlice, n: usize,
+        ) -> Result<(), GpuError> {
+            let (config, blocks, shape) = (one_thread_each(n), layout.blocks(), layout.shape());
+            let KeySlice { keys, kind, spread } = keys;
+            // SAFETY: the caller's promise is the kernels' contract.
+            unsafe {
+                match (shape.block_bits(), shape.word_bits(), shape.hashes()) {
+                    $(($block_bits, $word_bits, $hashes) =>
+                        bloom_blocked::$insert::launch(stream, config, words, blocks, keys, kind, spread, n),)*
+                    _ => bloom_blocked::blocked_insert::launch(
+                        stream, config, words, blocks, shape, keys, kind, spread, n,
+                    ),
+                }
+            }
+        }
+
+        /// # Safety
+        /// As `launch_contains`.
+        unsafe fn contains_blocked(
+            stream: &Stream, words: Global<u32>, layout: &BlockedLayout, keys: KeySlice, n: usize, answers: Answers,
+        ) -> Result<(), GpuError> {
+            let (config, blocks, shape) = (one_thread_each(n), layout.blocks(), layout.shape());
+            let (KeySlice { keys, kind, spread }, Answers { words: out, form }) = (keys, answers);
+            // SAFETY: the caller's promise is the kernels' contract.
+            unsafe {
+                match (shape.block_bits(), shape.word_bits(), shape.hashes()) {
+                    $(($block_bits, $word_bits, $hashes) => bloom_blocked::$contains::launch(
+                        stream, config, words, blocks, keys, kind, spread, n, form, out,
+                    ),)*
+                    (64, ..) => bloom_blocked::blocked_contains_64::launch(
+                        stream, config, words, blocks, shape, keys, kind, spread, n, form, out,
+                    ),
+                    (128, ..) => bloom_blocked::blocked_contains_128::launch(
+                        stream, config, words, blocks, shape, keys, kind, spread, n, form, out,
+                    ),
+                    (256, ..) => bloom_blocked::blocked_contains_256::launch(
+                        stream, config, words, blocks, shape, keys, kind, spread, n, form, out,
+                    ),
+                    (512, ..) => bloom_blocked::blocked_contains_512::launch(
+                        stream, config, words, blocks, shape, keys, kind, spread, n, form, out,
+                    ),
+                    _ => bloom_blocked::blocked_contains_1024::launch(
+                        stream, config, words, blocks, shape, keys, kind, spread, n, form, out,
+                    ),
+                }
+            }
+        }
+
+        /// The shapes that have kernels of their own, in which all shifts are constants: block, word, bits a key.
+        pub const SPECIALISED_SHAPES: &[(u32, u32, u32)] = &[$(($block_bits, $word_bits, $hashes)),*];
+    };
+}
+warpset_kernels::for_each_blocked_shape!(blocked_dispatch);
+
+impl DeviceLayout for BlockedLayout {
+    fn hashing(&self, class: KeyClass) -> (u32, u64) {
+        seeded_hashing(class, self.seed())
+    }
+
+    unsafe fn launch_contains(
+        &self,
+        stream: &Stream,
+        words: Global<u32>,
+        keys: KeySlice,
+        n: usize,
+        answers: Answers,
+    ) -> Result<(), GpuError> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { contains_blocked(stream, words, self, keys, n, answers) }
+    }
+}
+
+impl DeviceOneBlock for BlockedLayout {
+    unsafe fn launch_insert(
+        &self,
+        stream: &Stream,
+        words: GlobalMut<u32>,
+        keys: KeySlice,
+        n: usize,
+    ) -> Result<(), GpuError> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { insert_blocked(stream, words, self, keys, n) }
+    }
+
+    unsafe fn launch_test_and_insert(
+        &self,
+        stream: &Stream,
+        words: GlobalMut<u32>,
+        keys: KeySlice,
+        n: usize,
+        answers: Answers,
+        table: ClaimTable,
+    ) -> Result<(), GpuError> {
+        let (config, blocks, shape) = (one_thread_each(n), self.blocks(), self.shape());
+        let (KeySlice { keys, kind, spread }, Answers { words: out, form }) = (keys, answers);
+        // SAFETY: the caller's promise is the kernels' contract; they run one after the other.
+        unsafe {
+            bloom_blocked::blocked_claim::launch(
+                stream, config, words.into(), blocks, shape, keys, kind, spread, n, form, out, table.words, table.bits,
+            )?;
+            bloom_blocked::blocked_settle::launch(
+                stream, config, words, blocks, shape, keys, kind, spread, n, form, out, table.words, table.bits,
+            )
+        }
+    }
+}
+
+const _: () = assert!(BLOCK_BYTES == 32 && size_of::<Shape>() == 16);

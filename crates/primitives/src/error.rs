@@ -1,0 +1,39 @@
+//! Everything that can go wrong.
+
+use warpset_gpu::GpuError;
+
+/// Why a primitive could not be queued. Its output is unspecified then, its input as it was.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A digit that the pass cannot tell apart, or that reaches past the hash.
+    #[error("a digit of {bits} bits at bit {shift}: 1 to 8 bits, and within the 64 of a hash")]
+    InvalidDigit {
+        /// Where the digit begins.
+        shift: u32,
+        /// How wide it is.
+        bits: u32,
+    },
+    /// Grouping by more or fewer bits than passes are made for.
+    #[error("grouping by {bits} bits: from 1 to 24")]
+    InvalidBits {
+        /// Bits asked for.
+        bits: u32,
+    },
+    /// An output or a bitmap that does not have a place for each item.
+    #[error("{needed} places needed for {what}, {found} given")]
+    LengthMismatch {
+        /// What the places are for.
+        what: &'static str,
+        /// How many it takes.
+        needed: usize,
+        /// How many there are.
+        found: usize,
+    },
+    /// The device refused an allocation or a launch.
+    #[error(transparent)]
+    Gpu(#[from] GpuError),
+}
+
+/// A result with this crate's error.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,309 @@
+//! Radix partition: hashes grouped by a digit, keys hashed on the way.
+//!
+//! [`pass`] is one stable counting pass over a digit of up to 8 bits, in three launches: a histogram, a scan of at most
+//! 256 counts, and a scatter that reads each key once and writes each hash once (see [`warpset_kernels::radix`] for how).
+//! Passes over successive digits, lowest first, sort; [`group_by_top_bits`] chains as many as it takes.
+//!
+//! Scratch: `8 << bits` bytes for each 4096 keys, and for each further pass 8 bytes a key.
+
+use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
+use warpset_kernels::radix::{self as kernels, BLOCK, HISTOGRAM_SHARED_BYTES, MAX_DIGITS, PASS_SHARED_BYTES, TILE};
+use warpset_kernels::{keys, keys::KeySlice};
+
+use crate::{Error, Result};
+
+/// The most bits of one digit.
+pub const MAX_DIGIT_BITS: u32 = MAX_DIGITS.trailing_zeros();
+/// The most bits that [`group_by_top_bits`] groups by: three passes.
+pub const MAX_GROUP_BITS: u32 = 3 * MAX_DIGIT_BITS;
+
+/// Keys on the device, and how a kernel makes hashes of them.
+#[derive(Clone, Copy, Debug)]
+pub enum Keys<'a> {
+    /// Hashes, taken as they are.
+    Hashes(DeviceSlice<'a, u64>),
+    /// `u64` keys, hashed by XXH64 with seed 0.
+    Xxh64U64(DeviceSlice<'a, u64>),
+    /// `u32` keys, hashed by XXH64 with seed 0.
+    Xxh64U32(DeviceSlice<'a, u32>),
+    /// `u64` keys, hashed by [`warpset_core::hash::mix`] with this seed.
+    MixU64(DeviceSlice<'a, u64>, u64),
+    /// `u32` keys, hashed by [`warpset_core::hash::mix`] with this seed.
+    MixU32(DeviceSlice<'a, u32>, u64),
+}
+
+impl Keys<'_> {
+    /// How many keys.
+    pub fn len(&self) -> usize {
+        match self {
+            Keys::Hashes(keys) | Keys::Xxh64U64(keys) | Keys::MixU64(keys, _) => keys.len(),
+            Keys::Xxh64U32(keys) | Keys::MixU32(keys, _) => keys.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// As a kernel takes them.
+    pub fn as_kernel_keys(&self) -> KeySlice {
+        let spread = warpset_core::hash::spread_seed;
+        match *self {
+            Keys::Hashes(keys) => KeySlice::new(keys.global(), keys::HASH, 0),
+            Keys::Xxh64U64(keys) => KeySlice::new(keys.global(), keys::XXH64_U64, 0),
+            Keys::Xxh64U32(keys) => KeySlice::new(keys.global(), keys::XXH64_U32, 0),
+            Keys::MixU64(keys, seed) => KeySlice::new(keys.global(), keys::MIX_U64, spread(seed)),
+            Keys::MixU32(keys, seed) => KeySlice::new(keys.global(), keys::MIX_U32, spread(seed)),
+        }
+    }
+}
+
+/// Bits `shift..shift + bits` of a hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digit {
+    shift: u32,
+    bits: u32,
+}
+
+impl Digit {
+    /// 1 to 8 bits from bit `shift` on.
+    pub fn new(shift: u32, bits: u32) -> Result<Digit> {
+        if bits == 0 || bits > MAX_DIGIT_BITS || shift.checked_add(bits).is_none_or(|end| end > 64) {
+            return Err(Error::InvalidDigit { shift, bits });
+        }
+        Ok(Digit { shift, bits })
+    }
+
+    /// The highest bits of a hash.
+    pub fn top(bits: u32) -> Result<Digit> {
+        Digit::new(64u32.saturating_sub(bits), bits)
+    }
+
+    /// The digit of `hash`.
+    pub fn of(self, hash: u64) -> usize {
+        (hash >> self.shift) as usize & (self.values() - 1)
+    }
+
+    /// How many values the digit can have.
+    pub fn values(self) -> usize {
+        1 << self.bits
+    }
+}
+
+/// Queues one pass: `out` gets the hashes of `keys` grouped by `digit`, in input order within each group. Returns where
+/// each group starts.
+///
+/// # Safety
+/// Until `stream` has passed this work, `keys` and `out` stay allocated, and nobody else writes the keys or touches
+/// `out`; they do not overlap.
+pub unsafe fn pass<'a>(
+    stream: &Stream,
+    keys: Keys<'_>,
+    digit: Digit,
+    out: impl Into<DeviceSliceMut<'a, u64>>,
+) -> Result<DeviceVec<u64>> {
+    // SAFETY: the caller's promise is the same.
+    unsafe { pass_over(stream, keys.as_kernel_keys(), keys.len(), digit, out.into()) }
+}
+
+/// # Safety
+/// As [`pass`]; there are `n` keys.
+unsafe fn pass_over(
+    stream: &Stream,
+    keys: KeySlice,
+    n: usize,
+    digit: Digit,
+    mut out: DeviceSliceMut<'_, u64>,
+) -> Result<DeviceVec<u64>> {
+    if out.len() != n {
+        return Err(Error::LengthMismatch { what: "grouped hashes", needed: n, found: out.len() });
+    }
+    let Digit { shift, bits } = digit;
+    let mut starts = stream.alloc_zeroed::<u64>(digit.values())?;
+    if n == 0 {
+        return Ok(starts);
+    }
+    let tiles = n.div_ceil(TILE);
+    // The ticket stands behind the look-back words, so that one fill clears both.
+    let mut look_back = stream.alloc_zeroed::<u64>(tiles * digit.values() + 1)?;
+    let ticket = look_back.global_mut().at(tiles * digit.values()).cast();
+    let resident = stream.device().properties().multiprocessors as usize * 8;
+    let histogram_grid = n.div_ceil(BLOCK as usize).min(resident) as u32;
+    // SAFETY: sizes are as the kernels ask; scratch is this call's own, and freed in the order of the stream; the caller
+    // answers for `keys` and `out`.
+    unsafe {
+        let config = LaunchConfig::new(histogram_grid, BLOCK).shared(HISTOGRAM_SHARED_BYTES);
+        let counts = starts.global_mut();
+        kernels::radix_histogram::launch(stream, config, keys.keys, keys.kind, keys.spread, n, shift, bits, counts)?;
+        let config = LaunchConfig::new(1, BLOCK).shared(64);
+        kernels::radix_scan::launch(stream, config, starts.global_mut(), digit.values() as u32)?;
+        let config = LaunchConfig::new(tiles as u32, BLOCK).shared(PASS_SHARED_BYTES);
+        kernels::radix_pass::launch(
+            stream,
+            config,
+            keys.keys,
+            keys.kind,
+            keys.spread,
+            n,
+            shift,
+            bits,
+            starts.global(),
+            look_back.global_mut(),
+            ticket,
+            out.global_mut(),
+        )?;
+    }
+    Ok(starts)
+}
+
+/// Queues as many passes as it takes (one for each 8 bits): `out` gets the hashes of `keys` grouped by their `bits`
+/// highest bits, in input order within each group.
+///
+/// # Safety
+/// As for [`pass`].
+pub unsafe fn group_by_top_bits<'a>(
+    stream: &Stream,
+    keys: Keys<'_>,
+    bits: u32,
+    out: impl Into<DeviceSliceMut<'a, u64>>,
+) -> Result<()> {
+    if bits == 0 || bits > MAX_GROUP_BITS {
+        return Err(Error::InvalidBits { bits });
+    }
+    let (n, mut out) = (keys.len(), out.into());
+    let passes = bits.div_ceil(MAX_DIGIT_BITS);
+    let mut scratch = match passes {
+        1 => None,
+        _ => Some(stream.alloc_uninit::<u64>(n)?),
+    };
+    let mut from = keys.as_kernel_keys();
+    let mut left = bits;
+    for remaining in (0..passes).rev() {
+        let width = left.div_ceil(remaining + 1);
+        let digit = Digit::new(64 - left, width)?;
+        left -= width;
+        // The last pass must end in `out`: passes before it alternate.
+        let to = match &mut scratch {
+            Some(scratch) if remaining % 2 == 1 => scratch.as_mut_slice(),
+            _ => out.reborrow(),
+        };
+        let next = KeySlice::new(to.global(), keys::HASH, 0);
+        // SAFETY: each pass reads what the one before wrote, which is not what it writes; the rest is the caller's.
+        unsafe { pass_over(stream, from, n, digit, to)? };
+        from = next;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use warpset_core::hash;
+    use warpset_gpu::Device;
+
+    fn device(seed: u64) -> Device {
+        Device::emulator(warpset_gpu::emulator::Config { seed, ..Default::default() })
+    }
+
+    fn random(n: usize) -> Vec<u64> {
+        (0..n as u64).map(|i| hash::mix(i, 1)).collect()
+    }
+
+    fn grouped(device: &Device, hashes: &[u64], digit: Digit) -> (Vec<u64>, Vec<u64>) {
+        let stream = device.new_stream().unwrap();
+        let keys = device.from_slice(hashes).unwrap();
+        let mut out = device.alloc_uninit(hashes.len()).unwrap();
+        // SAFETY: both live until the stream has been waited for.
+        let starts = unsafe { pass(&stream, Keys::Hashes(keys.as_slice()), digit, &mut out) }.unwrap();
+        stream.synchronize().unwrap();
+        (out.to_vec().unwrap(), starts.to_vec().unwrap())
+    }
+
+    #[test]
+    fn a_pass_is_a_stable_sort_by_its_digit() {
+        for (n, digit) in [
+            (0, Digit::top(3).unwrap()),
+            (1, Digit::top(8).unwrap()),
+            (31, Digit::new(0, 1).unwrap()),
+            (TILE - 1, Digit::new(17, 5).unwrap()),
+            (TILE + 1, Digit::top(6).unwrap()),
+            (5 * TILE + 777, Digit::top(8).unwrap()),
+        ] {
+            let hashes = random(n);
+            let (out, starts) = grouped(&device(n as u64), &hashes, digit);
+            let mut expected = hashes.clone();
+            expected.sort_by_key(|&h| digit.of(h));
+            assert_eq!(out, expected, "{n} keys, {digit:?}");
+            for (d, &start) in starts.iter().enumerate() {
+                assert_eq!(start as usize, expected.partition_point(|&h| digit.of(h) < d));
+            }
+        }
+    }
+
+    #[test]
+    fn one_digit_may_hold_everything() {
+        let hashes = vec![!0u64; 2 * TILE + 5];
+        assert_eq!(grouped(&device(1), &hashes, Digit::top(8).unwrap()).0, hashes);
+        let hashes = vec![0u64; TILE + 5];
+        assert_eq!(grouped(&device(2), &hashes, Digit::top(2).unwrap()).0, hashes);
+    }
+
+    #[test]
+    fn keys_are_hashed_on_the_way() {
+        let device = device(5);
+        let stream = device.new_stream().unwrap();
+        let n = TILE + 33;
+        let small: Vec<u32> = (0..n as u32).collect();
+        let large: Vec<u64> = (0..n as u64).collect();
+        let (small_keys, large_keys) = (device.from_slice(&small).unwrap(), device.from_slice(&large).unwrap());
+        let mix = |i: u64| hash::mix(i, 9);
+        let cases: [(Keys<'_>, &dyn Fn(u64) -> u64); 4] = [
+            (Keys::Xxh64U64(large_keys.as_slice()), &|i| hash::xxh64_u64(i, 0)),
+            (Keys::Xxh64U32(small_keys.as_slice()), &|i| hash::xxh64_u32(i as u32, 0)),
+            (Keys::MixU64(large_keys.as_slice(), 9), &mix),
+            (Keys::MixU32(small_keys.as_slice(), 9), &mix),
+        ];
+        for (keys, hash) in cases {
+            let mut out = device.alloc_uninit(n).unwrap();
+            // SAFETY: all live until the stream has been waited for.
+            unsafe { pass(&stream, keys, Digit::top(4).unwrap(), &mut out) }.unwrap();
+            let mut expected: Vec<u64> = large.iter().map(|&i| hash(i)).collect();
+            expected.sort_by_key(|h| h >> 60);
+            assert_eq!(out.to_vec().unwrap(), expected, "{keys:?}");
+        }
+    }
+
+    #[test]
+    fn many_bits_take_several_passes() {
+        let device = device(3);
+        let stream = device.new_stream().unwrap();
+        let hashes = random(TILE + 100);
+        let keys = device.from_slice(&hashes).unwrap();
+        for bits in [1, 8, 9, 16, 17, 24] {
+            let mut out = device.alloc_uninit(hashes.len()).unwrap();
+            // SAFETY: both live until the stream has been waited for.
+            unsafe { group_by_top_bits(&stream, Keys::Hashes(keys.as_slice()), bits, &mut out) }.unwrap();
+            let mut expected = hashes.clone();
+            expected.sort_by_key(|h| h >> (64 - bits));
+            assert_eq!(out.to_vec().unwrap(), expected, "{bits} bits");
+        }
+    }
+
+    #[test]
+    fn impossible_digits_and_lengths_are_errors() {
+        for (shift, bits) in [(0, 0), (0, 9), (60, 5), (64, 1), (u32::MAX, 8)] {
+            assert!(matches!(Digit::new(shift, bits), Err(Error::InvalidDigit { .. })), "{shift} {bits}");
+        }
+        let device = device(4);
+        let stream = device.new_stream().unwrap();
+        let keys = device.from_slice(&[1u64, 2]).unwrap();
+        let mut out = device.alloc_uninit(3).unwrap();
+        // SAFETY: nothing gets queued.
+        let result = unsafe { pass(&stream, Keys::Hashes(keys.as_slice()), Digit::top(1).unwrap(), &mut out) };
+        assert!(matches!(result, Err(Error::LengthMismatch { needed: 2, found: 3, .. })));
+        // SAFETY: nothing gets queued.
+        let result = unsafe { group_by_top_bits(&stream, Keys::Hashes(keys.as_slice()), 25, &mut out) };
+        assert!(matches!(result, Err(Error::InvalidBits { bits: 25 })));
+    }
+}
