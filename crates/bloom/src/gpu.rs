@@ -1,0 +1,385 @@
+//! Filters in device memory: the same bits as [`cpu`](crate::cpu), built and queried by kernels.
+//!
+//! Every operation comes in two forms. The one on host slices waits; it takes keys of any kind (those that are no
+//! integers are hashed on the host), stages them through pinned memory in chunks, so that inputs larger than device
+//! memory work, and copies one chunk while the kernels work on another. The one that ends in `_async` takes device slices
+//! and a stream, copies nothing, waits for nothing and is `unsafe`, because it cannot see when the stream is done with
+//! what it was lent.
+//!
+//! Insertions into a filter larger than the L2 cache are slow one by one: random atomics stop at 16 billion a second on
+//! an H200. Where a batch is large enough, its hashes are first grouped by the part of the filter they fall in (see
+//! [`Grouping`]), which makes the atomics hit the cache.
+
+use std::fmt;
+use std::sync::Mutex;
+
+use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
+use warpset_kernels::bloom_words as words_kernels;
+use warpset_kernels::results;
+use warpset_simt::LaunchConfig;
+
+use crate::{BlockedLayout, Error, Layout, RaoLayout, SplitBlockLayout, cpu};
+
+mod host;
+mod insert;
+mod kernels;
+mod keys;
+mod rao;
+mod staging;
+mod test_and_insert;
+
+pub use insert::Grouping;
+pub use kernels::{DeviceLayout, DeviceOneBlock, SPECIALISED_SHAPES};
+pub use keys::{DeviceKey, KeyClass};
+use kernels::{Answers, BLOCK};
+use staging::Staging;
+
+/// A Bloom filter in device memory; which one, the layout says.
+///
+/// Use it by its names [`SplitBlockBloom`], [`BlockedBloom`] and [`RaoBloom`]. Queries take `&self` and insertions
+/// `&mut self`.
+pub struct Bloom<L> {
+    layout: L,
+    device: Device,
+    words: DeviceVec<u32>,
+    /// Keys in each bucket, for Rao's filter; empty for the others.
+    bucket_keys: DeviceVec<u32>,
+    grouping: Grouping,
+    /// What host slices travel through; allocated at first use.
+    staging: Mutex<Staging>,
+}
+
+/// [`cpu::SplitBlockBloom`] in device memory.
+///
+/// ```
+/// use warpset_bloom::{cpu, gpu, SplitBlockLayout};
+/// use warpset_gpu::Device;
+///
+/// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
+/// let mut filter = gpu::SplitBlockBloom::with_layout(&device, SplitBlockLayout::new(100)?)?;
+/// filter.insert_bulk(&[2u64, 3, 5, 7])?;
+/// assert_eq!(filter.contains_bulk(&[5u64, 7])?, [true, true]);
+///
+/// let on_host: cpu::SplitBlockBloom = filter.to_host()?;
+/// assert!(on_host.contains(3u64));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type SplitBlockBloom = Bloom<SplitBlockLayout>;
+/// [`cpu::BlockedBloom`] in device memory. Any shape works; [`SPECIALISED_SHAPES`] have kernels of their own.
+pub type BlockedBloom = Bloom<BlockedLayout>;
+/// [`cpu::RaoBloom`] in device memory: buckets are built in shared memory, one thread block a bucket.
+pub type RaoBloom = Bloom<RaoLayout>;
+
+impl<L: DeviceLayout> Bloom<L> {
+    /// An empty filter with these parameters.
+    pub fn with_layout(device: &Device, layout: L) -> Result<Bloom<L>, Error> {
+        let too_large = |_| Error::OutOfMemory { bytes: layout.words().saturating_mul(4) };
+        let words = device.alloc_zeroed(usize::try_from(layout.words()).map_err(too_large)?)?;
+        let buckets = if L::STRUCTURE == RaoLayout::STRUCTURE { layout.blocks() as usize } else { 0 };
+        let bucket_keys = device.alloc_zeroed(buckets)?;
+        Ok(Bloom {
+            layout,
+            device: device.clone(),
+            words,
+            bucket_keys,
+            grouping: Grouping::default(),
+            staging: Mutex::new(Staging::default()),
+        })
+    }
+
+    /// A copy of a filter in host memory.
+    pub fn from_host(device: &Device, filter: &cpu::Bloom<L>) -> Result<Bloom<L>, Error> {
+        let mut copy = Bloom::with_layout(device, *filter.layout())?;
+        copy.words.copy_from_slice(filter.words())?;
+        copy.bucket_keys.copy_from_slice(filter.bucket_keys())?;
+        Ok(copy)
+    }
+
+    /// A copy in host memory. Waits for all work on the device.
+    pub fn to_host(&self) -> Result<cpu::Bloom<L>, Error> {
+        let mut copy = cpu::Bloom::with_layout(self.layout)?;
+        let (words, bucket_keys) = copy.parts_mut();
+        self.words.copy_to_slice(words)?;
+        self.bucket_keys.copy_to_slice(bucket_keys)?;
+        Ok(copy)
+    }
+
+    /// A copy on the same device.
+    pub fn try_clone(&self) -> Result<Bloom<L>, Error> {
+        let mut copy = Bloom::with_layout(&self.device, self.layout)?;
+        let stream = self.device.new_stream()?;
+        self.device.synchronize()?;
+        stream.copy(&mut copy.words, &self.words)?;
+        stream.copy(&mut copy.bucket_keys, &self.bucket_keys)?;
+        stream.synchronize()?;
+        copy.grouping = self.grouping;
+        Ok(copy)
+    }
+
+    /// The parameters.
+    pub fn layout(&self) -> &L {
+        &self.layout
+    }
+
+    /// The device that it is on.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The words on the device: the memory image that every backend shares.
+    pub fn words(&self) -> DeviceSlice<'_, u32> {
+        self.words.as_slice()
+    }
+
+    /// Keys in each bucket, for Rao's filter; empty for the others.
+    pub fn bucket_keys(&self) -> DeviceSlice<'_, u32> {
+        self.bucket_keys.as_slice()
+    }
+
+    /// Bytes of device memory that the bits take.
+    pub fn memory_bytes(&self) -> u64 {
+        4 * self.layout.words()
+    }
+
+    /// When insertions group their hashes first. Default: [`Grouping::Auto`].
+    pub fn set_grouping(&mut self, grouping: Grouping) {
+        self.grouping = grouping;
+    }
+
+    /// How many keys one chunk of a host slice carries: more hide launch costs, fewer take less memory (about 34 bytes a
+    /// key of device and pinned memory). Default: 4 Mi keys. Rounded up to a multiple of 64.
+    pub fn set_chunk_keys(&mut self, keys: usize) {
+        self.staging.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner).set_chunk_keys(keys);
+    }
+
+    /// Queues the lookup of `keys`: answer `i` becomes 1 or 0.
+    ///
+    /// # Safety
+    /// Until `stream` has passed this work, the filter, `keys` and `answers` stay allocated, nobody writes the filter or
+    /// the keys, and nobody else touches the answers.
+    pub unsafe fn contains_bytes_async<K: DeviceKey>(
+        &self,
+        stream: &Stream,
+        keys: DeviceSlice<'_, K>,
+        mut answers: DeviceSliceMut<'_, u8>,
+    ) -> Result<(), Error> {
+        check_room(keys.len(), keys.len(), answers.len())?;
+        let words = warpset_simt::GlobalMut::from_raw_parts(answers.global_mut().as_ptr().cast(), keys.len().div_ceil(8));
+        // SAFETY: there is a byte a key; the rest is the caller's promise.
+        unsafe { self.contains_async(stream, keys, Answers { words, form: results::BYTES }) }
+    }
+
+    /// Queues the lookup of `keys`: answer `i` becomes bit `i % 64` of word `i / 64`.
+    ///
+    /// # Safety
+    /// As for [`Bloom::contains_bytes_async`].
+    pub unsafe fn contains_bitmap_async<K: DeviceKey>(
+        &self,
+        stream: &Stream,
+        keys: DeviceSlice<'_, K>,
+        mut answers: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        check_room(keys.len(), keys.len().div_ceil(64), answers.len())?;
+        // SAFETY: there is a bit a key; the rest is the caller's promise.
+        unsafe { self.contains_async(stream, keys, Answers { words: answers.global_mut(), form: results::BITS }) }
+    }
+
+    /// Queues the lookup of `keys`: adds how many of them may be in the filter to the first word of `count`.
+    ///
+    /// # Safety
+    /// As for [`Bloom::contains_bytes_async`]; other such counts may run at the same time.
+    pub unsafe fn count_contained_async<K: DeviceKey>(
+        &self,
+        stream: &Stream,
+        keys: DeviceSlice<'_, K>,
+        mut count: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        check_room(keys.len(), 1, count.len())?;
+        // SAFETY: there is a word; the rest is the caller's promise.
+        unsafe { self.contains_async(stream, keys, Answers { words: count.global_mut(), form: results::COUNT }) }
+    }
+
+    /// # Safety
+    /// As for the three above; `answers` has room.
+    unsafe fn contains_async<K: DeviceKey>(
+        &self,
+        stream: &Stream,
+        keys: DeviceSlice<'_, K>,
+        answers: Answers,
+    ) -> Result<(), Error> {
+        if keys.is_empty() {
+            return Ok(()); // the driver rejects a grid of zero blocks
+        }
+        let n = keys.len();
+        let keys = keys::kernel_keys(&self.layout, keys);
+        // SAFETY: the words are this layout's; the rest is the caller's promise.
+        Ok(unsafe { self.layout.launch_contains(stream, self.words.global(), keys, n, answers)? })
+    }
+
+    /// Queues the selection of the keys that may be in the filter: they go to the start of `retained`, in order, and
+    /// their number to `count`.
+    ///
+    /// # Safety
+    /// As for [`Bloom::contains_bytes_async`]; `keys` and `retained` do not overlap.
+    pub unsafe fn retain_contained_async<K: DeviceKey + warpset_primitives::select::Item>(
+        &self,
+        stream: &Stream,
+        keys: DeviceSlice<'_, K>,
+        retained: DeviceSliceMut<'_, K>,
+        count: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        let mut bitmap = stream.alloc_uninit::<u64>(keys.len().div_ceil(64))?;
+        // SAFETY: the bitmap is this call's own and freed in the order of the stream; the rest is the caller's promise.
+        unsafe {
+            self.contains_bitmap_async(stream, keys, bitmap.as_mut_slice())?;
+            warpset_primitives::select::select(stream, keys, bitmap.as_slice(), retained, count)?;
+        }
+        Ok(())
+    }
+
+    /// Removes all keys and keeps the memory. Waits for all work on the device.
+    pub fn clear(&mut self) -> Result<(), Error> {
+        self.words.fill_bytes(0)?;
+        self.bucket_keys.fill_bytes(0)?;
+        Ok(())
+    }
+
+    /// Queues [`Bloom::clear`].
+    ///
+    /// # Safety
+    /// Until `stream` has passed this work, the filter stays allocated and nobody else touches it.
+    pub unsafe fn clear_async(&mut self, stream: &Stream) -> Result<(), Error> {
+        stream.fill_bytes(&mut self.words, 0)?;
+        stream.fill_bytes(&mut self.bucket_keys, 0)?;
+        Ok(())
+    }
+
+    /// Adds all keys of `other`, a filter with the same parameters on the same device; see [`cpu::Bloom::union`].
+    pub fn union(&mut self, other: &Bloom<L>) -> Result<(), Error> {
+        self.check_compatible(other)?;
+        let (n, stream) = (self.words.len(), self.synchronised_stream()?);
+        let buckets = self.bucket_keys.len();
+        // SAFETY: equal layouts have equal lengths; both filters are borrowed until the stream has been waited for.
+        unsafe {
+            words_kernels::words_or::launch(&stream, self.covering(n), self.words.global_mut(), other.words.global(), n)?;
+            if buckets > 0 {
+                let (to, from) = (self.bucket_keys.global_mut(), other.bucket_keys.global());
+                words_kernels::words_add_saturating::launch(&stream, self.covering(buckets), to, from, buckets)?;
+            }
+        }
+        Ok(stream.synchronize()?)
+    }
+
+    /// Keeps the bits that are set in `other` too, a filter with the same parameters on the same device; see
+    /// [`cpu::Bloom::intersect`].
+    pub fn intersect(&mut self, other: &Bloom<L>) -> Result<(), Error> {
+        self.check_compatible(other)?;
+        self.layout.check_intersection()?;
+        let (n, stream) = (self.words.len(), self.synchronised_stream()?);
+        let buckets = self.bucket_keys.len();
+        // SAFETY: equal layouts have equal lengths; both filters are borrowed until the stream has been waited for.
+        unsafe {
+            words_kernels::words_and::launch(&stream, self.covering(n), self.words.global_mut(), other.words.global(), n)?;
+            if buckets > 0 {
+                let (to, from) = (self.bucket_keys.global_mut(), other.bucket_keys.global());
+                words_kernels::words_min::launch(&stream, self.covering(buckets), to, from, buckets)?;
+            }
+        }
+        Ok(stream.synchronize()?)
+    }
+
+    /// Whether `union` and `intersect` would accept `other`; the error names the first difference.
+    pub fn check_compatible(&self, other: &Bloom<L>) -> Result<(), Error> {
+        if self.device != other.device {
+            let (first, second) = (self.device.to_string(), other.device.to_string());
+            return Err(warpset_gpu::GpuError::DifferentDevices { operation: "merging filters", first, second }.into());
+        }
+        match self.layout.difference(&other.layout) {
+            None => Ok(()),
+            Some((field, left, right)) => Err(Error::Incompatible { field, left, right }),
+        }
+    }
+
+    /// Divides the number of blocks by `factor`, of which it must be a multiple; see [`cpu::Bloom::fold`].
+    ///
+    /// The filter is as it was if there is no memory for the folded one beside it.
+    pub fn fold(&mut self, factor: u64) -> Result<(), Error> {
+        let layout = self.layout.folded(factor)?;
+        let mut folded = Bloom::with_layout(&self.device, layout)?;
+        folded.grouping = self.grouping;
+        let stream = self.synchronised_stream()?;
+        // Part `part` of new block `new` is old block `new * block_step + part * part_step`.
+        let block_step = if layout.blocks() > 1 { self.layout.folded_from(1, 0, factor) } else { 1 };
+        let part_step = if factor > 1 { self.layout.folded_from(0, 1, factor) } else { 1 };
+        let (n, unit) = (folded.words.len(), layout.words_per_block() as u32);
+        let buckets = folded.bucket_keys.len();
+        // SAFETY: lengths are those of the two layouts; both live until the stream has been waited for.
+        unsafe {
+            let (from, to) = (self.words.global(), folded.words.global_mut());
+            let config = self.covering(n);
+            words_kernels::words_fold::launch(&stream, config, from, unit, block_step, part_step, factor, to, n)?;
+            if buckets > 0 {
+                let (from, to) = (self.bucket_keys.global(), folded.bucket_keys.global_mut());
+                let config = self.covering(buckets);
+                words_kernels::words_fold_sums::launch(&stream, config, from, block_step, part_step, factor, to, buckets)?;
+            }
+        }
+        stream.synchronize()?;
+        std::mem::swap(&mut folded.staging, &mut self.staging);
+        *self = folded;
+        Ok(())
+    }
+
+    /// How many bits are set. Waits for all work on the device.
+    pub fn count_ones(&self) -> Result<u64, Error> {
+        let stream = self.synchronised_stream()?;
+        let mut total = stream.alloc_zeroed::<u64>(1)?;
+        let n = self.words.len();
+        // SAFETY: the filter is borrowed until the stream has been waited for.
+        unsafe {
+            let config = self.covering(n);
+            words_kernels::words_count_ones::launch(&stream, config, self.words.global(), n, total.global_mut())?;
+        }
+        let mut ones = [0];
+        stream.download(&total, &mut ones)?;
+        Ok(ones[0])
+    }
+
+    /// The fraction of bits that are set; about half when the filter is as full as it was meant to be.
+    pub fn fill_ratio(&self) -> Result<f64, Error> {
+        Ok(self.count_ones()? as f64 / self.layout.bits() as f64)
+    }
+
+    /// How many different keys the filter holds, estimated from the number of set bits.
+    pub fn estimated_cardinality(&self) -> Result<f64, Error> {
+        Ok(self.layout.cardinality(self.count_ones()?))
+    }
+
+    /// The rate of false positives in theory, were `keys` different keys in the filter.
+    pub fn expected_fpr(&self, keys: u64) -> f64 {
+        self.layout.expected_fpr(keys)
+    }
+
+    /// A stream behind all work on the device, some of which the caller may have queued on streams of their own.
+    fn synchronised_stream(&self) -> Result<Stream, Error> {
+        self.device.synchronize()?;
+        Ok(self.device.new_stream()?)
+    }
+
+    /// As many blocks as fit at once, for kernels that walk by grid stride.
+    fn covering(&self, n: usize) -> LaunchConfig {
+        let resident = self.device.properties().multiprocessors * 8;
+        LaunchConfig::new(LaunchConfig::covering(n, BLOCK).grid.x.min(resident), BLOCK)
+    }
+}
+
+/// An error unless `found` places are enough for the answers of `keys` keys.
+fn check_room(keys: usize, needed: usize, found: usize) -> Result<(), Error> {
+    if found < needed { Err(Error::LengthMismatch { keys, answers: found }) } else { Ok(()) }
+}
+
+impl<L: Layout> fmt::Debug for Bloom<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(L::NAME).field("layout", &self.layout).field("device", &self.device).finish()
+    }
+}

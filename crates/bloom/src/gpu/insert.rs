@@ -1,0 +1,150 @@
+//! Insertion: directly, or grouped by the part of the filter first.
+
+use warpset_gpu::{DeviceSlice, GpuError, Stream};
+use warpset_kernels::keys::{self, KeySlice};
+use warpset_primitives::radix;
+
+use super::keys::{KeyClass, kernel_keys};
+use super::{Bloom, DeviceKey, DeviceOneBlock};
+use crate::Error;
+
+/// When an insertion groups its hashes by the part of the filter that they fall in.
+///
+/// A part fits in the L2 cache with room to spare, and is filled before the next one begins: atomics that would each go
+/// to memory find their block in the cache. Grouping is one radix pass (two for filters of more than 256 parts), which
+/// also hashes the keys; it takes 8 bytes of scratch memory a key, up to 4 GiB at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Grouping {
+    /// Where measurement says that it pays: filters above the L2 cache, batches of at least a key for 64 bytes of the
+    /// filter. Inserts directly if there is no memory for the scratch.
+    #[default]
+    Auto,
+    /// Never.
+    Never,
+    /// By this many top bits of the hash, 1 to 24, whatever the sizes.
+    Bits(u32),
+}
+
+/// Keys that are grouped at a time: scratch memory stays below 4 GiB and a bit.
+const MOST_KEYS: usize = 1 << 29;
+/// Bytes of filter for which there must be a key, or grouping costs more than it saves.
+const BYTES_PER_KEY: u64 = 64;
+
+impl Grouping {
+    /// By how many bits to group `n` keys for a filter of `bytes`; `None`: not at all.
+    pub(super) fn bits(self, bytes: u64, n: usize, l2_bytes: usize) -> Option<u32> {
+        match self {
+            Grouping::Never => None,
+            Grouping::Bits(bits) => Some(bits),
+            Grouping::Auto => {
+                // A part of up to half the cache, and at least a quarter: 15 to 30 MiB on an H200.
+                let part = (l2_bytes as u64 / 2).max(1);
+                if bytes <= l2_bytes as u64 || (n as u64) < bytes / BYTES_PER_KEY {
+                    return None;
+                }
+                let parts = bytes.div_ceil(part).next_power_of_two();
+                Some(parts.trailing_zeros().clamp(1, radix::MAX_GROUP_BITS))
+            }
+        }
+    }
+}
+
+impl<L: DeviceOneBlock> Bloom<L> {
+    /// Queues the insertion of `keys`.
+    ///
+    /// # Safety
+    /// Until `stream` has passed this work, the filter and `keys` stay allocated, nobody else writes the keys, and the
+    /// filter is not read, written or lent elsewhere. (Other insertions may run at the same time: all of them are
+    /// atomic.)
+    pub unsafe fn insert_bulk_async<K: DeviceKey>(
+        &mut self,
+        stream: &Stream,
+        keys: DeviceSlice<'_, K>,
+    ) -> Result<(), Error> {
+        let l2_bytes = self.device.properties().l2_bytes;
+        if let Some(bits) = self.grouping.bits(self.memory_bytes(), keys.len(), l2_bytes) {
+            let required = self.grouping != Grouping::Auto;
+            // SAFETY: the caller's promise.
+            match unsafe { self.insert_grouped(stream, keys, bits) } {
+                Err(Error::Gpu(GpuError::OutOfMemory { .. })) if !required => {} // insert directly
+                result => return result,
+            }
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.insert_direct(stream, kernel_keys(&self.layout, keys), keys.len()) }
+    }
+
+    /// # Safety
+    /// As [`Bloom::insert_bulk_async`]; there are `n` keys.
+    pub(super) unsafe fn insert_direct(&self, stream: &Stream, keys: KeySlice, n: usize) -> Result<(), Error> {
+        if n == 0 {
+            return Ok(()); // the driver rejects a grid of zero blocks
+        }
+        // SAFETY: the words are this layout's; the rest is the caller's promise.
+        Ok(unsafe { self.layout.launch_insert(stream, self.words_atomic(), keys, n)? })
+    }
+
+    /// # Safety
+    /// As [`Bloom::insert_bulk_async`].
+    unsafe fn insert_grouped<K: DeviceKey>(
+        &self,
+        stream: &Stream,
+        keys: DeviceSlice<'_, K>,
+        bits: u32,
+    ) -> Result<(), Error> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        // All scratch comes first: an insertion that runs out of memory has not begun.
+        let chunk = keys.len().min(MOST_KEYS);
+        let mut grouped = stream.alloc_uninit::<u64>(chunk)?;
+        let scratch = stream.alloc_uninit::<u64>(if bits > radix::MAX_DIGIT_BITS { chunk } else { 0 })?;
+        drop(scratch); // the passes allocate it again, from the pool
+        let mut first = 0;
+        while first < keys.len() {
+            let part = keys.slice(first..keys.len().min(first + chunk));
+            first += part.len();
+            let input = self.radix_keys(part);
+            let mut hashes = grouped.slice_mut(..part.len());
+            // SAFETY: scratch is freed in the order of the stream; the rest is the caller's promise.
+            unsafe {
+                radix::group_by_top_bits(stream, input, bits, hashes.reborrow())?;
+                self.insert_direct(stream, KeySlice::new(hashes.global(), keys::HASH, 0), part.len())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keys as the radix pass takes them.
+    fn radix_keys<'a, K: DeviceKey>(&self, keys: DeviceSlice<'a, K>) -> radix::Keys<'a> {
+        let cast64 = || keys.cast::<u64>().expect("keys of 8 bytes");
+        let cast32 = || keys.cast::<u32>().expect("keys of 4 bytes");
+        let (kind, _) = self.layout.hashing(K::CLASS);
+        match (K::CLASS, kind) {
+            (KeyClass::Hashes, _) => radix::Keys::Hashes(cast64()),
+            (KeyClass::U64, keys::XXH64_U64) => radix::Keys::Xxh64U64(cast64()),
+            (KeyClass::U32, keys::XXH64_U32) => radix::Keys::Xxh64U32(cast32()),
+            (KeyClass::U64, _) => radix::Keys::MixU64(cast64(), self.layout.seed_of_keys()),
+            (KeyClass::U32, _) => radix::Keys::MixU32(cast32(), self.layout.seed_of_keys()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grouping_is_for_large_filters_and_large_batches() {
+        let l2 = 60 << 20;
+        let auto = |bytes, n| Grouping::Auto.bits(bytes, n, l2);
+        assert_eq!(auto(32 << 20, 1 << 30), None);
+        assert_eq!(auto(1 << 30, 1 << 20), None);
+        assert_eq!(auto(1 << 30, 1 << 24), Some(6));
+        assert_eq!(auto(4 << 30, 1 << 29), Some(8));
+        assert_eq!(auto(64 << 30, 1 << 30), Some(12));
+        assert_eq!(Grouping::Never.bits(1 << 40, 1 << 30, l2), None);
+        assert_eq!(Grouping::Bits(3).bits(1, 1, l2), Some(3));
+        assert_eq!(auto(u64::MAX / 2, usize::MAX), Some(24));
+    }
+}
