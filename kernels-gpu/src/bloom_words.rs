@@ -52,22 +52,66 @@ kernel! {
         }
     }
 
-    /// Folds: unit `u` of `folded` is the OR of units `u * factor` to `u * factor + factor - 1` of `words`.
+    /// Folds: part `part` of unit `u` of `folded` is unit `u * unit_step + part * part_step` of `words`, and the parts are
+    /// combined by OR.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory; `unit > 0`.
-    /// - `folded`: valid for `n` words, `n` a multiple of `unit`, nobody else's; `words`: for `n * factor`, not written
-    ///   while the kernel runs; they do not overlap.
-    pub unsafe fn words_fold(words: Global<u32>, unit: u32, factor: u64, folded: GlobalMut<u32>, n: usize) {
+    /// - `folded`: valid for `n` words, `n` a multiple of `unit`, nobody else's; `words`: for all parts of all units, not
+    ///   written while the kernel runs; they do not overlap.
+    pub unsafe fn words_fold(
+        words: Global<u32>, unit: u32, unit_step: u64, part_step: u64, parts: u64, folded: GlobalMut<u32>, n: usize,
+    ) {
         for i in thread::grid_stride(n) {
-            let (u, w) = (i / unit as usize, i % unit as usize);
+            let (u, w) = ((i / unit as usize) as u64, i % unit as usize);
             let mut bits = 0;
-            for j in 0..factor as usize {
-                // SAFETY: `u < n / unit` and `j < factor`.
-                bits |= unsafe { words.read_nc((u * factor as usize + j) * unit as usize + w) };
+            for part in 0..parts {
+                let from = (u * unit_step + part * part_step) as usize;
+                // SAFETY: `u < n / unit` and `part < parts`.
+                bits |= unsafe { words.read_nc(from * unit as usize + w) };
             }
             // SAFETY: `i < n` belongs to this thread.
             unsafe { folded.write(i, bits) };
+        }
+    }
+
+    /// [`words_fold`] for units of one word, combined by saturating addition.
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn words_fold_sums(
+        words: Global<u32>, unit_step: u64, part_step: u64, parts: u64, folded: GlobalMut<u32>, n: usize,
+    ) {
+        for i in thread::grid_stride(n) {
+            let mut sum = 0u32;
+            for part in 0..parts {
+                // SAFETY: `i < n` and `part < parts`.
+                sum = sum.saturating_add(unsafe { words.read_nc((i as u64 * unit_step + part * part_step) as usize) });
+            }
+            // SAFETY: `i < n` belongs to this thread.
+            unsafe { folded.write(i, sum) };
+        }
+    }
+
+    /// `words[i] += other[i]`, saturating.
+    ///
+    /// # Safety
+    /// As for [`words_or`].
+    pub unsafe fn words_add_saturating(words: GlobalMut<u32>, other: Global<u32>, n: usize) {
+        for i in thread::grid_stride(n) {
+            // SAFETY: `i < n` belongs to this thread.
+            unsafe { words.write(i, words.read(i).saturating_add(other.read_nc(i))) };
+        }
+    }
+
+    /// `words[i] = min(words[i], other[i])`.
+    ///
+    /// # Safety
+    /// As for [`words_or`].
+    pub unsafe fn words_min(words: GlobalMut<u32>, other: Global<u32>, n: usize) {
+        for i in thread::grid_stride(n) {
+            // SAFETY: `i < n` belongs to this thread.
+            unsafe { words.write(i, words.read(i).min(other.read_nc(i))) };
         }
     }
 }

@@ -187,7 +187,26 @@ pub enum Error {
     /// The driver or the device refused.
     #[error("GPU backend failed")]
     Gpu(#[from] warpset_gpu::GpuError),
+    /// Hashes cannot be grouped by so many bits.
+    #[error("grouping by {bits} bits: from 1 to 24")]
+    InvalidGrouping {
+        /// Bits asked for.
+        bits: u32,
+    },
+    /// A primitive got arguments that it does not take.
+    #[error(transparent)]
+    Primitive(warpset_primitives::Error),
     /// Reading or writing failed.
     #[error("input or output failed")]
     Io(#[from] std::io::Error),
+}
+
+impl From<warpset_primitives::Error> for Error {
+    fn from(error: warpset_primitives::Error) -> Error {
+        match error {
+            warpset_primitives::Error::Gpu(error) => Error::Gpu(error),
+            warpset_primitives::Error::InvalidBits { bits } => Error::InvalidGrouping { bits },
+            other => Error::Primitive(other),
+        }
+    }
 }

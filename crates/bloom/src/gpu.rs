@@ -24,7 +24,6 @@ mod host;
 mod insert;
 mod kernels;
 mod keys;
-mod rao;
 mod staging;
 mod test_and_insert;
 

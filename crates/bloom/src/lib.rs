@@ -31,6 +31,7 @@ pub mod cpu;
 mod error;
 mod filter;
 mod format;
+pub mod gpu;
 mod key;
 mod layout;
 pub mod rates;

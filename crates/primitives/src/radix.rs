@@ -168,16 +168,31 @@ pub unsafe fn group_by_top_bits<'a>(
     bits: u32,
     out: impl Into<DeviceSliceMut<'a, u64>>,
 ) -> Result<()> {
+    // SAFETY: the caller's promise is the same.
+    unsafe { group_kernel_keys(stream, keys.as_kernel_keys(), keys.len(), bits, out) }
+}
+
+/// [`group_by_top_bits`] for `n` keys in the form that kernels take.
+///
+/// # Safety
+/// As there; `keys` are `n` keys of their kind.
+pub unsafe fn group_kernel_keys<'a>(
+    stream: &Stream,
+    keys: KeySlice,
+    n: usize,
+    bits: u32,
+    out: impl Into<DeviceSliceMut<'a, u64>>,
+) -> Result<()> {
     if bits == 0 || bits > MAX_GROUP_BITS {
         return Err(Error::InvalidBits { bits });
     }
-    let (n, mut out) = (keys.len(), out.into());
+    let mut out = out.into();
     let passes = bits.div_ceil(MAX_DIGIT_BITS);
     let mut scratch = match passes {
         1 => None,
         _ => Some(stream.alloc_uninit::<u64>(n)?),
     };
-    let mut from = keys.as_kernel_keys();
+    let mut from = keys;
     let mut left = bits;
     for remaining in (0..passes).rev() {
         let width = left.div_ceil(remaining + 1);

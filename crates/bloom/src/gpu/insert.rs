@@ -3,8 +3,9 @@
 use warpset_gpu::{DeviceSlice, GpuError, Stream};
 use warpset_kernels::keys::{self, KeySlice};
 use warpset_primitives::radix;
+use warpset_simt::GlobalMut;
 
-use super::keys::{KeyClass, kernel_keys};
+use super::keys::kernel_keys;
 use super::{Bloom, DeviceKey, DeviceOneBlock};
 use crate::Error;
 
@@ -104,29 +105,21 @@ impl<L: DeviceOneBlock> Bloom<L> {
         while first < keys.len() {
             let part = keys.slice(first..keys.len().min(first + chunk));
             first += part.len();
-            let input = self.radix_keys(part);
+            let input = kernel_keys(&self.layout, part);
             let mut hashes = grouped.slice_mut(..part.len());
             // SAFETY: scratch is freed in the order of the stream; the rest is the caller's promise.
             unsafe {
-                radix::group_by_top_bits(stream, input, bits, hashes.reborrow())?;
+                radix::group_kernel_keys(stream, input, part.len(), bits, hashes.reborrow())?;
                 self.insert_direct(stream, KeySlice::new(hashes.global(), keys::HASH, 0), part.len())?;
             }
         }
         Ok(())
     }
 
-    /// Keys as the radix pass takes them.
-    fn radix_keys<'a, K: DeviceKey>(&self, keys: DeviceSlice<'a, K>) -> radix::Keys<'a> {
-        let cast64 = || keys.cast::<u64>().expect("keys of 8 bytes");
-        let cast32 = || keys.cast::<u32>().expect("keys of 4 bytes");
-        let (kind, _) = self.layout.hashing(K::CLASS);
-        match (K::CLASS, kind) {
-            (KeyClass::Hashes, _) => radix::Keys::Hashes(cast64()),
-            (KeyClass::U64, keys::XXH64_U64) => radix::Keys::Xxh64U64(cast64()),
-            (KeyClass::U32, keys::XXH64_U32) => radix::Keys::Xxh64U32(cast32()),
-            (KeyClass::U64, _) => radix::Keys::MixU64(cast64(), self.layout.seed_of_keys()),
-            (KeyClass::U32, _) => radix::Keys::MixU32(cast32(), self.layout.seed_of_keys()),
-        }
+    /// The words for kernels that change them atomically, several at a time.
+    pub(super) fn words_atomic(&self) -> GlobalMut<u32> {
+        let words = self.words.global();
+        GlobalMut::from_raw_parts(words.as_ptr().cast_mut(), words.len())
     }
 }
 

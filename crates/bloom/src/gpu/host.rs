@@ -1,0 +1,164 @@
+//! Operations on host slices: staged, chunked, waited for.
+
+use std::sync::PoisonError;
+
+use rayon::prelude::*;
+use warpset_kernels::results;
+
+use super::kernels::Answers;
+use super::{Bloom, DeviceLayout, DeviceOneBlock};
+use crate::key::as_hashed;
+use crate::{Bitmap, Error, Key};
+
+/// Words of answers that one task spreads to bytes.
+const TASK: usize = 1 << 10;
+
+impl<L: DeviceLayout> Bloom<L> {
+    /// Brings a bit a key to `take`, chunk by chunk in any order; `first` is a multiple of 64.
+    fn answer<K: Key>(&self, keys: &[K], mut take: impl FnMut(usize, &[u64])) -> Result<(), Error> {
+        // Work that the caller queued on streams of their own comes first.
+        self.device.synchronize()?;
+        let mut staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
+        staging.run(
+            &self.device,
+            &self.layout,
+            keys,
+            true,
+            |lane, keys, n| {
+                let answers = Answers { words: lane.answers.global_mut(), form: results::BITS };
+                // SAFETY: the lane's buffers have room for `n` keys and answers; nothing writes the filter meanwhile,
+                // because it is borrowed until the lanes have been waited for.
+                Ok(unsafe { self.layout.launch_contains(&lane.stream, self.words.global(), keys, n, answers)? })
+            },
+            |range, words| take(range.start, words),
+        )
+    }
+
+    /// One answer a key, in the order of the keys. Keys of any kind; those that are no integers are hashed on the host.
+    pub fn contains_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<bool>, Error> {
+        let mut answers = vec![false; keys.len()];
+        self.contains_bulk_into(keys, &mut answers)?;
+        Ok(answers)
+    }
+
+    /// [`Bloom::contains_bulk`] into a slice of the same length.
+    pub fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
+        crate::view::same_length(keys.len(), answers.len())?;
+        self.answer(keys, |first, words| {
+            let end = answers.len().min(first + words.len() * 64);
+            spread(&mut answers[first..end], words);
+        })
+    }
+
+    /// [`Bloom::contains_bulk`] as one bit a key.
+    pub fn contains_bitmap<K: Key>(&self, keys: &[K]) -> Result<Bitmap, Error> {
+        let mut bitmap = vec![0; keys.len().div_ceil(64)];
+        self.answer(keys, |first, words| bitmap[first / 64..][..words.len()].copy_from_slice(words))?;
+        Ok(Bitmap::from_words(bitmap, keys.len()))
+    }
+
+    /// [`Bloom::contains_bulk`] for hashes.
+    pub fn contains_hashes(&self, hashes: &[u64]) -> Result<Vec<bool>, Error> {
+        self.contains_bulk(as_hashed(hashes))
+    }
+
+    /// How many of the keys may be in the filter.
+    pub fn count_contained<K: Key>(&self, keys: &[K]) -> Result<usize, Error> {
+        let mut count = 0;
+        self.answer(keys, |_, words| count += words.iter().map(|w| w.count_ones() as usize).sum::<usize>())?;
+        Ok(count)
+    }
+
+    /// Drops the keys that are surely not in the filter; the others keep their order.
+    pub fn retain_contained<K: Key>(&self, keys: &mut Vec<K>) -> Result<(), Error> {
+        let answers = self.contains_bitmap(keys)?;
+        let mut answers = answers.iter();
+        keys.retain(|_| answers.next() == Some(true));
+        Ok(())
+    }
+
+    /// The rate of false positives of the filter as it is now, from the number of ones in each block. Copies the filter
+    /// to the host.
+    pub fn estimated_fpr(&self) -> Result<f64, Error> {
+        Ok(self.to_host()?.estimated_fpr())
+    }
+}
+
+/// Bits to booleans.
+pub(super) fn spread(answers: &mut [bool], words: &[u64]) {
+    answers.par_chunks_mut(TASK * 64).zip(words.par_chunks(TASK)).for_each(|(answers, words)| {
+        for (answers, word) in answers.chunks_mut(64).zip(words) {
+            for (i, answer) in answers.iter_mut().enumerate() {
+                *answer = word >> i & 1 == 1;
+            }
+        }
+    });
+}
+
+impl<L: DeviceOneBlock> Bloom<L> {
+    /// Inserts all keys. Keys of any kind; those that are no integers are hashed on the host.
+    ///
+    /// On an error for want of memory the filter is as it was.
+    pub fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
+        self.device.synchronize()?;
+        let mut staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
+        staging.run(
+            &self.device,
+            &self.layout,
+            keys,
+            false,
+            |lane, keys, n| {
+                // SAFETY: the lane holds `n` keys; insertions of both lanes are atomic, and the filter is borrowed
+                // until the lanes have been waited for. The bus is slower than direct insertion, so nothing is grouped.
+                unsafe { self.insert_direct(&lane.stream, keys, n) }
+            },
+            |_, _| {},
+        )
+    }
+
+    /// Inserts all hashes.
+    pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Error> {
+        self.insert_bulk(as_hashed(hashes))
+    }
+}
+
+impl<L: DeviceOneBlock> crate::Filter for Bloom<L> {
+    type Layout = L;
+
+    fn layout(&self) -> &L {
+        &self.layout
+    }
+    fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
+        self.insert_bulk(keys)
+    }
+    fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
+        self.test_and_insert_bulk(keys)
+    }
+    fn contains_bitmap<K: Key>(&self, keys: &[K]) -> Result<Bitmap, Error> {
+        self.contains_bitmap(keys)
+    }
+    fn union(&mut self, other: &Self) -> Result<(), Error> {
+        self.union(other)
+    }
+    fn intersect(&mut self, other: &Self) -> Result<(), Error> {
+        self.intersect(other)
+    }
+    fn clear(&mut self) -> Result<(), Error> {
+        self.clear()
+    }
+    fn fold(&mut self, factor: u64) -> Result<(), Error> {
+        self.fold(factor)
+    }
+    fn count_ones(&self) -> Result<u64, Error> {
+        self.count_ones()
+    }
+    fn estimated_fpr(&self) -> Result<f64, Error> {
+        self.estimated_fpr()
+    }
+    fn to_cpu(&self) -> Result<crate::cpu::Bloom<L>, Error> {
+        self.to_host()
+    }
+    fn count_contained<K: Key>(&self, keys: &[K]) -> Result<usize, Error> {
+        self.count_contained(keys)
+    }
+}

@@ -1,0 +1,144 @@
+//! Test-and-insert: of equal new keys exactly the first is reported new.
+
+use std::sync::PoisonError;
+
+use warpset_core::bloom::TEST_AND_INSERT_BATCH;
+use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
+use warpset_kernels::keys::KeySlice;
+use warpset_kernels::{claims, results};
+use warpset_simt::GlobalMut;
+
+use super::kernels::{Answers, ClaimTable};
+use super::keys::kernel_keys;
+use super::{Bloom, DeviceKey, DeviceOneBlock, check_room, host};
+use crate::key::as_hashed;
+use crate::view::same_length;
+use crate::{Error, Key};
+
+/// A claim table for batches of up to `n` keys: up to 32 bytes a key.
+pub(super) fn claim_words(stream: &Stream, n: usize) -> Result<DeviceVec<u64>, Error> {
+    Ok(stream.alloc_uninit(1 << claims::table_bits(n.min(TEST_AND_INSERT_BATCH)))?)
+}
+
+/// Empties the table for a batch of `n` keys; a smaller batch uses less of it.
+pub(super) fn emptied(stream: &Stream, table: &mut DeviceVec<u64>, n: usize) -> Result<ClaimTable, Error> {
+    let bits = claims::table_bits(n);
+    const { assert!(claims::EMPTY == !0 && TEST_AND_INSERT_BATCH <= 1 << claims::INDEX_BITS) };
+    stream.fill_bytes(table.slice_mut(..1 << bits), 0xff)?;
+    Ok(ClaimTable { words: table.global_mut(), bits })
+}
+
+impl<L: DeviceOneBlock> Bloom<L> {
+    /// Queues the insertion of `keys`; answer `i` becomes 1 if key `i` was new, 0 if not. The rule is that of
+    /// [`cpu::Bloom::test_and_insert_bulk`](crate::cpu::Bloom::test_and_insert_bulk).
+    ///
+    /// Takes scratch memory of up to 512 MiB.
+    ///
+    /// # Safety
+    /// Until `stream` has passed this work, the filter, `keys` and `new` stay allocated, nobody else writes the keys, and
+    /// nobody touches the filter or `new`.
+    pub unsafe fn test_and_insert_bytes_async<K: DeviceKey>(
+        &mut self,
+        stream: &Stream,
+        keys: DeviceSlice<'_, K>,
+        mut new: DeviceSliceMut<'_, u8>,
+    ) -> Result<(), Error> {
+        check_room(keys.len(), keys.len(), new.len())?;
+        let mut table = claim_words(stream, keys.len())?;
+        for first in (0..keys.len()).step_by(TEST_AND_INSERT_BATCH) {
+            let batch = keys.slice(first..keys.len().min(first + TEST_AND_INSERT_BATCH));
+            let words = GlobalMut::from_raw_parts(
+                new.global_mut().at(first).as_ptr().cast(),
+                batch.len().div_ceil(8),
+            );
+            let answers = Answers { words, form: results::BYTES };
+            // SAFETY: the caller's promise.
+            unsafe { self.batch(stream, kernel_keys(&self.layout, batch), batch.len(), answers, &mut table)? };
+        }
+        Ok(())
+    }
+
+    /// [`Bloom::test_and_insert_bytes_async`] with one bit a key.
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn test_and_insert_bitmap_async<K: DeviceKey>(
+        &mut self,
+        stream: &Stream,
+        keys: DeviceSlice<'_, K>,
+        mut new: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        check_room(keys.len(), keys.len().div_ceil(64), new.len())?;
+        let mut table = claim_words(stream, keys.len())?;
+        for first in (0..keys.len()).step_by(TEST_AND_INSERT_BATCH) {
+            let batch = keys.slice(first..keys.len().min(first + TEST_AND_INSERT_BATCH));
+            let answers = Answers { words: new.global_mut().at(first / 64), form: results::BITS };
+            // SAFETY: the caller's promise.
+            unsafe { self.batch(stream, kernel_keys(&self.layout, batch), batch.len(), answers, &mut table)? };
+        }
+        Ok(())
+    }
+
+    /// One batch.
+    ///
+    /// # Safety
+    /// As above; `answers` has room, and the table was made for `n` keys.
+    unsafe fn batch(
+        &self,
+        stream: &Stream,
+        keys: KeySlice,
+        n: usize,
+        answers: Answers,
+        table: &mut DeviceVec<u64>,
+    ) -> Result<(), Error> {
+        if n == 0 {
+            return Ok(());
+        }
+        let table = emptied(stream, table, n)?;
+        let words = self.words_atomic();
+        // SAFETY: the table is empty and large enough, and its owner frees it in the order of the stream; the rest is
+        // the caller's promise.
+        Ok(unsafe { self.layout.launch_test_and_insert(stream, words, keys, n, answers, table)? })
+    }
+
+    /// Inserts all keys and says which were new; the rule is that of
+    /// [`cpu::Bloom::test_and_insert_bulk`](crate::cpu::Bloom::test_and_insert_bulk), with the same answers.
+    ///
+    /// On an error for want of memory the filter is as it was.
+    pub fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
+        let mut new = vec![false; keys.len()];
+        self.test_and_insert_bulk_into(keys, &mut new)?;
+        Ok(new)
+    }
+
+    /// [`Bloom::test_and_insert_bulk`] into a slice of the same length.
+    pub fn test_and_insert_bulk_into<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
+        same_length(keys.len(), new.len())?;
+        if keys.is_empty() {
+            return Ok(());
+        }
+        self.device.synchronize()?;
+        let stream = self.device.new_stream()?;
+        let most = keys.len().min(TEST_AND_INSERT_BATCH);
+        let mut table = claim_words(&stream, most)?;
+        let mut on_device = self.device.alloc_uninit::<u64>(most)?;
+        let mut answers = stream.alloc_uninit::<u64>(most.div_ceil(64))?;
+        let mut words = vec![0; most.div_ceil(64)];
+        let mut staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
+        for (keys, new) in keys.chunks(TEST_AND_INSERT_BATCH).zip(new.chunks_mut(TEST_AND_INSERT_BATCH)) {
+            let slice = staging.gather(&self.device, &self.layout, keys, &mut on_device)?;
+            let to = Answers { words: answers.global_mut(), form: results::BITS };
+            // SAFETY: everything lives until the stream has been waited for, in `download`; the filter is borrowed.
+            unsafe { self.batch(&stream, slice, keys.len(), to, &mut table)? };
+            let words = &mut words[..keys.len().div_ceil(64)];
+            stream.download(answers.slice(..words.len()), words)?;
+            host::spread(new, words);
+        }
+        Ok(())
+    }
+
+    /// [`Bloom::test_and_insert_bulk`] for hashes.
+    pub fn test_and_insert_hashes(&mut self, hashes: &[u64]) -> Result<Vec<bool>, Error> {
+        self.test_and_insert_bulk(as_hashed(hashes))
+    }
+}

@@ -1,0 +1,276 @@
+//! Filters on a device against the same filters on the host: equal bytes, equal answers.
+//!
+//! Runs on the emulator, and on a CUDA device too where the feature `cuda` is on and a device answers.
+
+use warpset_bloom::gpu::{self, DeviceOneBlock, Grouping};
+use warpset_bloom::{BlockShape, BlockedLayout, Error, Hashed, SplitBlockLayout, cpu};
+use warpset_core::hash::mix;
+use warpset_gpu::emulator::Config;
+use warpset_gpu::{Backend, Device, EmulatorOptions};
+
+fn devices(seed: u64) -> Vec<Device> {
+    let mut devices = vec![Device::emulator(Config { seed, ..Config::default() })];
+    if let Backend::Cuda(device) = Backend::auto() {
+        devices.push(device);
+    }
+    devices
+}
+
+fn keys(n: u64, seed: u64) -> Vec<u64> {
+    (0..n).map(|i| mix(i, seed)).collect()
+}
+
+fn shape(block_bits: u32, word_bits: u32, hashes: u32) -> BlockShape {
+    BlockShape::new(block_bits, word_bits, hashes).unwrap()
+}
+
+/// Every operation, on one layout, against the host's filter.
+fn agrees_with_the_host<L: DeviceOneBlock + warpset_bloom::Layout>(device: &Device, layout: L)
+where
+    cpu::Bloom<L>: warpset_bloom::Filter,
+{
+    use warpset_bloom::Filter as _;
+    let present = keys(777, 1);
+    let asked: Vec<u64> = present.iter().copied().step_by(3).chain(keys(500, 2)).collect();
+    let mut on_host = cpu::Bloom::with_layout(layout).unwrap();
+    let mut on_device = gpu::Bloom::with_layout(device, layout).unwrap();
+    on_host.insert_bulk(&present).unwrap();
+    on_device.insert_bulk(&present).unwrap();
+    assert!(on_device.to_host().unwrap() == on_host, "{layout:?}: inserted");
+    assert_eq!(on_device.contains_bulk(&asked).unwrap(), on_host.contains_bulk(&asked), "{layout:?}");
+    assert_eq!(on_device.contains_bitmap(&asked).unwrap(), on_host.contains_bitmap(&asked));
+    assert_eq!(on_device.count_contained(&asked).unwrap(), on_host.count_contained(&asked));
+    assert_eq!(on_device.count_ones().unwrap(), on_host.count_ones());
+
+    let narrow: Vec<u32> = (0..301).collect();
+    let text: Vec<String> = (0..99).map(|i| format!("key {i}")).collect();
+    let hashes: Vec<Hashed> = keys(65, 9).into_iter().map(Hashed).collect();
+    on_host.insert_bulk(&narrow).unwrap();
+    on_device.insert_bulk(&narrow).unwrap();
+    on_host.insert_bulk(&text).unwrap();
+    on_device.insert_bulk(&text).unwrap();
+    on_host.insert_bulk(&hashes).unwrap();
+    on_device.insert_bulk(&hashes).unwrap();
+    assert!(on_device.to_host().unwrap() == on_host, "{layout:?}: other keys");
+    assert!(on_device.contains_bulk(&narrow).unwrap().into_iter().all(|yes| yes));
+    assert!(on_device.contains_bulk(&text).unwrap().into_iter().all(|yes| yes));
+
+    let stream: Vec<u64> = keys(900, 3).into_iter().map(|k| k % 400).chain(present.iter().copied().take(50)).collect();
+    assert_eq!(on_device.test_and_insert_bulk(&stream).unwrap(), on_host.test_and_insert_bulk(&stream).unwrap());
+    assert!(on_device.to_host().unwrap() == on_host, "{layout:?}: test and insert");
+
+    let mut other = cpu::Bloom::with_layout(layout).unwrap();
+    other.insert_bulk(&keys(300, 5)).unwrap();
+    let other_on_device = gpu::Bloom::from_host(device, &other).unwrap();
+    let before = on_device.try_clone().unwrap();
+    on_host.union(&other).unwrap();
+    on_device.union(&other_on_device).unwrap();
+    assert!(on_device.to_host().unwrap() == on_host, "{layout:?}: union");
+    let mut common = before.to_host().unwrap();
+    common.intersect(&on_host).unwrap();
+    let mut common_on_device = before;
+    common_on_device.intersect(&on_device).unwrap();
+    assert!(common_on_device.to_host().unwrap() == common, "{layout:?}: intersection");
+    on_host.fold(3).unwrap();
+    on_device.fold(3).unwrap();
+    assert!(on_device.to_host().unwrap() == on_host, "{layout:?}: folded");
+    assert!(matches!(on_device.union(&other_on_device), Err(Error::Incompatible { .. })));
+    on_device.clear().unwrap();
+    assert_eq!(on_device.count_ones().unwrap(), 0);
+}
+
+#[test]
+fn split_block_filters_agree() {
+    for device in devices(1) {
+        agrees_with_the_host(&device, SplitBlockLayout::new(33).unwrap());
+    }
+}
+
+#[test]
+fn blocked_filters_of_all_shapes_agree() {
+    for device in devices(2) {
+        for block_bits in [64, 128, 256, 512, 1024] {
+            for word_bits in [32, 64] {
+                for hashes in [1, 4, 6, 8, 16, 21, 32] {
+                    let layout = BlockedLayout::new(24, shape(block_bits, word_bits, hashes), 5).unwrap();
+                    agrees_on_bytes_and_answers(&device, layout);
+                }
+            }
+        }
+        for &(block_bits, word_bits, hashes) in &gpu::SPECIALISED_SHAPES[..2] {
+            agrees_with_the_host(&device, BlockedLayout::new(30, shape(block_bits, word_bits, hashes), 6).unwrap());
+        }
+        agrees_with_the_host(&device, BlockedLayout::new(30, shape(1024, 32, 11), 7).unwrap());
+    }
+}
+
+fn agrees_on_bytes_and_answers(device: &Device, layout: BlockedLayout) {
+    let present = keys(150, 1);
+    let asked = keys(200, 2);
+    let mut on_host = cpu::BlockedBloom::with_layout(layout).unwrap();
+    on_host.insert_bulk(&present);
+    let mut on_device = gpu::BlockedBloom::with_layout(device, layout).unwrap();
+    on_device.insert_bulk(&present).unwrap();
+    assert!(on_device.to_host().unwrap() == on_host, "{layout:?}");
+    assert_eq!(on_device.contains_bulk(&asked).unwrap(), on_host.contains_bulk(&asked), "{layout:?}");
+    assert!(on_device.contains_bulk(&present).unwrap().into_iter().all(|yes| yes), "{layout:?}");
+}
+
+#[test]
+fn chunks_and_lanes_do_not_show() {
+    for device in devices(3) {
+        let layout = SplitBlockLayout::new(64).unwrap();
+        let (present, asked) = (keys(1000, 1), keys(1000, 2));
+        let mut on_host = cpu::SplitBlockBloom::with_layout(layout).unwrap();
+        on_host.insert_bulk(&present);
+        let mut on_device = gpu::SplitBlockBloom::with_layout(&device, layout).unwrap();
+        on_device.set_chunk_keys(100);
+        on_device.insert_bulk(&present).unwrap();
+        assert!(on_device.to_host().unwrap() == on_host);
+        assert_eq!(on_device.contains_bulk(&asked).unwrap(), on_host.contains_bulk(&asked));
+        let narrow: Vec<u32> = (0..777).collect();
+        assert_eq!(on_device.test_and_insert_bulk(&narrow).unwrap(), on_host.test_and_insert_bulk(&narrow));
+        let mut kept = asked.clone();
+        on_device.retain_contained(&mut kept).unwrap();
+        let mut expected = asked;
+        on_host.retain_contained(&mut expected);
+        assert_eq!(kept, expected);
+    }
+}
+
+#[test]
+fn grouped_insertion_sets_the_same_bits() {
+    for device in devices(4) {
+        let present = keys(9000, 1);
+        let narrow: Vec<u32> = (0..5000).collect();
+        let stream = device.new_stream().unwrap();
+        let (wide_keys, narrow_keys) = (device.from_slice(&present).unwrap(), device.from_slice(&narrow).unwrap());
+        for bits in [1, 5, 8, 11] {
+            let layout = SplitBlockLayout::new(1000).unwrap();
+            let mut on_host = cpu::SplitBlockBloom::with_layout(layout).unwrap();
+            on_host.insert_bulk(&present);
+            on_host.insert_bulk(&narrow);
+            let mut on_device = gpu::SplitBlockBloom::with_layout(&device, layout).unwrap();
+            on_device.set_grouping(Grouping::Bits(bits));
+            // SAFETY: keys and filter live until the stream has been waited for.
+            unsafe {
+                on_device.insert_bulk_async(&stream, wide_keys.as_slice()).unwrap();
+                on_device.insert_bulk_async(&stream, narrow_keys.as_slice()).unwrap();
+            }
+            stream.synchronize().unwrap();
+            assert!(on_device.to_host().unwrap() == on_host, "{bits} bits");
+        }
+        let layout = BlockedLayout::new(777, shape(512, 64, 8), 3).unwrap();
+        let mut on_host = cpu::BlockedBloom::with_layout(layout).unwrap();
+        on_host.insert_bulk(&present);
+        let mut on_device = gpu::BlockedBloom::with_layout(&device, layout).unwrap();
+        on_device.set_grouping(Grouping::Bits(4));
+        // SAFETY: keys and filter live until the stream has been waited for.
+        unsafe { on_device.insert_bulk_async(&stream, wide_keys.as_slice()) }.unwrap();
+        stream.synchronize().unwrap();
+        assert!(on_device.to_host().unwrap() == on_host);
+        on_device.set_grouping(Grouping::Bits(25));
+        // SAFETY: nothing gets queued.
+        let refused = unsafe { on_device.insert_bulk_async(&stream, wide_keys.as_slice()) };
+        assert!(matches!(refused, Err(Error::InvalidGrouping { bits: 25 })));
+    }
+}
+
+#[test]
+fn device_slices_give_bytes_bits_counts_and_selections() {
+    for device in devices(5) {
+        let layout = SplitBlockLayout::new(100).unwrap();
+        let present = keys(1000, 1);
+        let asked: Vec<u64> = keys(130, 2).into_iter().chain(present[..71].iter().copied()).collect();
+        let mut on_host = cpu::SplitBlockBloom::with_layout(layout).unwrap();
+        on_host.insert_bulk(&present);
+        let filter = gpu::SplitBlockBloom::from_host(&device, &on_host).unwrap();
+        let expected = on_host.contains_bulk(&asked);
+        let stream = device.new_stream().unwrap();
+        let on_device = device.from_slice(&asked).unwrap();
+        let mut bytes = device.alloc_uninit::<u8>(asked.len()).unwrap();
+        let mut bits = device.alloc_uninit::<u64>(asked.len().div_ceil(64)).unwrap();
+        let mut counts = device.alloc_zeroed::<u64>(2).unwrap();
+        let mut kept = device.alloc_uninit::<u64>(asked.len()).unwrap();
+        // SAFETY: everything lives until the stream has been waited for.
+        unsafe {
+            filter.contains_bytes_async(&stream, on_device.as_slice(), bytes.as_mut_slice()).unwrap();
+            filter.contains_bitmap_async(&stream, on_device.as_slice(), bits.as_mut_slice()).unwrap();
+            filter.count_contained_async(&stream, on_device.as_slice(), counts.slice_mut(..1)).unwrap();
+            let (kept, count) = (kept.as_mut_slice(), counts.slice_mut(1..));
+            filter.retain_contained_async(&stream, on_device.as_slice(), kept, count).unwrap();
+        }
+        stream.synchronize().unwrap();
+        assert!(bytes.to_vec().unwrap().iter().map(|&b| b == 1).eq(expected.iter().copied()));
+        assert_eq!(bits.to_vec().unwrap(), on_host.contains_bitmap(&asked).as_words());
+        let selected: Vec<u64> = asked.iter().zip(&expected).filter(|(_, yes)| **yes).map(|(key, _)| *key).collect();
+        assert_eq!(counts.to_vec().unwrap(), [selected.len() as u64; 2]);
+        assert_eq!(kept.slice(..selected.len()).to_vec().unwrap(), selected);
+        // SAFETY: nothing gets queued.
+        let short = unsafe { filter.contains_bytes_async(&stream, on_device.as_slice(), bytes.slice_mut(..3)) };
+        assert!(matches!(short, Err(Error::LengthMismatch { .. })));
+    }
+}
+
+#[test]
+fn test_and_insert_on_device_slices_finds_the_first_of_equal_keys() {
+    for device in devices(6) {
+        let layout = BlockedLayout::new(500, shape(256, 32, 8), 1).unwrap();
+        let stream_keys: Vec<u32> = keys(2000, 7).into_iter().map(|k| (k % 600) as u32).collect();
+        let mut on_host = cpu::BlockedBloom::with_layout(layout).unwrap();
+        let expected = on_host.test_and_insert_bulk(&stream_keys);
+        let stream = device.new_stream().unwrap();
+        let on_device = device.from_slice(&stream_keys).unwrap();
+        let mut bytes = device.alloc_uninit::<u8>(stream_keys.len()).unwrap();
+        let mut bits = device.alloc_uninit::<u64>(stream_keys.len().div_ceil(64)).unwrap();
+        let mut by_bytes = gpu::BlockedBloom::with_layout(&device, layout).unwrap();
+        let mut by_bits = gpu::BlockedBloom::with_layout(&device, layout).unwrap();
+        // SAFETY: everything lives until the stream has been waited for.
+        unsafe {
+            by_bytes.test_and_insert_bytes_async(&stream, on_device.as_slice(), bytes.as_mut_slice()).unwrap();
+            by_bits.test_and_insert_bitmap_async(&stream, on_device.as_slice(), bits.as_mut_slice()).unwrap();
+        }
+        stream.synchronize().unwrap();
+        assert!(bytes.to_vec().unwrap().iter().map(|&b| b == 1).eq(expected.iter().copied()));
+        let bits = bits.to_vec().unwrap();
+        assert!(expected.iter().enumerate().all(|(i, &new)| (bits[i / 64] >> (i % 64) & 1 == 1) == new));
+        assert!(by_bytes.to_host().unwrap() == on_host && by_bits.to_host().unwrap() == on_host);
+    }
+}
+
+#[test]
+fn running_out_of_device_memory_changes_nothing() {
+    let memory = |bytes| Device::emulator_with(EmulatorOptions::default().memory_bytes(bytes));
+    let layout = SplitBlockLayout::new(1000).unwrap(); // 32,000 bytes
+    let none = gpu::SplitBlockBloom::with_layout(&memory(10_000), layout);
+    assert!(matches!(none, Err(Error::Gpu(error)) if error.is_out_of_memory()));
+
+    let device = memory(60_000);
+    let mut filter = gpu::SplitBlockBloom::with_layout(&device, layout).unwrap();
+    filter.set_chunk_keys(64);
+    filter.insert_bulk(&keys(10_000, 1)).unwrap(); // small chunks need little
+    let before = filter.to_host().unwrap();
+    let many = keys(10_000, 2);
+    let result = filter.test_and_insert_bulk(&many);
+    assert!(matches!(result, Err(Error::Gpu(error)) if error.is_out_of_memory()));
+    filter.set_chunk_keys(1 << 20);
+    assert!(matches!(filter.insert_bulk(&many), Err(Error::Gpu(error)) if error.is_out_of_memory()));
+    assert!(matches!(filter.contains_bulk(&many), Err(Error::Gpu(error)) if error.is_out_of_memory()));
+    assert!(matches!(filter.fold(1), Err(Error::Gpu(error)) if error.is_out_of_memory()));
+    assert!(filter.to_host().unwrap() == before);
+    filter.set_chunk_keys(64);
+    filter.insert_bulk(&many).unwrap();
+    assert!(filter.to_host().unwrap().contains_bulk(&many).into_iter().all(|yes| yes));
+}
+
+#[test]
+fn nothing_in_gives_nothing_out() {
+    for device in devices(7) {
+        let mut filter = gpu::SplitBlockBloom::with_layout(&device, SplitBlockLayout::new(1).unwrap()).unwrap();
+        filter.insert_bulk::<u64>(&[]).unwrap();
+        assert!(filter.contains_bulk::<u32>(&[]).unwrap().is_empty());
+        assert!(filter.test_and_insert_bulk::<&str>(&[]).unwrap().is_empty());
+        assert_eq!(filter.count_contained::<u64>(&[]).unwrap(), 0);
+        assert_eq!(filter.count_ones().unwrap(), 0);
+    }
+}
