@@ -236,7 +236,7 @@ unsafe fn contains<const BLOCK_BITS: u32>(
 }
 
 macro_rules! contains_kernels {
-    ($($name:ident: $block_bits:literal;)*) => {$(
+    ($($name:ident: $block_bits:literal, $min_blocks:literal;)*) => {$(
         kernel! {
             #[doc = concat!("Looks up `n` keys, one a thread, in a filter of ", $block_bits, "-bit blocks.")]
             ///
@@ -245,7 +245,7 @@ macro_rules! contains_kernels {
             /// - `words`: valid for `blocks > 0` blocks of `shape`, 16-byte aligned, not written while the kernel runs.
             /// - `keys`: `n` keys of the kind (see [`crate::keys`]), not written while the kernel runs.
             /// - `out`: room for the form of result (see [`crate::results`]), nobody else's.
-            #[launch_bounds(256, 4)]
+            #[launch_bounds(256, $min_blocks)]
             pub unsafe fn $name(
                 words: Global<u32>, blocks: u64, shape: Shape, keys: Global<u64>, kind: u32, spread: u64, n: usize,
                 form: u32, out: GlobalMut<u64>,
@@ -257,11 +257,11 @@ macro_rules! contains_kernels {
     )*};
 }
 contains_kernels! {
-    blocked_contains_64: 64;
-    blocked_contains_128: 128;
-    blocked_contains_256: 256;
-    blocked_contains_512: 512;
-    blocked_contains_1024: 1024;
+    blocked_contains_64: 64, 4;
+    blocked_contains_128: 128, 4;
+    blocked_contains_256: 256, 4;
+    blocked_contains_512: 512, 4;
+    blocked_contains_1024: 1024, 3;
 }
 
 /// A pair of kernels for each shape that has its own; and on the host the table of these shapes.

@@ -123,7 +123,7 @@ kernel! {
     ///
     /// # Safety
     /// As [`limits_random_4`], with records of 64 bytes, 64-byte aligned.
-    #[launch_bounds(256, 4)]
+    #[launch_bounds(256, 3)]
     pub unsafe fn limits_random_64(memory: Global<u32>, records: u64, n: usize, seed: u64, sink: GlobalMut<u32>) {
         // SAFETY: the caller keeps this kernel's contract.
         unsafe { random_reads(records, n, seed, sink, |i| read_record::<4>(memory, i)) }

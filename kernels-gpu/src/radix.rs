@@ -24,7 +24,7 @@ pub const HISTOGRAM_SHARED_BYTES: u32 = WARPS * MAX_DIGITS * 4;
 /// Dynamic shared memory of the scatter, in bytes.
 pub const PASS_SHARED_BYTES: u32 = MISC_AT + 64;
 
-const ITEMS: usize = 16;
+const ITEMS: usize = 12;
 const WARPS: u32 = BLOCK / 32;
 // The scatter's shared memory: where each digit's run starts in the output, the sorted tile, a row of counters a warp.
 const HASHES_AT: u32 = MAX_DIGITS * 8;
