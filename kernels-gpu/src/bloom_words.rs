@@ -75,43 +75,31 @@ kernel! {
         }
     }
 
-    /// [`words_fold`] for units of one word, combined by saturating addition.
+    /// Counts the set bits of each unit, one warp a unit.
     ///
     /// # Safety
-    /// As there.
-    pub unsafe fn words_fold_sums(
-        words: Global<u32>, unit_step: u64, part_step: u64, parts: u64, folded: GlobalMut<u32>, n: usize,
-    ) {
-        for i in thread::grid_stride(n) {
-            let mut sum = 0u32;
-            for part in 0..parts {
-                // SAFETY: `i < n` and `part < parts`.
-                sum = sum.saturating_add(unsafe { words.read_nc((i as u64 * unit_step + part * part_step) as usize) });
+    /// - Launch: 1-D, any grid, blocks of whole warps, no shared memory.
+    /// - `words`: valid for `unit * units` words, not written while the kernel runs; `ones`: for `units`, nobody else's.
+    pub unsafe fn words_unit_ones(words: Global<u32>, unit: u32, ones: GlobalMut<u32>, units: usize) {
+        let lane = warp::lane_id();
+        let warps = thread::grid_dim_x() as usize * (thread::block_dim_x() / 32) as usize;
+        let mut u = thread::block_idx_x() as usize * (thread::block_dim_x() / 32) as usize + warp::warp_id() as usize;
+        while u < units {
+            let mut sum = 0;
+            let mut w = lane;
+            while w < unit {
+                // SAFETY: `u < units` and `w < unit`.
+                sum += unsafe { words.read_nc(u * unit as usize + w as usize) }.count_ones();
+                w += 32;
             }
-            // SAFETY: `i < n` belongs to this thread.
-            unsafe { folded.write(i, sum) };
-        }
-    }
-
-    /// `words[i] += other[i]`, saturating.
-    ///
-    /// # Safety
-    /// As for [`words_or`].
-    pub unsafe fn words_add_saturating(words: GlobalMut<u32>, other: Global<u32>, n: usize) {
-        for i in thread::grid_stride(n) {
-            // SAFETY: `i < n` belongs to this thread.
-            unsafe { words.write(i, words.read(i).saturating_add(other.read_nc(i))) };
-        }
-    }
-
-    /// `words[i] = min(words[i], other[i])`.
-    ///
-    /// # Safety
-    /// As for [`words_or`].
-    pub unsafe fn words_min(words: GlobalMut<u32>, other: Global<u32>, n: usize) {
-        for i in thread::grid_stride(n) {
-            // SAFETY: `i < n` belongs to this thread.
-            unsafe { words.write(i, words.read(i).min(other.read_nc(i))) };
+            // SAFETY: `u` is the same for the whole warp; `ones[u]` belongs to it.
+            unsafe {
+                sum = warp::reduce_add(warp::FULL_MASK, sum);
+                if lane == 0 {
+                    ones.write(u, sum);
+                }
+            }
+            u += warps;
         }
     }
 }

@@ -18,6 +18,7 @@ use warpset_kernels::bloom_words as words_kernels;
 use warpset_kernels::results;
 use warpset_simt::LaunchConfig;
 
+use crate::words::Words;
 use crate::{BlockedLayout, Error, Layout, RaoLayout, SplitBlockLayout, cpu};
 
 mod host;
@@ -41,8 +42,8 @@ pub struct Bloom<L> {
     layout: L,
     device: Device,
     words: DeviceVec<u32>,
-    /// Keys in each bucket, for Rao's filter; empty for the others.
-    bucket_keys: DeviceVec<u32>,
+    /// Set bits of each bucket, for Rao's filter; empty for the others. Follows from the words.
+    bucket_ones: DeviceVec<u32>,
     grouping: Grouping,
     /// What host slices travel through; allocated at first use.
     staging: Mutex<Staging>,
@@ -74,13 +75,12 @@ impl<L: DeviceLayout> Bloom<L> {
     pub fn with_layout(device: &Device, layout: L) -> Result<Bloom<L>, Error> {
         let too_large = |_| Error::OutOfMemory { bytes: layout.words().saturating_mul(4) };
         let words = device.alloc_zeroed(usize::try_from(layout.words()).map_err(too_large)?)?;
-        let buckets = if L::STRUCTURE == RaoLayout::STRUCTURE { layout.blocks() as usize } else { 0 };
-        let bucket_keys = device.alloc_zeroed(buckets)?;
+        let bucket_ones = device.alloc_zeroed(if L::COUNTS_ONES { layout.blocks() as usize } else { 0 })?;
         Ok(Bloom {
             layout,
             device: device.clone(),
             words,
-            bucket_keys,
+            bucket_ones,
             grouping: Grouping::default(),
             staging: Mutex::new(Staging::default()),
         })
@@ -90,17 +90,31 @@ impl<L: DeviceLayout> Bloom<L> {
     pub fn from_host(device: &Device, filter: &cpu::Bloom<L>) -> Result<Bloom<L>, Error> {
         let mut copy = Bloom::with_layout(device, *filter.layout())?;
         copy.words.copy_from_slice(filter.words())?;
-        copy.bucket_keys.copy_from_slice(filter.bucket_keys())?;
+        let stream = device.new_stream()?;
+        copy.count_bucket_ones(&stream)?;
+        stream.synchronize()?;
         Ok(copy)
     }
 
     /// A copy in host memory. Waits for all work on the device.
     pub fn to_host(&self) -> Result<cpu::Bloom<L>, Error> {
-        let mut copy = cpu::Bloom::with_layout(self.layout)?;
-        let (words, bucket_keys) = copy.parts_mut();
-        self.words.copy_to_slice(words)?;
-        self.bucket_keys.copy_to_slice(bucket_keys)?;
-        Ok(copy)
+        let mut words = Words::zeroed(self.layout.words())?;
+        self.words.copy_to_slice(words.as_mut_slice())?;
+        Ok(cpu::Bloom::from_parts(self.layout, words))
+    }
+
+    /// Queues what brings the counts up to date with the words.
+    fn count_bucket_ones(&mut self, stream: &Stream) -> Result<(), Error> {
+        let (units, unit) = (self.bucket_ones.len(), self.layout.words_per_block() as u32);
+        if units > 0 {
+            let config = self.covering(units * 32);
+            // SAFETY: there are `units` buckets of `unit` words; the filter is borrowed mutably, and its owner waits.
+            unsafe {
+                let (words, ones) = (self.words.global(), self.bucket_ones.global_mut());
+                words_kernels::words_unit_ones::launch(stream, config, words, unit, ones, units)?;
+            }
+        }
+        Ok(())
     }
 
     /// A copy on the same device.
@@ -109,7 +123,7 @@ impl<L: DeviceLayout> Bloom<L> {
         let stream = self.device.new_stream()?;
         self.device.synchronize()?;
         stream.copy(&mut copy.words, &self.words)?;
-        stream.copy(&mut copy.bucket_keys, &self.bucket_keys)?;
+        stream.copy(&mut copy.bucket_ones, &self.bucket_ones)?;
         stream.synchronize()?;
         copy.grouping = self.grouping;
         Ok(copy)
@@ -128,11 +142,6 @@ impl<L: DeviceLayout> Bloom<L> {
     /// The words on the device: the memory image that every backend shares.
     pub fn words(&self) -> DeviceSlice<'_, u32> {
         self.words.as_slice()
-    }
-
-    /// Keys in each bucket, for Rao's filter; empty for the others.
-    pub fn bucket_keys(&self) -> DeviceSlice<'_, u32> {
-        self.bucket_keys.as_slice()
     }
 
     /// Bytes of device memory that the bits take.
@@ -239,7 +248,7 @@ impl<L: DeviceLayout> Bloom<L> {
     /// Removes all keys and keeps the memory. Waits for all work on the device.
     pub fn clear(&mut self) -> Result<(), Error> {
         self.words.fill_bytes(0)?;
-        self.bucket_keys.fill_bytes(0)?;
+        self.bucket_ones.fill_bytes(0)?;
         Ok(())
     }
 
@@ -249,7 +258,7 @@ impl<L: DeviceLayout> Bloom<L> {
     /// Until `stream` has passed this work, the filter stays allocated and nobody else touches it.
     pub unsafe fn clear_async(&mut self, stream: &Stream) -> Result<(), Error> {
         stream.fill_bytes(&mut self.words, 0)?;
-        stream.fill_bytes(&mut self.bucket_keys, 0)?;
+        stream.fill_bytes(&mut self.bucket_ones, 0)?;
         Ok(())
     }
 
@@ -257,15 +266,11 @@ impl<L: DeviceLayout> Bloom<L> {
     pub fn union(&mut self, other: &Bloom<L>) -> Result<(), Error> {
         self.check_compatible(other)?;
         let (n, stream) = (self.words.len(), self.synchronised_stream()?);
-        let buckets = self.bucket_keys.len();
         // SAFETY: equal layouts have equal lengths; both filters are borrowed until the stream has been waited for.
         unsafe {
             words_kernels::words_or::launch(&stream, self.covering(n), self.words.global_mut(), other.words.global(), n)?;
-            if buckets > 0 {
-                let (to, from) = (self.bucket_keys.global_mut(), other.bucket_keys.global());
-                words_kernels::words_add_saturating::launch(&stream, self.covering(buckets), to, from, buckets)?;
-            }
         }
+        self.count_bucket_ones(&stream)?;
         Ok(stream.synchronize()?)
     }
 
@@ -275,15 +280,11 @@ impl<L: DeviceLayout> Bloom<L> {
         self.check_compatible(other)?;
         self.layout.check_intersection()?;
         let (n, stream) = (self.words.len(), self.synchronised_stream()?);
-        let buckets = self.bucket_keys.len();
         // SAFETY: equal layouts have equal lengths; both filters are borrowed until the stream has been waited for.
         unsafe {
             words_kernels::words_and::launch(&stream, self.covering(n), self.words.global_mut(), other.words.global(), n)?;
-            if buckets > 0 {
-                let (to, from) = (self.bucket_keys.global_mut(), other.bucket_keys.global());
-                words_kernels::words_min::launch(&stream, self.covering(buckets), to, from, buckets)?;
-            }
         }
+        self.count_bucket_ones(&stream)?;
         Ok(stream.synchronize()?)
     }
 
@@ -311,18 +312,13 @@ impl<L: DeviceLayout> Bloom<L> {
         let block_step = if layout.blocks() > 1 { self.layout.folded_from(1, 0, factor) } else { 1 };
         let part_step = if factor > 1 { self.layout.folded_from(0, 1, factor) } else { 1 };
         let (n, unit) = (folded.words.len(), layout.words_per_block() as u32);
-        let buckets = folded.bucket_keys.len();
         // SAFETY: lengths are those of the two layouts; both live until the stream has been waited for.
         unsafe {
             let (from, to) = (self.words.global(), folded.words.global_mut());
             let config = self.covering(n);
             words_kernels::words_fold::launch(&stream, config, from, unit, block_step, part_step, factor, to, n)?;
-            if buckets > 0 {
-                let (from, to) = (self.bucket_keys.global(), folded.bucket_keys.global_mut());
-                let config = self.covering(buckets);
-                words_kernels::words_fold_sums::launch(&stream, config, from, block_step, part_step, factor, to, buckets)?;
-            }
         }
+        folded.count_bucket_ones(&stream)?;
         stream.synchronize()?;
         std::mem::swap(&mut folded.staging, &mut self.staging);
         *self = folded;
