@@ -3,6 +3,7 @@
 //! Benchmarks run these beside the structures and state a structure's rate as a fraction of the limit that binds it.
 
 use warpset_core::bloom::reduce64;
+use warpset_core::hash::finalise;
 use warpset_simt::{Global, GlobalMut, atomic, kernel, thread};
 
 /// Threads of a block, in every kernel of this module.
@@ -60,6 +61,18 @@ unsafe fn random_reads(records: u64, n: usize, seed: u64, sink: GlobalMut<u32>, 
 }
 
 kernel! {
+    /// Writes `n` distinct keys: [`finalise`](warpset_core::hash::finalise) of the numbers from `first` on.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid and block size.
+    /// - `keys`: valid for `n` writes, nobody else's.
+    pub unsafe fn limits_generate_keys(keys: GlobalMut<u64>, n: usize, first: u64) {
+        for i in thread::grid_stride(n) {
+            // SAFETY: `i < n` belongs to this thread.
+            unsafe { keys.write(i, finalise(first.wrapping_add(i as u64))) };
+        }
+    }
+
     /// Copies `n` records of 16 bytes.
     ///
     /// # Safety
@@ -123,7 +136,7 @@ kernel! {
     ///
     /// # Safety
     /// As [`limits_random_4`], with records of 64 bytes, 64-byte aligned.
-    #[launch_bounds(256, 3)]
+    #[launch_bounds(256, 2)]
     pub unsafe fn limits_random_64(memory: Global<u32>, records: u64, n: usize, seed: u64, sink: GlobalMut<u32>) {
         // SAFETY: the caller keeps this kernel's contract.
         unsafe { random_reads(records, n, seed, sink, |i| read_record::<4>(memory, i)) }

@@ -1,0 +1,331 @@
+//! Rates of the filters on a CUDA device, beside the limits of the device in the same run, with the answers checked.
+//!
+//! `cargo run --release -p warpset-bloom --features cuda --example gpu_rates [quick|full|check|profile NAME]`
+//!
+//! Times are between events on the device, the median of several launches after one that is not counted; filters are
+//! emptied before each insertion, outside its time.
+
+use std::error::Error;
+
+use warpset_bloom::gpu::{self, DeviceOneBlock, Grouping};
+use warpset_bloom::{BlockShape, BlockedLayout, Layout, SplitBlockLayout};
+use warpset_gpu::{Device, DeviceVec, Event, LaunchConfig, Stream};
+use warpset_kernels::limits;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// What a row measures itself against.
+#[derive(Clone, Copy)]
+struct Bound {
+    name: &'static str,
+    rate: f64,
+}
+
+struct Bench {
+    device: Device,
+    stream: Stream,
+    start: Event,
+    end: Event,
+    repeats: usize,
+}
+
+impl Bench {
+    fn open(repeats: usize) -> Outcome<Bench> {
+        let device = Device::cuda(0)?;
+        let stream = device.new_stream()?;
+        let (start, end) = (device.new_event()?, device.new_event()?);
+        Ok(Bench { device, stream, start, end, repeats })
+    }
+
+    /// Median milliseconds of `run`, after `prepare`, which is not timed.
+    fn time(
+        &self,
+        mut prepare: impl FnMut(&Stream) -> Outcome<()>,
+        mut run: impl FnMut(&Stream) -> Outcome<()>,
+    ) -> Outcome<f64> {
+        let mut times = Vec::new();
+        for repeat in 0..=self.repeats {
+            prepare(&self.stream)?;
+            self.stream.synchronize()?;
+            self.stream.record(&self.start)?;
+            run(&self.stream)?;
+            self.stream.record(&self.end)?;
+            self.stream.synchronize()?;
+            if repeat > 0 {
+                times.push(f64::from(self.end.elapsed_ms(&self.start)?));
+            }
+        }
+        times.sort_by(f64::total_cmp);
+        Ok(times[times.len() / 2])
+    }
+
+    fn grid(&self, blocks_each: u32) -> LaunchConfig {
+        LaunchConfig::new(self.device.properties().multiprocessors * blocks_each, limits::BLOCK)
+    }
+
+    /// Distinct keys; those of different streams differ.
+    fn keys(&self, n: usize, stream: u64) -> Outcome<DeviceVec<u64>> {
+        let mut keys = self.device.alloc_uninit::<u64>(n)?;
+        // SAFETY: the vector holds `n` keys and lives until the stream has been waited for.
+        unsafe { limits::limits_generate_keys::launch(&self.stream, self.grid(16), keys.global_mut(), n, stream << 40)? };
+        self.stream.synchronize()?;
+        Ok(keys)
+    }
+}
+
+fn row(what: &str, parameters: &str, n: usize, ms: f64, bound: Option<Bound>, note: &str) {
+    let rate = n as f64 / ms / 1e6;
+    let share = bound.map_or(String::new(), |b| format!("{:6.3} of {}", rate / b.rate, b.name));
+    println!("| {what:<34} | {parameters:<28} | {n:>11} | {ms:>9.4} | {rate:>7.2} | {share:<28} | {note} |");
+}
+
+fn head() {
+    println!("| what                               | parameters                   |           n |        ms |  G/s    | share of the limit           | note |");
+    println!("| --- | --- | ---: | ---: | ---: | --- | --- |");
+}
+
+/// Random accesses and streams; returns, for each size, what lookups and insertions are held against.
+fn limits(bench: &Bench, sizes: &[usize]) -> Outcome<Vec<(usize, Bound, Bound)>> {
+    let largest = sizes.iter().copied().max().unwrap_or(0).max(1 << 30);
+    let mut memory = bench.device.alloc_zeroed::<u32>(largest / 4)?;
+    let mut sink = bench.device.alloc_zeroed::<u32>(1)?;
+    let n = 1usize << 27;
+    let keys = bench.keys(n, 77)?;
+    let mut out = bench.device.alloc_uninit::<u8>(n)?;
+    let none = |_: &Stream| Ok(());
+    let copied = 1usize << 29;
+    // SAFETY (here and below): buffers hold what the kernels' contracts ask for, and live until the stream is done.
+    let ms = bench.time(none, |s| {
+        let to = memory.global_mut().at(copied / 4);
+        Ok(unsafe { limits::limits_copy::launch(s, bench.grid(16), memory.global(), to, copied / 16)? })
+    })?;
+    println!("copy kernel, 512 MiB: {:.0} GB/s read and written", 2.0 * copied as f64 / ms / 1e6);
+    let ms = bench.time(none, |s| {
+        Ok(unsafe { limits::limits_read::launch(s, bench.grid(16), memory.global(), largest / 16, sink.global_mut())? })
+    })?;
+    println!("read kernel: {:.0} GB/s", largest as f64 / ms / 1e6);
+    let rounds = 1 << 14;
+    let ms = bench.time(none, |s| {
+        Ok(unsafe { limits::limits_integer::launch(s, bench.grid(8), rounds, 3, sink.global_mut())? })
+    })?;
+    let threads = f64::from(bench.device.properties().multiprocessors * 8 * limits::BLOCK);
+    println!("integer: {:.2} T multiply-adds/s, with a shift and an exclusive or each", threads * f64::from(rounds) * 8.0 / ms / 1e9);
+    head();
+    let mut bounds = Vec::new();
+    let mut seed = 0u64;
+    for &bytes in sizes {
+        let size = format!("{} MiB", bytes >> 20);
+        let records = (bytes / 32) as u64;
+        let mut next = || {
+            seed += 1;
+            seed << 33
+        };
+        let ms = bench.time(none, |s| {
+            let (config, memory) = (bench.grid(8), memory.global());
+            Ok(unsafe { limits::limits_random_32::launch(s, config, memory, records, n, next(), sink.global_mut())? })
+        })?;
+        row("random read of 32 B", &size, n, ms, None, "");
+        let ms = bench.time(none, |s| {
+            let config = LaunchConfig::covering(n, limits::BLOCK);
+            let (memory, keys) = (memory.global(), keys.global());
+            Ok(unsafe { limits::limits_lookup_32::launch(s, config, memory, records, keys, n, out.global_mut())? })
+        })?;
+        row("key in, 32 B, byte out", &size, n, ms, None, "");
+        let lookup = Bound { name: "key, 32 B, byte", rate: n as f64 / ms / 1e6 };
+        let ms = bench.time(none, |s| {
+            let words = bytes as u64 / 4;
+            Ok(unsafe { limits::limits_atomic_or_32::launch(s, bench.grid(16), memory.global_mut(), words, n, next())? })
+        })?;
+        row("random atomic OR of 32 bits", &size, n, ms, None, "");
+        bounds.push((bytes, lookup, Bound { name: "atomic OR", rate: n as f64 / ms / 1e6 }));
+    }
+    Ok(bounds)
+}
+
+/// Insertions and lookups of one layout.
+fn rates<L: DeviceOneBlock>(
+    bench: &Bench,
+    name: &str,
+    layout: L,
+    n: usize,
+    bounds: (Bound, Bound),
+    groupings: &[Grouping],
+) -> Outcome<()> {
+    let size = format!("{name} {} MiB", layout.words() >> 18);
+    let mut filter = gpu::Bloom::with_layout(&bench.device, layout)?;
+    let keys = bench.keys(n, 1)?;
+    let mut count = bench.device.alloc_zeroed::<u64>(1)?;
+    let mut reference = None;
+    for &grouping in groupings {
+        filter.set_grouping(grouping);
+        let filter = std::cell::RefCell::new(&mut filter);
+        // SAFETY: filter and keys live until the stream has been waited for, and nobody else uses them.
+        let ms = bench.time(
+            |s| Ok(unsafe { filter.borrow_mut().clear_async(s)? }),
+            |s| Ok(unsafe { filter.borrow_mut().insert_bulk_async(s, keys.as_slice())? }),
+        )?;
+        let ones = filter.borrow().count_ones()?;
+        let same = *reference.get_or_insert(ones) == ones;
+        let how = match grouping {
+            Grouping::Auto => "insert, auto".to_string(),
+            Grouping::Never => "insert, direct".to_string(),
+            Grouping::Bits(bits) => format!("insert, 2^{bits} groups"),
+        };
+        row(&how, &size, n, ms, Some(bounds.1), if same { "same bits" } else { "WRONG: other bits" });
+    }
+    let asked = n.min(1 << 27);
+    let mut bytes = bench.device.alloc_uninit::<u8>(asked)?;
+    let absent = bench.keys(asked, 2)?;
+    for (what, keys) in [("contains, hits", keys.slice(..asked)), ("contains, misses", absent.as_slice())] {
+        // SAFETY: filter, keys and answers live until the stream has been waited for, and nobody else uses them.
+        let ms = bench.time(
+            |_| Ok(()),
+            |s| Ok(unsafe { filter.contains_bytes_async(s, keys, bytes.as_mut_slice())? }),
+        )?;
+        count.fill_bytes(0)?;
+        // SAFETY: as above.
+        unsafe { filter.count_contained_async(&bench.stream, keys, count.as_mut_slice())? };
+        bench.stream.synchronize()?;
+        let yes = count.to_vec()?[0];
+        let note = if what == "contains, hits" {
+            if yes == asked as u64 { "all found".to_string() } else { format!("WRONG: {yes} found") }
+        } else {
+            let expected = filter.expected_fpr(n as u64);
+            format!("FPR {:.5}%, theory {:.5}%", 100.0 * yes as f64 / asked as f64, 100.0 * expected)
+        };
+        row(what, &size, asked, ms, Some(bounds.0), &note);
+    }
+    Ok(())
+}
+
+/// The other forms of answers, and test-and-insert.
+fn forms(bench: &Bench, layout: SplitBlockLayout, n: usize, bounds: (Bound, Bound)) -> Outcome<()> {
+    let size = format!("split-block {} MiB", layout.words() >> 18);
+    let mut filter = gpu::Bloom::with_layout(&bench.device, layout)?;
+    let keys = bench.keys(n, 1)?;
+    let mut count = bench.device.alloc_zeroed::<u64>(1)?;
+    let mut bits = bench.device.alloc_uninit::<u64>(n.div_ceil(64))?;
+    let mut bytes = bench.device.alloc_uninit::<u8>(n)?;
+    let mut kept = bench.device.alloc_uninit::<u64>(n)?;
+    let none = |_: &Stream| Ok(());
+    // SAFETY (in all closures): filter, keys and results live until the stream has been waited for, nobody else's.
+    {
+        let filter = std::cell::RefCell::new(&mut filter);
+        let ms = bench.time(
+            |s| Ok(unsafe { filter.borrow_mut().clear_async(s)? }),
+            |s| Ok(unsafe {
+                filter.borrow_mut().test_and_insert_bytes_async(s, keys.as_slice(), bytes.as_mut_slice())?
+            }),
+        )?;
+        row("test and insert, all new", &size, n, ms, Some(bounds.1), "");
+    }
+    let ms = bench.time(none, |s| {
+        Ok(unsafe { filter.test_and_insert_bytes_async(s, keys.as_slice(), bytes.as_mut_slice())? })
+    })?;
+    let wrong = bytes.to_vec()?.iter().filter(|&&b| b != 0).count();
+    row("test and insert, none new", &size, n, ms, Some(bounds.1), &format!("{wrong} reported new"));
+    let ms = bench.time(none, |s| {
+        Ok(unsafe { filter.contains_bitmap_async(s, keys.as_slice(), bits.as_mut_slice())? })
+    })?;
+    row("contains, bitmap", &size, n, ms, Some(bounds.0), "");
+    let ms = bench.time(none, |s| {
+        Ok(unsafe { filter.count_contained_async(s, keys.as_slice(), count.as_mut_slice())? })
+    })?;
+    row("contains, count", &size, n, ms, Some(bounds.0), "");
+    let half = bench.keys(n, 2)?;
+    bench.stream.copy(kept.slice_mut(..n / 2), keys.slice(..n / 2))?;
+    bench.stream.synchronize()?;
+    let mut mixed = half;
+    bench.stream.copy(mixed.slice_mut(..n / 2), kept.slice(..n / 2))?;
+    let ms = bench.time(none, |s| {
+        let (kept, count) = (kept.as_mut_slice(), count.as_mut_slice());
+        Ok(unsafe { filter.retain_contained_async(s, mixed.as_slice(), kept, count)? })
+    })?;
+    let selected = count.to_vec()?[0];
+    let ordered = kept.slice(..n / 2).to_vec()? == keys.slice(..n / 2).to_vec()?;
+    let note = format!("{selected} kept of {n}, in order: {ordered}");
+    row("retain, half contained", &size, n, ms, Some(bounds.0), &note);
+    Ok(())
+}
+
+/// Grouping alone.
+fn grouping(bench: &Bench, n: usize) -> Outcome<()> {
+    use warpset_primitives::radix::{self, Keys};
+    let keys = bench.keys(n, 1)?;
+    let mut out = bench.device.alloc_uninit::<u64>(n)?;
+    for bits in [1, 3, 5, 6, 7, 8] {
+        let ms = bench.time(
+            |_| Ok(()),
+            // SAFETY: keys and output live until the stream has been waited for, and nobody else uses them.
+            |s| Ok(unsafe { radix::group_by_top_bits(s, Keys::Xxh64U64(keys.as_slice()), bits, out.as_mut_slice())? }),
+        )?;
+        row("hash and group u64 keys", &format!("2^{bits} groups"), n, ms, None, &format!("{:.0} GB/s of 24 B a key", 24.0 * n as f64 / ms / 1e6));
+    }
+    Ok(())
+}
+
+fn split_block(bytes: usize) -> Outcome<SplitBlockLayout> {
+    Ok(SplitBlockLayout::new((bytes / 32) as u64)?)
+}
+
+fn blocked(bytes: usize, block_bits: u32, word_bits: u32, hashes: u32) -> Outcome<BlockedLayout> {
+    let shape = BlockShape::new(block_bits, word_bits, hashes).ok_or("no such shape")?;
+    Ok(BlockedLayout::new((bytes as u64 * 8) / u64::from(block_bits), shape, 0)?)
+}
+
+/// Small runs of everything, for the sanitizer.
+fn check(bench: &Bench) -> Outcome<()> {
+    let any = Bound { name: "-", rate: 1.0 };
+    head();
+    rates(bench, "split-block", split_block(1 << 18)?, 100_003, (any, any), &[Grouping::Never, Grouping::Bits(5), Grouping::Bits(9)])?;
+    rates(bench, "256x32x8", blocked(1 << 18, 256, 32, 8)?, 50_001, (any, any), &[Grouping::Never])?;
+    rates(bench, "512x64x8", blocked(1 << 18, 512, 64, 8)?, 50_001, (any, any), &[Grouping::Never])?;
+    rates(bench, "1024x32x11", blocked(1 << 18, 1024, 32, 11)?, 50_001, (any, any), &[Grouping::Never])?;
+    forms(bench, split_block(1 << 18)?, 60_000, (any, any))
+}
+
+fn main() -> Outcome<()> {
+    let mode = std::env::args().nth(1).unwrap_or_else(|| "quick".into());
+    let bench = Bench::open(if mode == "check" || mode == "profile" { 1 } else { 5 })?;
+    println!("{}: {:?}", bench.device, bench.device.properties());
+    if mode == "check" {
+        return check(&bench);
+    }
+    if mode == "profile" {
+        let any = Bound { name: "-", rate: 1.0 };
+        let bytes = 1usize << std::env::args().nth(2).map_or(Ok(25), |log| log.parse())?;
+        rates(&bench, "split-block", split_block(bytes)?, bytes / 2, (any, any), &[Grouping::Bits(6), Grouping::Never])?;
+        return Ok(());
+    }
+    let full = mode == "full";
+    let mib = |n: usize| n << 20;
+    let sizes: Vec<usize> = [8, 32, 64, 1024, 4096].into_iter().map(mib).collect();
+    let bounds = limits(&bench, &sizes)?;
+    let bound = |bytes: usize| bounds.iter().find(|b| b.0 == bytes).map(|b| (b.1, b.2)).ok_or("size without limits");
+    let keys_of = |bytes: usize| bytes * 8 / 16;
+    for &bytes in &sizes {
+        let groupings: &[Grouping] = match bytes >> 20 {
+            0..=32 => &[Grouping::Never, Grouping::Auto],
+            64 => &[Grouping::Never, Grouping::Bits(2), Grouping::Bits(3), Grouping::Auto],
+            1024 => &[Grouping::Never, Grouping::Bits(5), Grouping::Bits(6), Grouping::Bits(7), Grouping::Auto],
+            _ => &[Grouping::Never, Grouping::Bits(7), Grouping::Bits(8), Grouping::Auto],
+        };
+        rates(&bench, "split-block", split_block(bytes)?, keys_of(bytes), bound(bytes)?, groupings)?;
+    }
+    for bytes in [mib(8), mib(32), mib(1024)] {
+        let groupings: &[Grouping] = if bytes > mib(64) { &[Grouping::Never, Grouping::Auto] } else { &[Grouping::Never] };
+        for (block, word, k) in [(256, 32, 8), (256, 64, 8), (512, 64, 8), (512, 32, 16), (128, 64, 6), (64, 64, 4), (1024, 64, 16), (256, 32, 7)] {
+            let name = format!("{block}x{word}x{k}");
+            rates(&bench, &name, blocked(bytes, block, word, k)?, keys_of(bytes), bound(bytes)?, groupings)?;
+        }
+    }
+    grouping(&bench, 1 << 28)?;
+    for bytes in [mib(32), mib(1024)] {
+        forms(&bench, split_block(bytes)?, 1 << 25, bound(bytes)?)?;
+    }
+    println!("Batch sizes, filter of 1 GiB: where grouping begins to pay");
+    for log in if full { 20..=29 } else { 22..=26 } {
+        rates(&bench, "split-block", split_block(mib(1024))?, 1 << log, bound(mib(1024))?, &[Grouping::Never, Grouping::Bits(6)])?;
+    }
+    Ok(())
+}
