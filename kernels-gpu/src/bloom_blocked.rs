@@ -184,7 +184,15 @@ unsafe fn contains_one(words: Global<u32>, blocks: u64, shape: Shape, hash: u64)
 /// # Safety
 /// As [`blocked_insert`].
 #[inline(always)]
-unsafe fn insert(words: GlobalMut<u32>, blocks: u64, shape: Shape, keys: Global<u64>, kind: u32, spread: u64, n: usize) {
+unsafe fn insert(
+    words: GlobalMut<u32>,
+    blocks: u64,
+    shape: Shape,
+    keys: Global<u64>,
+    kind: u32,
+    spread: u64,
+    n: usize,
+) {
     let i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
     // SAFETY: `i < n`; no lane has left.
     unsafe {

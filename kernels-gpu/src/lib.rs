@@ -27,6 +27,8 @@ pub mod results;
 
 #[cfg(any(not(target_arch = "nvptx64"), feature = "bloom_blocked"))]
 pub mod bloom_blocked;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "bloom_rao"))]
+pub mod bloom_rao;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "bloom_split_block"))]
 pub mod bloom_split_block;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "bloom_words"))]
@@ -54,6 +56,7 @@ pub fn ptx(module: &str) -> Option<&'static str> {
 #[cfg(not(target_arch = "nvptx64"))]
 pub const MODULES: &[(&str, &str)] = &[
     ("bloom_blocked", include_str!("../ptx/bloom_blocked.ptx")),
+    ("bloom_rao", include_str!("../ptx/bloom_rao.ptx")),
     ("bloom_split_block", include_str!("../ptx/bloom_split_block.ptx")),
     ("bloom_words", include_str!("../ptx/bloom_words.ptx")),
     ("limits", include_str!("../ptx/limits.ptx")),

@@ -5,6 +5,8 @@
 //! many of each digit stand in the tiles before it, and writes each digit's hashes in one run. The pass is stable, so
 //! passes over successive digits sort.
 //!
+//! Where the order within a digit does not matter, [`radix_group`] ranks by shared-memory atomics instead.
+//!
 //! Departures: keys are hashed while they are loaded, in the histogram and again in the scatter, because reading a key
 //! twice costs less than writing its hash once more; ranks come from one ballot a digit bit instead of `match.any`
 //! (1.7 times faster on an H200); the look-back words are 64 bits wide, so one pass takes more than 2^30 keys.
@@ -17,19 +19,35 @@ use warpset_simt::{Global, GlobalMut, atomic, kernel, thread, warp};
 pub const BLOCK: u32 = 256;
 /// Digits that a pass can tell apart at most: 8 bits.
 pub const MAX_DIGITS: u32 = 256;
-/// Hashes of one tile of the scatter.
+/// Hashes of one tile of the stable scatter.
 pub const TILE: usize = BLOCK as usize * ITEMS;
+/// Hashes of one tile of the scatter that does not keep order.
+pub const GROUP_TILE: usize = BLOCK as usize * GROUP_ITEMS;
 /// Dynamic shared memory of the histogram, in bytes.
 pub const HISTOGRAM_SHARED_BYTES: u32 = WARPS * MAX_DIGITS * 4;
-/// Dynamic shared memory of the scatter, in bytes.
-pub const PASS_SHARED_BYTES: u32 = MISC_AT + 64;
+/// Dynamic shared memory of the stable scatter, in bytes.
+pub const PASS_SHARED_BYTES: u32 = shared_bytes(TILE, WARPS);
+/// Dynamic shared memory of the scatter that does not keep order, in bytes.
+pub const GROUP_SHARED_BYTES: u32 = shared_bytes(GROUP_TILE, 1);
 
 const ITEMS: usize = 12;
+const GROUP_ITEMS: usize = 12;
 const WARPS: u32 = BLOCK / 32;
-// The scatter's shared memory: where each digit's run starts in the output, the sorted tile, a row of counters a warp.
+// The scatter's shared memory: where each digit's run starts in the output, the sorted tile, rows of counters (one a
+// warp where order is kept, one a block where it is not), and a few words.
 const HASHES_AT: u32 = MAX_DIGITS * 8;
-const COUNTERS_AT: u32 = HASHES_AT + TILE as u32 * 8;
-const MISC_AT: u32 = COUNTERS_AT + WARPS * MAX_DIGITS * 4;
+
+const fn counters_at(tile: usize) -> u32 {
+    HASHES_AT + tile as u32 * 8
+}
+
+const fn misc_at(tile: usize, rows: u32) -> u32 {
+    counters_at(tile) + rows * MAX_DIGITS * 4
+}
+
+const fn shared_bytes(tile: usize, rows: u32) -> u32 {
+    misc_at(tile, rows) + 64
+}
 
 // A look-back word: two flag bits over a 62-bit count. Zero means that nothing is known yet.
 const AGGREGATE: u64 = 1 << 62;
@@ -66,8 +84,22 @@ impl WithHasher for Histogram {
                 d += 32;
             }
             warp::sync_warp(warp::FULL_MASK);
-            for i in thread::grid_stride(self.n) {
+            // Four loads in flight a thread.
+            let step = thread::grid_dim_x() as usize * BLOCK as usize;
+            let mut i = thread::block_idx_x() as usize * BLOCK as usize + t as usize;
+            while i + 3 * step < self.n {
+                let mut hashes = [0; 4];
+                for u in 0..4 {
+                    hashes[u] = hasher.hash(i + u * step);
+                }
+                for u in 0..4 {
+                    rows.reduce_add(row + digit_of(hashes[u], self.shift, self.bits), 1);
+                }
+                i += 4 * step;
+            }
+            while i < self.n {
                 rows.reduce_add(row + digit_of(hasher.hash(i), self.shift, self.bits), 1);
+                i += step;
             }
             thread::sync_threads();
             if t < digits {
@@ -84,19 +116,19 @@ impl WithHasher for Histogram {
 }
 
 /// Loads the hashes of a tile, warp-striped, so that rank order is input order.
-struct LoadTile<'a> {
+struct LoadTile<'a, const ITEMS: usize> {
     tile_start: usize,
     first: u32,
     valid: u32,
     hashes: &'a mut [u64; ITEMS],
 }
 
-impl WithHasher for LoadTile<'_> {
+impl<const ITEMS: usize> WithHasher for LoadTile<'_, ITEMS> {
     #[inline(always)]
     unsafe fn run<H: Hasher>(self, hasher: H) {
         // SAFETY: `tile_start + valid` is at most the number of keys.
         unsafe {
-            if self.valid == TILE as u32 {
+            if self.valid == BLOCK * ITEMS as u32 {
                 for i in 0..ITEMS {
                     self.hashes[i] = hasher.hash(self.tile_start + (self.first + i as u32 * 32) as usize);
                 }
@@ -126,59 +158,66 @@ kernel! {
     }
 }
 
-kernel! {
-    /// Writes the keys' hashes grouped by digit, in input order within each digit.
-    ///
-    /// # Safety
-    /// - Launch: 1-D, `n.div_ceil(TILE)` blocks of [`BLOCK`] threads, [`PASS_SHARED_BYTES`] of dynamic shared memory;
-    ///   `n > 0`, `0 < bits <= 8`, `shift + bits <= 64`.
-    /// - `keys`: `n` keys of the kind (see [`crate::keys`]), not written while the kernel runs.
-    /// - `starts`: `1 << bits` words, the exclusive sums of this input's digit counts.
-    /// - `look_back`: `1 << bits` words a block, and `ticket` one word: zero at the start, nobody else's.
-    /// - `out`: valid for `n` writes, overlaps nothing else, nobody else touches it.
-    #[launch_bounds(256, 3)]
-    pub unsafe fn radix_pass(
-        keys: Global<u64>, kind: u32, spread: u64, n: usize, shift: u32, bits: u32, starts: Global<u64>,
-        look_back: GlobalMut<u64>, ticket: GlobalMut<u32>, out: GlobalMut<u64>,
-    ) {
-        let digits = 1u32 << bits;
-        let runs: Shared<u64> = shared::dynamic(0);
-        let sorted: Shared<u64> = shared::dynamic(HASHES_AT);
-        let counters: Shared<u32> = shared::dynamic(COUNTERS_AT);
-        let misc: Shared<u32> = shared::dynamic(MISC_AT);
-        let t = thread::thread_idx_x();
-        let lane = warp::lane_id();
-        let warp_index = t / 32;
-        let row = warp_index * MAX_DIGITS;
-        // SAFETY: shared indices stay inside the four arrays (digits below `MAX_DIGITS`, positions below `TILE`), and a
-        // barrier stands between any two accesses of different threads to one word; the ticket makes `tile` unique, so
-        // only this block writes its look-back words; positions in `out` come from the exact digit counts of all `n`
-        // hashes, so they are below `n` and no two are equal. All threads reach every barrier and every vote.
-        unsafe {
-            if t == 0 {
-                misc.set(WARPS, atomic::fetch_add(ticket, 1));
-            }
-            let mut d = lane;
-            while d < digits {
-                counters.set(row + d, 0);
-                d += 32;
-            }
-            thread::sync_threads();
-            let tile = misc.get(WARPS) as usize;
-            let tile_start = tile * TILE;
-            let valid = if n - tile_start < TILE { (n - tile_start) as u32 } else { TILE as u32 };
+/// Scatters one tile. See the module's head.
+///
+/// # Safety
+/// As [`radix_pass`] and [`radix_group`] state.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)] // a kernel's
+unsafe fn scatter<const ITEMS: usize, const STABLE: bool>(
+    keys: Global<u64>,
+    kind: u32,
+    spread: u64,
+    n: usize,
+    shift: u32,
+    bits: u32,
+    starts: Global<u64>,
+    look_back: GlobalMut<u64>,
+    ticket: GlobalMut<u32>,
+    out: GlobalMut<u64>,
+) {
+    let digits = 1u32 << bits;
+    let tile_size = BLOCK as usize * ITEMS;
+    let rows = if STABLE { WARPS } else { 1 };
+    let runs: Shared<u64> = shared::dynamic(0);
+    let sorted: Shared<u64> = shared::dynamic(HASHES_AT);
+    let counters: Shared<u32> = shared::dynamic(counters_at(tile_size));
+    let misc: Shared<u32> = shared::dynamic(misc_at(tile_size, rows));
+    let t = thread::thread_idx_x();
+    let lane = warp::lane_id();
+    let warp_index = t / 32;
+    let row = if STABLE { warp_index * MAX_DIGITS } else { 0 };
+    // SAFETY: shared indices stay inside the four arrays (digits below `MAX_DIGITS`, positions below `TILE`), and a
+    // barrier stands between any two accesses of different threads to one word; the ticket makes `tile` unique, so
+    // only this block writes its look-back words; positions in `out` come from the exact digit counts of all `n`
+    // hashes, so they are below `n` and no two are equal. All threads reach every barrier and every vote.
+    unsafe {
+        if t == 0 {
+            misc.set(WARPS, atomic::fetch_add(ticket, 1));
+        }
+        let (mut d, stride) = if STABLE { (lane, 32) } else { (t, BLOCK) };
+        while d < digits {
+            counters.set(row + d, 0);
+            d += stride;
+        }
+        thread::sync_threads();
+        let tile = misc.get(WARPS) as usize;
+        let tile_start = tile * tile_size;
+        let valid = if n - tile_start < tile_size { (n - tile_start) as u32 } else { tile_size as u32 };
 
-            // What lies past the end has all bits set and so the last digit: it ranks behind everything, and no later
-            // tile reads this one's counts.
-            let first = warp_index * (32 * ITEMS as u32) + lane;
-            let mut hashes = [!0u64; ITEMS];
-            with_hasher(keys, kind, spread, LoadTile { tile_start, first, valid, hashes: &mut hashes });
+        // What lies past the end has all bits set and so the last digit: it ranks behind everything, and no later
+        // tile reads this one's counts.
+        let first = warp_index * (32 * ITEMS as u32) + lane;
+        let mut hashes = [!0u64; ITEMS];
+        with_hasher(keys, kind, spread, LoadTile { tile_start, first, valid, hashes: &mut hashes });
 
-            // Rank within the warp.
-            let below = warp::lane_mask_lt();
-            let mut ranks = [0u32; ITEMS / 2]; // two of 16 bits a register
-            for i in 0..ITEMS {
-                let digit = digit_of(hashes[i], shift, bits);
+        // Rank within the warp, in input order, or within the block, in any.
+        let below = warp::lane_mask_lt();
+        let mut ranks = [0u32; ITEMS]; // two of 16 bits a register
+        for i in 0..ITEMS {
+            let digit = digit_of(hashes[i], shift, bits);
+            let mut rank = 0;
+            if STABLE {
                 let mut peers = warp::FULL_MASK;
                 for b in 0..8 {
                     if b < bits {
@@ -194,76 +233,120 @@ kernel! {
                     counters.set(row + digit, before + peers.count_ones());
                 }
                 before = warp::shuffle_idx(warp::FULL_MASK, before, leader);
-                ranks[i / 2] |= (before + (peers & below).count_ones()) << (16 * (i % 2));
+                rank = before + (peers & below).count_ones();
                 warp::sync_warp(warp::FULL_MASK);
+            } else if first + i as u32 * 32 < valid {
+                rank = counters.fetch_add(digit, 1);
             }
-            thread::sync_threads();
+            ranks[i / 2] |= rank << (16 * (i % 2));
+        }
+        thread::sync_threads();
 
-            // Thread `t` owns digit `t`: it adds up the warps' counts and publishes the tile's.
-            let mut count = 0;
-            if t < digits {
-                for w in 0..WARPS {
-                    count += counters.get(w * MAX_DIGITS + t);
-                }
-                let flag = if tile == 0 { INCLUSIVE } else { AGGREGATE };
-                atomic::store_relaxed(look_back.at(tile * digits as usize + t as usize), flag | count as u64);
+        // Thread `t` owns digit `t`: it adds up the warps' counts and publishes the tile's.
+        let mut count = 0;
+        if t < digits {
+            for w in 0..rows {
+                count += counters.get(w * MAX_DIGITS + t);
             }
-            // Exclusive scan of the counts: where each digit starts in the sorted tile.
-            let inclusive = warp::inclusive_scan_add(warp::FULL_MASK, count);
-            if lane == 31 {
-                misc.set(warp_index, inclusive);
+            let flag = if tile == 0 { INCLUSIVE } else { AGGREGATE };
+            atomic::store_relaxed(look_back.at(tile * digits as usize + t as usize), flag | count as u64);
+        }
+        // Exclusive scan of the counts: where each digit starts in the sorted tile.
+        let inclusive = warp::inclusive_scan_add(warp::FULL_MASK, count);
+        if lane == 31 {
+            misc.set(warp_index, inclusive);
+        }
+        thread::sync_threads();
+        let mut start = inclusive - count;
+        for w in 0..WARPS {
+            let sum = misc.get(w);
+            if w < warp_index {
+                start += sum;
             }
-            thread::sync_threads();
-            let mut start = inclusive - count;
-            for w in 0..WARPS {
-                let sum = misc.get(w);
-                if w < warp_index {
-                    start += sum;
-                }
+        }
+        if t < digits {
+            let mut next = start;
+            for w in 0..rows {
+                let own = counters.get(w * MAX_DIGITS + t);
+                counters.set(w * MAX_DIGITS + t, next);
+                next += own;
             }
-            if t < digits {
-                let mut next = start;
-                for w in 0..WARPS {
-                    let own = counters.get(w * MAX_DIGITS + t);
-                    counters.set(w * MAX_DIGITS + t, next);
-                    next += own;
-                }
-            }
-            thread::sync_threads();
-            for i in 0..ITEMS {
-                let digit = digit_of(hashes[i], shift, bits);
+        }
+        thread::sync_threads();
+        for i in 0..ITEMS {
+            let digit = digit_of(hashes[i], shift, bits);
+            if STABLE || first + (i as u32) * 32 < valid {
                 sorted.set(counters.get(row + digit) + (ranks[i / 2] >> (16 * (i % 2)) & 0xffff), hashes[i]);
             }
-            if t < digits {
-                let mut before = 0u64;
-                if tile != 0 {
-                    let mut at = (tile - 1) * digits as usize + t as usize;
-                    loop {
-                        let word = atomic::load_relaxed(look_back.at(at));
-                        if word == 0 {
-                            thread::spin_hint();
-                            continue;
-                        }
-                        before += word & COUNT;
-                        if word & INCLUSIVE != 0 {
-                            break;
-                        }
-                        at -= digits as usize;
+        }
+        if t < digits {
+            let mut before = 0u64;
+            if tile != 0 {
+                let mut at = (tile - 1) * digits as usize + t as usize;
+                loop {
+                    let word = atomic::load_relaxed(look_back.at(at));
+                    if word == 0 {
+                        thread::spin_hint();
+                        continue;
                     }
-                    let own = look_back.at(tile * digits as usize + t as usize);
-                    atomic::store_relaxed(own, INCLUSIVE | (before + count as u64));
+                    before += word & COUNT;
+                    if word & INCLUSIVE != 0 {
+                        break;
+                    }
+                    at -= digits as usize;
                 }
-                runs.set(t, (starts.read_nc(t as usize) + before).wrapping_sub(start as u64));
+                let own = look_back.at(tile * digits as usize + t as usize);
+                atomic::store_relaxed(own, INCLUSIVE | (before + count as u64));
             }
-            thread::sync_threads();
-            for i in 0..ITEMS as u32 {
-                let at = t + i * BLOCK;
-                if at < valid {
-                    let hash = sorted.get(at);
-                    let run = runs.get(digit_of(hash, shift, bits));
-                    out.write(run.wrapping_add(at as u64) as usize, hash);
-                }
+            runs.set(t, (starts.read_nc(t as usize) + before).wrapping_sub(start as u64));
+        }
+        thread::sync_threads();
+        for i in 0..ITEMS as u32 {
+            let at = t + i * BLOCK;
+            if at < valid {
+                let hash = sorted.get(at);
+                let run = runs.get(digit_of(hash, shift, bits));
+                out.write(run.wrapping_add(at as u64) as usize, hash);
             }
+        }
+    }
+}
+
+kernel! {
+    /// Writes the keys' hashes grouped by digit, in input order within each digit.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, `n.div_ceil(TILE)` blocks of [`BLOCK`] threads, [`PASS_SHARED_BYTES`] of dynamic shared memory;
+    ///   `n > 0`, `0 < bits <= 8`, `shift + bits <= 64`.
+    /// - `keys`: `n` keys of the kind (see [`crate::keys`]), not written while the kernel runs.
+    /// - `starts`: `1 << bits` words, the exclusive sums of this input's digit counts.
+    /// - `look_back`: `1 << bits` words a block, and `ticket` one word: zero at the start, nobody else's.
+    /// - `out`: valid for `n` writes, overlaps nothing else, nobody else touches it.
+    #[launch_bounds(256, 3)]
+    pub unsafe fn radix_pass(
+        keys: Global<u64>, kind: u32, spread: u64, n: usize, shift: u32, bits: u32, starts: Global<u64>,
+        look_back: GlobalMut<u64>, ticket: GlobalMut<u32>, out: GlobalMut<u64>,
+    ) {
+        // SAFETY: the caller keeps this kernel's contract.
+        unsafe {
+            scatter::<ITEMS, true>(keys, kind, spread, n, shift, bits, starts, look_back, ticket, out)
+        }
+    }
+}
+
+kernel! {
+    /// [`radix_pass`] without the order within each digit: faster, and good for one pass only.
+    ///
+    /// # Safety
+    /// As there, with `n.div_ceil(GROUP_TILE)` blocks and [`GROUP_SHARED_BYTES`] of dynamic shared memory.
+    #[launch_bounds(256, 4)]
+    pub unsafe fn radix_group(
+        keys: Global<u64>, kind: u32, spread: u64, n: usize, shift: u32, bits: u32, starts: Global<u64>,
+        look_back: GlobalMut<u64>, ticket: GlobalMut<u32>, out: GlobalMut<u64>,
+    ) {
+        // SAFETY: the caller keeps this kernel's contract.
+        unsafe {
+            scatter::<GROUP_ITEMS, false>(keys, kind, spread, n, shift, bits, starts, look_back, ticket, out)
         }
     }
 }

@@ -54,10 +54,6 @@ pub unsafe fn put(form: u32, out: GlobalMut<u64>, i: usize, n: usize, yes: bool)
 pub unsafe fn get(form: u32, out: GlobalMut<u64>, i: usize) -> bool {
     // SAFETY: the caller says that the result is there.
     unsafe {
-        if form == BYTES {
-            out.cast::<u8>().read(i) != 0
-        } else {
-            out.cast::<u32>().read(i / 32) >> (i % 32) & 1 != 0
-        }
+        if form == BYTES { out.cast::<u8>().read(i) != 0 } else { out.cast::<u32>().read(i / 32) >> (i % 32) & 1 != 0 }
     }
 }

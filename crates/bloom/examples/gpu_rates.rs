@@ -67,7 +67,9 @@ impl Bench {
     fn keys(&self, n: usize, stream: u64) -> Outcome<DeviceVec<u64>> {
         let mut keys = self.device.alloc_uninit::<u64>(n)?;
         // SAFETY: the vector holds `n` keys and lives until the stream has been waited for.
-        unsafe { limits::limits_generate_keys::launch(&self.stream, self.grid(16), keys.global_mut(), n, stream << 40)? };
+        unsafe {
+            limits::limits_generate_keys::launch(&self.stream, self.grid(16), keys.global_mut(), n, stream << 40)?
+        };
         self.stream.synchronize()?;
         Ok(keys)
     }
@@ -80,7 +82,9 @@ fn row(what: &str, parameters: &str, n: usize, ms: f64, bound: Option<Bound>, no
 }
 
 fn head() {
-    println!("| what                               | parameters                   |           n |        ms |  G/s    | share of the limit           | note |");
+    println!(
+        "| what                               | parameters                   |           n |        ms |  G/s    | share of the limit           | note |"
+    );
     println!("| --- | --- | ---: | ---: | ---: | --- | --- |");
 }
 
@@ -109,7 +113,10 @@ fn limits(bench: &Bench, sizes: &[usize]) -> Outcome<Vec<(usize, Bound, Bound)>>
         Ok(unsafe { limits::limits_integer::launch(s, bench.grid(8), rounds, 3, sink.global_mut())? })
     })?;
     let threads = f64::from(bench.device.properties().multiprocessors * 8 * limits::BLOCK);
-    println!("integer: {:.2} T multiply-adds/s, with a shift and an exclusive or each", threads * f64::from(rounds) * 8.0 / ms / 1e9);
+    println!(
+        "integer: {:.2} T multiply-adds/s, with a shift and an exclusive or each",
+        threads * f64::from(rounds) * 8.0 / ms / 1e9
+    );
     head();
     let mut bounds = Vec::new();
     let mut seed = 0u64;
@@ -134,7 +141,9 @@ fn limits(bench: &Bench, sizes: &[usize]) -> Outcome<Vec<(usize, Bound, Bound)>>
         let lookup = Bound { name: "key, 32 B, byte", rate: n as f64 / ms / 1e6 };
         let ms = bench.time(none, |s| {
             let words = bytes as u64 / 4;
-            Ok(unsafe { limits::limits_atomic_or_32::launch(s, bench.grid(16), memory.global_mut(), words, n, next())? })
+            Ok(unsafe {
+                limits::limits_atomic_or_32::launch(s, bench.grid(16), memory.global_mut(), words, n, next())?
+            })
         })?;
         row("random atomic OR of 32 bits", &size, n, ms, None, "");
         bounds.push((bytes, lookup, Bound { name: "atomic OR", rate: n as f64 / ms / 1e6 }));
@@ -178,10 +187,8 @@ fn rates<L: DeviceOneBlock>(
     let absent = bench.keys(asked, 2)?;
     for (what, keys) in [("contains, hits", keys.slice(..asked)), ("contains, misses", absent.as_slice())] {
         // SAFETY: filter, keys and answers live until the stream has been waited for, and nobody else uses them.
-        let ms = bench.time(
-            |_| Ok(()),
-            |s| Ok(unsafe { filter.contains_bytes_async(s, keys, bytes.as_mut_slice())? }),
-        )?;
+        let ms =
+            bench.time(|_| Ok(()), |s| Ok(unsafe { filter.contains_bytes_async(s, keys, bytes.as_mut_slice())? }))?;
         count.fill_bytes(0)?;
         // SAFETY: as above.
         unsafe { filter.count_contained_async(&bench.stream, keys, count.as_mut_slice())? };
@@ -213,24 +220,23 @@ fn forms(bench: &Bench, layout: SplitBlockLayout, n: usize, bounds: (Bound, Boun
         let filter = std::cell::RefCell::new(&mut filter);
         let ms = bench.time(
             |s| Ok(unsafe { filter.borrow_mut().clear_async(s)? }),
-            |s| Ok(unsafe {
-                filter.borrow_mut().test_and_insert_bytes_async(s, keys.as_slice(), bytes.as_mut_slice())?
-            }),
+            |s| {
+                Ok(unsafe {
+                    filter.borrow_mut().test_and_insert_bytes_async(s, keys.as_slice(), bytes.as_mut_slice())?
+                })
+            },
         )?;
         row("test and insert, all new", &size, n, ms, Some(bounds.1), "");
     }
-    let ms = bench.time(none, |s| {
-        Ok(unsafe { filter.test_and_insert_bytes_async(s, keys.as_slice(), bytes.as_mut_slice())? })
-    })?;
+    let ms = bench
+        .time(none, |s| Ok(unsafe { filter.test_and_insert_bytes_async(s, keys.as_slice(), bytes.as_mut_slice())? }))?;
     let wrong = bytes.to_vec()?.iter().filter(|&&b| b != 0).count();
     row("test and insert, none new", &size, n, ms, Some(bounds.1), &format!("{wrong} reported new"));
-    let ms = bench.time(none, |s| {
-        Ok(unsafe { filter.contains_bitmap_async(s, keys.as_slice(), bits.as_mut_slice())? })
-    })?;
+    let ms =
+        bench.time(none, |s| Ok(unsafe { filter.contains_bitmap_async(s, keys.as_slice(), bits.as_mut_slice())? }))?;
     row("contains, bitmap", &size, n, ms, Some(bounds.0), "");
-    let ms = bench.time(none, |s| {
-        Ok(unsafe { filter.count_contained_async(s, keys.as_slice(), count.as_mut_slice())? })
-    })?;
+    let ms =
+        bench.time(none, |s| Ok(unsafe { filter.count_contained_async(s, keys.as_slice(), count.as_mut_slice())? }))?;
     row("contains, count", &size, n, ms, Some(bounds.0), "");
     let half = bench.keys(n, 2)?;
     bench.stream.copy(kept.slice_mut(..n / 2), keys.slice(..n / 2))?;
@@ -259,7 +265,14 @@ fn grouping(bench: &Bench, n: usize) -> Outcome<()> {
             // SAFETY: keys and output live until the stream has been waited for, and nobody else uses them.
             |s| Ok(unsafe { radix::group_by_top_bits(s, Keys::Xxh64U64(keys.as_slice()), bits, out.as_mut_slice())? }),
         )?;
-        row("hash and group u64 keys", &format!("2^{bits} groups"), n, ms, None, &format!("{:.0} GB/s of 24 B a key", 24.0 * n as f64 / ms / 1e6));
+        row(
+            "hash and group u64 keys",
+            &format!("2^{bits} groups"),
+            n,
+            ms,
+            None,
+            &format!("{:.0} GB/s of 24 B a key", 24.0 * n as f64 / ms / 1e6),
+        );
     }
     Ok(())
 }
@@ -277,7 +290,14 @@ fn blocked(bytes: usize, block_bits: u32, word_bits: u32, hashes: u32) -> Outcom
 fn check(bench: &Bench) -> Outcome<()> {
     let any = Bound { name: "-", rate: 1.0 };
     head();
-    rates(bench, "split-block", split_block(1 << 18)?, 100_003, (any, any), &[Grouping::Never, Grouping::Bits(5), Grouping::Bits(9)])?;
+    rates(
+        bench,
+        "split-block",
+        split_block(1 << 18)?,
+        100_003,
+        (any, any),
+        &[Grouping::Never, Grouping::Bits(5), Grouping::Bits(9)],
+    )?;
     rates(bench, "256x32x8", blocked(1 << 18, 256, 32, 8)?, 50_001, (any, any), &[Grouping::Never])?;
     rates(bench, "512x64x8", blocked(1 << 18, 512, 64, 8)?, 50_001, (any, any), &[Grouping::Never])?;
     rates(bench, "1024x32x11", blocked(1 << 18, 1024, 32, 11)?, 50_001, (any, any), &[Grouping::Never])?;
@@ -294,7 +314,14 @@ fn main() -> Outcome<()> {
     if mode == "profile" {
         let any = Bound { name: "-", rate: 1.0 };
         let bytes = 1usize << std::env::args().nth(2).map_or(Ok(25), |log| log.parse())?;
-        rates(&bench, "split-block", split_block(bytes)?, bytes / 2, (any, any), &[Grouping::Bits(6), Grouping::Never])?;
+        rates(
+            &bench,
+            "split-block",
+            split_block(bytes)?,
+            bytes / 2,
+            (any, any),
+            &[Grouping::Bits(6), Grouping::Never],
+        )?;
         return Ok(());
     }
     let full = mode == "full";
@@ -313,8 +340,18 @@ fn main() -> Outcome<()> {
         rates(&bench, "split-block", split_block(bytes)?, keys_of(bytes), bound(bytes)?, groupings)?;
     }
     for bytes in [mib(8), mib(32), mib(1024)] {
-        let groupings: &[Grouping] = if bytes > mib(64) { &[Grouping::Never, Grouping::Auto] } else { &[Grouping::Never] };
-        for (block, word, k) in [(256, 32, 8), (256, 64, 8), (512, 64, 8), (512, 32, 16), (128, 64, 6), (64, 64, 4), (1024, 64, 16), (256, 32, 7)] {
+        let groupings: &[Grouping] =
+            if bytes > mib(64) { &[Grouping::Never, Grouping::Auto] } else { &[Grouping::Never] };
+        for (block, word, k) in [
+            (256, 32, 8),
+            (256, 64, 8),
+            (512, 64, 8),
+            (512, 32, 16),
+            (128, 64, 6),
+            (64, 64, 4),
+            (1024, 64, 16),
+            (256, 32, 7),
+        ] {
             let name = format!("{block}x{word}x{k}");
             rates(&bench, &name, blocked(bytes, block, word, k)?, keys_of(bytes), bound(bytes)?, groupings)?;
         }
@@ -325,7 +362,14 @@ fn main() -> Outcome<()> {
     }
     println!("Batch sizes, filter of 1 GiB: where grouping begins to pay");
     for log in if full { 20..=29 } else { 22..=26 } {
-        rates(&bench, "split-block", split_block(mib(1024))?, 1 << log, bound(mib(1024))?, &[Grouping::Never, Grouping::Bits(6)])?;
+        rates(
+            &bench,
+            "split-block",
+            split_block(mib(1024))?,
+            1 << log,
+            bound(mib(1024))?,
+            &[Grouping::Never, Grouping::Bits(6)],
+        )?;
     }
     Ok(())
 }

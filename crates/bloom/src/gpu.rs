@@ -29,9 +29,9 @@ mod staging;
 mod test_and_insert;
 
 pub use insert::Grouping;
+use kernels::{Answers, BLOCK};
 pub use kernels::{DeviceLayout, DeviceOneBlock, SPECIALISED_SHAPES};
 pub use keys::{DeviceKey, KeyClass};
-use kernels::{Answers, BLOCK};
 use staging::Staging;
 
 /// A Bloom filter in device memory; which one, the layout says.
@@ -172,7 +172,8 @@ impl<L: DeviceLayout> Bloom<L> {
         mut answers: DeviceSliceMut<'_, u8>,
     ) -> Result<(), Error> {
         check_room(keys.len(), keys.len(), answers.len())?;
-        let words = warpset_simt::GlobalMut::from_raw_parts(answers.global_mut().as_ptr().cast(), keys.len().div_ceil(8));
+        let words =
+            warpset_simt::GlobalMut::from_raw_parts(answers.global_mut().as_ptr().cast(), keys.len().div_ceil(8));
         // SAFETY: there is a byte a key; the rest is the caller's promise.
         unsafe { self.contains_async(stream, keys, Answers { words, form: results::BYTES }) }
     }
@@ -268,7 +269,13 @@ impl<L: DeviceLayout> Bloom<L> {
         let (n, stream) = (self.words.len(), self.synchronised_stream()?);
         // SAFETY: equal layouts have equal lengths; both filters are borrowed until the stream has been waited for.
         unsafe {
-            words_kernels::words_or::launch(&stream, self.covering(n), self.words.global_mut(), other.words.global(), n)?;
+            words_kernels::words_or::launch(
+                &stream,
+                self.covering(n),
+                self.words.global_mut(),
+                other.words.global(),
+                n,
+            )?;
         }
         self.count_bucket_ones(&stream)?;
         Ok(stream.synchronize()?)
@@ -282,7 +289,13 @@ impl<L: DeviceLayout> Bloom<L> {
         let (n, stream) = (self.words.len(), self.synchronised_stream()?);
         // SAFETY: equal layouts have equal lengths; both filters are borrowed until the stream has been waited for.
         unsafe {
-            words_kernels::words_and::launch(&stream, self.covering(n), self.words.global_mut(), other.words.global(), n)?;
+            words_kernels::words_and::launch(
+                &stream,
+                self.covering(n),
+                self.words.global_mut(),
+                other.words.global(),
+                n,
+            )?;
         }
         self.count_bucket_ones(&stream)?;
         Ok(stream.synchronize()?)

@@ -7,7 +7,9 @@
 //! Scratch: `8 << bits` bytes for each 4096 keys, and for each further pass 8 bytes a key.
 
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
-use warpset_kernels::radix::{self as kernels, BLOCK, HISTOGRAM_SHARED_BYTES, MAX_DIGITS, PASS_SHARED_BYTES, TILE};
+use warpset_kernels::radix::{
+    self as kernels, BLOCK, GROUP_SHARED_BYTES, GROUP_TILE, HISTOGRAM_SHARED_BYTES, MAX_DIGITS, PASS_SHARED_BYTES, TILE,
+};
 use warpset_kernels::{keys, keys::KeySlice};
 
 use crate::{Error, Result};
@@ -91,6 +93,13 @@ impl Digit {
     }
 }
 
+/// Whether hashes of one group stay in input order.
+#[derive(Clone, Copy)]
+enum Order {
+    Kept,
+    Any,
+}
+
 /// Queues one pass: `out` gets the hashes of `keys` grouped by `digit`, in input order within each group. Returns where
 /// each group starts.
 ///
@@ -104,7 +113,7 @@ pub unsafe fn pass<'a>(
     out: impl Into<DeviceSliceMut<'a, u64>>,
 ) -> Result<DeviceVec<u64>> {
     // SAFETY: the caller's promise is the same.
-    unsafe { pass_over(stream, keys.as_kernel_keys(), keys.len(), digit, out.into()) }
+    unsafe { pass_over(stream, keys.as_kernel_keys(), keys.len(), digit, Order::Kept, out.into()) }
 }
 
 /// # Safety
@@ -114,6 +123,7 @@ unsafe fn pass_over(
     keys: KeySlice,
     n: usize,
     digit: Digit,
+    order: Order,
     mut out: DeviceSliceMut<'_, u64>,
 ) -> Result<DeviceVec<u64>> {
     if out.len() != n {
@@ -124,7 +134,11 @@ unsafe fn pass_over(
     if n == 0 {
         return Ok(starts);
     }
-    let tiles = n.div_ceil(TILE);
+    let (tile, shared_bytes) = match order {
+        Order::Kept => (TILE, PASS_SHARED_BYTES),
+        Order::Any => (GROUP_TILE, GROUP_SHARED_BYTES),
+    };
+    let tiles = n.div_ceil(tile);
     // The ticket stands behind the look-back words, so that one fill clears both.
     let mut look_back = stream.alloc_zeroed::<u64>(tiles * digit.values() + 1)?;
     let ticket = look_back.global_mut().at(tiles * digit.values()).cast();
@@ -138,27 +152,23 @@ unsafe fn pass_over(
         kernels::radix_histogram::launch(stream, config, keys.keys, keys.kind, keys.spread, n, shift, bits, counts)?;
         let config = LaunchConfig::new(1, BLOCK).shared(64);
         kernels::radix_scan::launch(stream, config, starts.global_mut(), digit.values() as u32)?;
-        let config = LaunchConfig::new(tiles as u32, BLOCK).shared(PASS_SHARED_BYTES);
-        kernels::radix_pass::launch(
-            stream,
-            config,
-            keys.keys,
-            keys.kind,
-            keys.spread,
-            n,
-            shift,
-            bits,
-            starts.global(),
-            look_back.global_mut(),
-            ticket,
-            out.global_mut(),
-        )?;
+        let config = LaunchConfig::new(tiles as u32, BLOCK).shared(shared_bytes);
+        let (starts, look_back, out) = (starts.global(), look_back.global_mut(), out.global_mut());
+        let KeySlice { keys, kind, spread } = keys;
+        match order {
+            Order::Kept => kernels::radix_pass::launch(
+                stream, config, keys, kind, spread, n, shift, bits, starts, look_back, ticket, out,
+            )?,
+            Order::Any => kernels::radix_group::launch(
+                stream, config, keys, kind, spread, n, shift, bits, starts, look_back, ticket, out,
+            )?,
+        }
     }
     Ok(starts)
 }
 
 /// Queues as many passes as it takes (one for each 8 bits): `out` gets the hashes of `keys` grouped by their `bits`
-/// highest bits, in input order within each group.
+/// highest bits, in any order within each group.
 ///
 /// # Safety
 /// As for [`pass`].
@@ -192,6 +202,8 @@ pub unsafe fn group_kernel_keys<'a>(
         1 => None,
         _ => Some(stream.alloc_uninit::<u64>(n)?),
     };
+    // One pass need not keep the order; of several, each relies on that of the one before.
+    let order = if passes == 1 { Order::Any } else { Order::Kept };
     let mut from = keys;
     let mut left = bits;
     for remaining in (0..passes).rev() {
@@ -205,7 +217,7 @@ pub unsafe fn group_kernel_keys<'a>(
         };
         let next = KeySlice::new(to.global(), keys::HASH, 0);
         // SAFETY: each pass reads what the one before wrote, which is not what it writes; the rest is the caller's.
-        unsafe { pass_over(stream, from, n, digit, to)? };
+        unsafe { pass_over(stream, from, n, digit, order, to)? };
         from = next;
     }
     Ok(())
@@ -300,8 +312,12 @@ mod tests {
             // SAFETY: both live until the stream has been waited for.
             unsafe { group_by_top_bits(&stream, Keys::Hashes(keys.as_slice()), bits, &mut out) }.unwrap();
             let mut expected = hashes.clone();
-            expected.sort_by_key(|h| h >> (64 - bits));
-            assert_eq!(out.to_vec().unwrap(), expected, "{bits} bits");
+            let out = out.to_vec().unwrap();
+            assert!(out.is_sorted_by_key(|h| h >> (64 - bits)), "{bits} bits");
+            let mut found = out;
+            found.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(found, expected, "{bits} bits");
         }
     }
 

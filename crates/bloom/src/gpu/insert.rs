@@ -16,8 +16,8 @@ use crate::Error;
 /// also hashes the keys; it takes 8 bytes of scratch memory a key, up to 4 GiB at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Grouping {
-    /// Where measurement says that it pays: filters above the L2 cache, batches of at least a key for 64 bytes of the
-    /// filter. Inserts directly if there is no memory for the scratch.
+    /// Where measurement says that it pays: filters above the L2 cache, batches of at least a key for 128 bytes of
+    /// the filter. Inserts directly if there is no memory for the scratch.
     #[default]
     Auto,
     /// Never.
@@ -29,7 +29,7 @@ pub enum Grouping {
 /// Keys that are grouped at a time: scratch memory stays below 4 GiB and a bit.
 const MOST_KEYS: usize = 1 << 29;
 /// Bytes of filter for which there must be a key, or grouping costs more than it saves.
-const BYTES_PER_KEY: u64 = 64;
+const BYTES_PER_KEY: u64 = 128;
 
 impl Grouping {
     /// By how many bits to group `n` keys for a filter of `bytes`; `None`: not at all.
@@ -133,7 +133,8 @@ mod tests {
         let auto = |bytes, n| Grouping::Auto.bits(bytes, n, l2);
         assert_eq!(auto(32 << 20, 1 << 30), None);
         assert_eq!(auto(1 << 30, 1 << 20), None);
-        assert_eq!(auto(1 << 30, 1 << 24), Some(6));
+        assert_eq!(auto(1 << 30, 1 << 22), None);
+        assert_eq!(auto(1 << 30, 1 << 23), Some(6));
         assert_eq!(auto(4 << 30, 1 << 29), Some(8));
         assert_eq!(auto(64 << 30, 1 << 30), Some(12));
         assert_eq!(Grouping::Never.bits(1 << 40, 1 << 30, l2), None);

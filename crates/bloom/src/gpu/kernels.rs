@@ -113,7 +113,15 @@ impl DeviceLayout for SplitBlockLayout {
         // SAFETY: the caller's promise is the kernel's contract; words of a filter are aligned to blocks.
         unsafe {
             bloom_split_block::split_block_contains::launch(
-                stream, config, words, blocks, keys.keys, keys.kind, n, answers.form, answers.words,
+                stream,
+                config,
+                words,
+                blocks,
+                keys.keys,
+                keys.kind,
+                n,
+                answers.form,
+                answers.words,
             )
         }
     }
@@ -129,9 +137,7 @@ impl DeviceOneBlock for SplitBlockLayout {
     ) -> Result<(), GpuError> {
         let (config, blocks) = (one_thread_each(n), self.blocks());
         // SAFETY: the caller's promise is the kernel's contract.
-        unsafe {
-            bloom_split_block::split_block_insert::launch(stream, config, words, blocks, keys.keys, keys.kind, n)
-        }
+        unsafe { bloom_split_block::split_block_insert::launch(stream, config, words, blocks, keys.keys, keys.kind, n) }
     }
 
     unsafe fn launch_test_and_insert(
@@ -148,10 +154,30 @@ impl DeviceOneBlock for SplitBlockLayout {
         // SAFETY: the caller's promise is the kernels' contract; they run one after the other.
         unsafe {
             bloom_split_block::split_block_claim::launch(
-                stream, config, words.into(), blocks, keys, kind, n, form, out, table.words, table.bits,
+                stream,
+                config,
+                words.into(),
+                blocks,
+                keys,
+                kind,
+                n,
+                form,
+                out,
+                table.words,
+                table.bits,
             )?;
             bloom_split_block::split_block_settle::launch(
-                stream, config, words, blocks, keys, kind, n, form, out, table.words, table.bits,
+                stream,
+                config,
+                words,
+                blocks,
+                keys,
+                kind,
+                n,
+                form,
+                out,
+                table.words,
+                table.bits,
             )
         }
     }
@@ -269,10 +295,34 @@ impl DeviceOneBlock for BlockedLayout {
         // SAFETY: the caller's promise is the kernels' contract; they run one after the other.
         unsafe {
             bloom_blocked::blocked_claim::launch(
-                stream, config, words.into(), blocks, shape, keys, kind, spread, n, form, out, table.words, table.bits,
+                stream,
+                config,
+                words.into(),
+                blocks,
+                shape,
+                keys,
+                kind,
+                spread,
+                n,
+                form,
+                out,
+                table.words,
+                table.bits,
             )?;
             bloom_blocked::blocked_settle::launch(
-                stream, config, words, blocks, shape, keys, kind, spread, n, form, out, table.words, table.bits,
+                stream,
+                config,
+                words,
+                blocks,
+                shape,
+                keys,
+                kind,
+                spread,
+                n,
+                form,
+                out,
+                table.words,
+                table.bits,
             )
         }
     }

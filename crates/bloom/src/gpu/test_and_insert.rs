@@ -47,10 +47,7 @@ impl<L: DeviceOneBlock> Bloom<L> {
         let mut table = claim_words(stream, keys.len())?;
         for first in (0..keys.len()).step_by(TEST_AND_INSERT_BATCH) {
             let batch = keys.slice(first..keys.len().min(first + TEST_AND_INSERT_BATCH));
-            let words = GlobalMut::from_raw_parts(
-                new.global_mut().at(first).as_ptr().cast(),
-                batch.len().div_ceil(8),
-            );
+            let words = GlobalMut::from_raw_parts(new.global_mut().at(first).as_ptr().cast(), batch.len().div_ceil(8));
             let answers = Answers { words, form: results::BYTES };
             // SAFETY: the caller's promise.
             unsafe { self.batch(stream, kernel_keys(&self.layout, batch), batch.len(), answers, &mut table)? };
