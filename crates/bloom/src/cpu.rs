@@ -12,7 +12,7 @@ use crate::words::Words;
 use crate::{Bitmap, BlockedLayout, Error, Hashed, Key, Layout, RaoLayout, SplitBlockLayout, View};
 
 mod insert;
-mod rao;
+pub(crate) mod rao;
 
 /// A Bloom filter in host memory; which one, the layout says.
 ///

@@ -193,6 +193,9 @@ pub enum Error {
         /// Bits asked for.
         bits: u32,
     },
+    /// Keys on a device cannot be hashed by a string hash there: give them as a host slice.
+    #[error("a first level of string hashes needs the keys on the host")]
+    NeedsHostKeys,
     /// A primitive got arguments that it does not take.
     #[error(transparent)]
     Primitive(warpset_primitives::Error),

@@ -25,6 +25,7 @@ mod host;
 mod insert;
 mod kernels;
 mod keys;
+mod rao;
 mod staging;
 mod test_and_insert;
 
@@ -73,6 +74,7 @@ pub type RaoBloom = Bloom<RaoLayout>;
 impl<L: DeviceLayout> Bloom<L> {
     /// An empty filter with these parameters.
     pub fn with_layout(device: &Device, layout: L) -> Result<Bloom<L>, Error> {
+        layout.check_device_limits()?;
         let too_large = |_| Error::OutOfMemory { bytes: layout.words().saturating_mul(4) };
         let words = device.alloc_zeroed(usize::try_from(layout.words()).map_err(too_large)?)?;
         let bucket_ones = device.alloc_zeroed(if L::COUNTS_ONES { layout.blocks() as usize } else { 0 })?;
@@ -219,10 +221,13 @@ impl<L: DeviceLayout> Bloom<L> {
         if keys.is_empty() {
             return Ok(()); // the driver rejects a grid of zero blocks
         }
+        if self.layout.needs_string_hashes() {
+            return Err(Error::NeedsHostKeys);
+        }
         let n = keys.len();
         let keys = keys::kernel_keys(&self.layout, keys);
         // SAFETY: the words are this layout's; the rest is the caller's promise.
-        Ok(unsafe { self.layout.launch_contains(stream, self.words.global(), keys, n, answers)? })
+        Ok(unsafe { self.layout.launch_contains(stream, self.words.global(), keys, None, n, answers)? })
     }
 
     /// Queues the selection of the keys that may be in the filter: they go to the start of `retained`, in order, and

@@ -28,7 +28,10 @@ impl<L: DeviceLayout> Bloom<L> {
                 let answers = Answers { words: lane.answers.global_mut(), form: results::BITS };
                 // SAFETY: the lane's buffers have room for `n` keys and answers; nothing writes the filter meanwhile,
                 // because it is borrowed until the lanes have been waited for.
-                Ok(unsafe { self.layout.launch_contains(&lane.stream, self.words.global(), keys, n, answers)? })
+                Ok(unsafe {
+                    let (words, strings) = (self.words.global(), lane.string_hashes());
+                    self.layout.launch_contains(&lane.stream, words, keys, strings, n, answers)?
+                })
             },
             |range, words| take(range.start, words),
         )

@@ -9,7 +9,7 @@ use warpset_kernels::{bloom_blocked, bloom_split_block};
 use warpset_simt::{Global, GlobalMut};
 
 use super::keys::KeyClass;
-use crate::{BlockedLayout, Layout, SplitBlockLayout};
+use crate::{BlockedLayout, Error, Key, Layout, SplitBlockLayout};
 
 /// Threads of a block, in all kernels of Bloom filters.
 pub(super) const BLOCK: u32 = 256;
@@ -43,10 +43,28 @@ pub trait DeviceLayout: Layout {
     #[doc(hidden)]
     fn hashing(&self, class: KeyClass) -> (u32, u64);
 
+    /// An error if kernels cannot address a filter of this size.
+    #[doc(hidden)]
+    fn check_device_limits(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// The string hashes of keys, if kernels need them beside the keys.
+    #[doc(hidden)]
+    fn string_hashes<K: Key>(&self, _keys: &[K]) -> Vec<u32> {
+        Vec::new()
+    }
+
+    /// Whether kernels need string hashes, which only the host can make.
+    #[doc(hidden)]
+    fn needs_string_hashes(&self) -> bool {
+        false
+    }
+
     /// Queues the lookup of `n` keys.
     ///
     /// # Safety
-    /// `words` are this layout's; `answers` has room for `n` keys; all stay valid, and `words` and `keys` unwritten,
+    /// `words` are this layout's; `answers` has room for `n` keys; string hashes are there if needed; all stay valid, and `words` and `keys` unwritten,
     /// until the stream has passed.
     #[doc(hidden)]
     unsafe fn launch_contains(
@@ -54,6 +72,7 @@ pub trait DeviceLayout: Layout {
         stream: &Stream,
         words: Global<u32>,
         keys: KeySlice,
+        string_hashes: Option<Global<u32>>,
         n: usize,
         answers: Answers,
     ) -> Result<(), GpuError>;
@@ -106,9 +125,11 @@ impl DeviceLayout for SplitBlockLayout {
         stream: &Stream,
         words: Global<u32>,
         keys: KeySlice,
+        string_hashes: Option<Global<u32>>,
         n: usize,
         answers: Answers,
     ) -> Result<(), GpuError> {
+        debug_assert!(string_hashes.is_none());
         let (config, blocks) = (one_thread_each(n), self.blocks());
         // SAFETY: the caller's promise is the kernel's contract; words of a filter are aligned to blocks.
         unsafe {
@@ -261,9 +282,11 @@ impl DeviceLayout for BlockedLayout {
         stream: &Stream,
         words: Global<u32>,
         keys: KeySlice,
+        string_hashes: Option<Global<u32>>,
         n: usize,
         answers: Answers,
     ) -> Result<(), GpuError> {
+        debug_assert!(string_hashes.is_none());
         // SAFETY: the caller's promise is the same.
         unsafe { contains_blocked(stream, words, self, keys, n, answers) }
     }

@@ -8,6 +8,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 use warpset_gpu::{Device, DeviceVec, GpuError, PinnedVec, Stream};
 use warpset_kernels::keys::KeySlice;
+use warpset_simt::Global;
 
 use super::DeviceLayout;
 use super::keys::KeyClass;
@@ -37,6 +38,8 @@ pub(super) struct Lane {
     /// Keys, two `u32` ones in a word.
     host_keys: PinnedVec<u64>,
     keys: DeviceVec<u64>,
+    /// One word a key, where the layout wants string hashes.
+    string_hashes: Option<DeviceVec<u32>>,
     /// One bit a key.
     host_answers: PinnedVec<u64>,
     pub(super) answers: DeviceVec<u64>,
@@ -51,10 +54,16 @@ impl Lane {
             stream: device.new_stream()?,
             host_keys: device.pinned(keys)?,
             keys: device.alloc_uninit(keys)?,
+            string_hashes: None,
             host_answers: device.pinned(answers)?,
             answers: device.alloc_uninit(answers)?,
             waiting: None,
         })
+    }
+
+    /// The string hashes of the keys, if there are any.
+    pub(super) fn string_hashes(&self) -> Option<Global<u32>> {
+        self.string_hashes.as_ref().map(DeviceVec::global)
     }
 
     /// Waits for the lane, and hands over the answers that it brought.
@@ -85,6 +94,14 @@ impl Lane {
 
     /// Fills the pinned buffer and queues the upload to the lane's own buffer.
     fn load<K: Key, L: DeviceLayout>(&mut self, layout: &L, keys: &[K]) -> Result<KeySlice, GpuError> {
+        if layout.needs_string_hashes() {
+            let buffer = match self.string_hashes.take() {
+                Some(buffer) => buffer,
+                None => self.stream.device().alloc_uninit(self.keys.len())?,
+            };
+            let buffer = self.string_hashes.insert(buffer);
+            self.stream.upload(buffer.slice_mut(..keys.len()), &layout.string_hashes(keys))?;
+        }
         let (class, words) = self.fill(layout, keys);
         // SAFETY: the pinned buffer belongs to the lane, which is waited for before it is filled again or dropped.
         unsafe { self.stream.upload_async(self.keys.slice_mut(..words), &self.host_keys[..words])? };
