@@ -98,19 +98,24 @@ fn limits(bench: &Bench, sizes: &[usize]) -> Outcome<Vec<(usize, Bound, Bound)>>
     let mut out = bench.device.alloc_uninit::<u8>(n)?;
     let none = |_: &Stream| Ok(());
     let copied = 1usize << 29;
-    // SAFETY (here and below): buffers hold what the kernels' contracts ask for, and live until the stream is done.
     let ms = bench.time(none, |s| {
         let to = memory.global_mut().at(copied / 4);
-        Ok(unsafe { limits::limits_copy::launch(s, bench.grid(16), memory.global(), to, copied / 16)? })
+        // SAFETY: buffers are as large as the call asks, nobody else uses them, and all live until the stream is done.
+        unsafe { limits::limits_copy::launch(s, bench.grid(16), memory.global(), to, copied / 16)? };
+        Ok(())
     })?;
     println!("copy kernel, 512 MiB: {:.0} GB/s read and written", 2.0 * copied as f64 / ms / 1e6);
     let ms = bench.time(none, |s| {
-        Ok(unsafe { limits::limits_read::launch(s, bench.grid(16), memory.global(), largest / 16, sink.global_mut())? })
+        // SAFETY: buffers are as large as the call asks, nobody else uses them, and all live until the stream is done.
+        unsafe { limits::limits_read::launch(s, bench.grid(16), memory.global(), largest / 16, sink.global_mut())? };
+        Ok(())
     })?;
     println!("read kernel: {:.0} GB/s", largest as f64 / ms / 1e6);
     let rounds = 1 << 14;
     let ms = bench.time(none, |s| {
-        Ok(unsafe { limits::limits_integer::launch(s, bench.grid(8), rounds, 3, sink.global_mut())? })
+        // SAFETY: buffers are as large as the call asks, nobody else uses them, and all live until the stream is done.
+        unsafe { limits::limits_integer::launch(s, bench.grid(8), rounds, 3, sink.global_mut())? };
+        Ok(())
     })?;
     let threads = f64::from(bench.device.properties().multiprocessors * 8 * limits::BLOCK);
     println!(
@@ -129,21 +134,25 @@ fn limits(bench: &Bench, sizes: &[usize]) -> Outcome<Vec<(usize, Bound, Bound)>>
         };
         let ms = bench.time(none, |s| {
             let (config, memory) = (bench.grid(8), memory.global());
-            Ok(unsafe { limits::limits_random_32::launch(s, config, memory, records, n, next(), sink.global_mut())? })
+            // SAFETY: buffers are as large as the call asks, nobody else uses them, and all live until the stream is done.
+            unsafe { limits::limits_random_32::launch(s, config, memory, records, n, next(), sink.global_mut())? };
+            Ok(())
         })?;
         row("random read of 32 B", &size, n, ms, None, "");
         let ms = bench.time(none, |s| {
             let config = LaunchConfig::covering(n, limits::BLOCK);
             let (memory, keys) = (memory.global(), keys.global());
-            Ok(unsafe { limits::limits_lookup_32::launch(s, config, memory, records, keys, n, out.global_mut())? })
+            // SAFETY: buffers are as large as the call asks, nobody else uses them, and all live until the stream is done.
+            unsafe { limits::limits_lookup_32::launch(s, config, memory, records, keys, n, out.global_mut())? };
+            Ok(())
         })?;
         row("key in, 32 B, byte out", &size, n, ms, None, "");
         let lookup = Bound { name: "key, 32 B, byte", rate: n as f64 / ms / 1e6 };
         let ms = bench.time(none, |s| {
             let words = bytes as u64 / 4;
-            Ok(unsafe {
-                limits::limits_atomic_or_32::launch(s, bench.grid(16), memory.global_mut(), words, n, next())?
-            })
+            // SAFETY: buffers are as large as the call asks, nobody else uses them, and all live until the stream is done.
+            unsafe { limits::limits_atomic_or_32::launch(s, bench.grid(16), memory.global_mut(), words, n, next())? };
+            Ok(())
         })?;
         row("random atomic OR of 32 bits", &size, n, ms, None, "");
         bounds.push((bytes, lookup, Bound { name: "atomic OR", rate: n as f64 / ms / 1e6 }));
@@ -168,10 +177,17 @@ fn rates<L: DeviceOneBlock>(
     for &grouping in groupings {
         filter.set_grouping(grouping);
         let filter = std::cell::RefCell::new(&mut filter);
-        // SAFETY: filter and keys live until the stream has been waited for, and nobody else uses them.
         let ms = bench.time(
-            |s| Ok(unsafe { filter.borrow_mut().clear_async(s)? }),
-            |s| Ok(unsafe { filter.borrow_mut().insert_bulk_async(s, keys.as_slice())? }),
+            |s| {
+                // SAFETY: buffers are as large as the call asks, nobody else uses them, and all live until the stream is done.
+                unsafe { filter.borrow_mut().clear_async(s)? };
+                Ok(())
+            },
+            |s| {
+                // SAFETY: buffers are as large as the call asks, nobody else uses them, and all live until the stream is done.
+                unsafe { filter.borrow_mut().insert_bulk_async(s, keys.as_slice())? };
+                Ok(())
+            },
         )?;
         let ones = filter.borrow().count_ones()?;
         let same = *reference.get_or_insert(ones) == ones;
@@ -186,9 +202,14 @@ fn rates<L: DeviceOneBlock>(
     let mut bytes = bench.device.alloc_uninit::<u8>(asked)?;
     let absent = bench.keys(asked, 2)?;
     for (what, keys) in [("contains, hits", keys.slice(..asked)), ("contains, misses", absent.as_slice())] {
-        // SAFETY: filter, keys and answers live until the stream has been waited for, and nobody else uses them.
-        let ms =
-            bench.time(|_| Ok(()), |s| Ok(unsafe { filter.contains_bytes_async(s, keys, bytes.as_mut_slice())? }))?;
+        let ms = bench.time(
+            |_| Ok(()),
+            |s| {
+                // SAFETY: buffers are as large as the call asks, nobody else uses them, and all live until the stream is done.
+                unsafe { filter.contains_bytes_async(s, keys, bytes.as_mut_slice())? };
+                Ok(())
+            },
+        )?;
         count.fill_bytes(0)?;
         // SAFETY: as above.
         unsafe { filter.count_contained_async(&bench.stream, keys, count.as_mut_slice())? };
@@ -215,28 +236,40 @@ fn forms(bench: &Bench, layout: SplitBlockLayout, n: usize, bounds: (Bound, Boun
     let mut bytes = bench.device.alloc_uninit::<u8>(n)?;
     let mut kept = bench.device.alloc_uninit::<u64>(n)?;
     let none = |_: &Stream| Ok(());
-    // SAFETY (in all closures): filter, keys and results live until the stream has been waited for, nobody else's.
     {
         let filter = std::cell::RefCell::new(&mut filter);
         let ms = bench.time(
-            |s| Ok(unsafe { filter.borrow_mut().clear_async(s)? }),
             |s| {
-                Ok(unsafe {
-                    filter.borrow_mut().test_and_insert_bytes_async(s, keys.as_slice(), bytes.as_mut_slice())?
-                })
+                // SAFETY: buffers are as large as the call asks, nobody else uses them, and all live until the stream is done.
+                unsafe { filter.borrow_mut().clear_async(s)? };
+                Ok(())
+            },
+            |s| {
+                // SAFETY: buffers are as large as the call asks, nobody else uses them, and all live until the stream is done.
+                unsafe { filter.borrow_mut().test_and_insert_bytes_async(s, keys.as_slice(), bytes.as_mut_slice())? };
+                Ok(())
             },
         )?;
         row("test and insert, all new", &size, n, ms, Some(bounds.1), "");
     }
-    let ms = bench
-        .time(none, |s| Ok(unsafe { filter.test_and_insert_bytes_async(s, keys.as_slice(), bytes.as_mut_slice())? }))?;
+    let ms = bench.time(none, |s| {
+        // SAFETY: buffers are as large as the call asks, nobody else uses them, and all live until the stream is done.
+        unsafe { filter.test_and_insert_bytes_async(s, keys.as_slice(), bytes.as_mut_slice())? };
+        Ok(())
+    })?;
     let wrong = bytes.to_vec()?.iter().filter(|&&b| b != 0).count();
     row("test and insert, none new", &size, n, ms, Some(bounds.1), &format!("{wrong} reported new"));
-    let ms =
-        bench.time(none, |s| Ok(unsafe { filter.contains_bitmap_async(s, keys.as_slice(), bits.as_mut_slice())? }))?;
+    let ms = bench.time(none, |s| {
+        // SAFETY: buffers are as large as the call asks, nobody else uses them, and all live until the stream is done.
+        unsafe { filter.contains_bitmap_async(s, keys.as_slice(), bits.as_mut_slice())? };
+        Ok(())
+    })?;
     row("contains, bitmap", &size, n, ms, Some(bounds.0), "");
-    let ms =
-        bench.time(none, |s| Ok(unsafe { filter.count_contained_async(s, keys.as_slice(), count.as_mut_slice())? }))?;
+    let ms = bench.time(none, |s| {
+        // SAFETY: buffers are as large as the call asks, nobody else uses them, and all live until the stream is done.
+        unsafe { filter.count_contained_async(s, keys.as_slice(), count.as_mut_slice())? };
+        Ok(())
+    })?;
     row("contains, count", &size, n, ms, Some(bounds.0), "");
     let half = bench.keys(n, 2)?;
     bench.stream.copy(kept.slice_mut(..n / 2), keys.slice(..n / 2))?;
@@ -245,7 +278,9 @@ fn forms(bench: &Bench, layout: SplitBlockLayout, n: usize, bounds: (Bound, Boun
     bench.stream.copy(mixed.slice_mut(..n / 2), kept.slice(..n / 2))?;
     let ms = bench.time(none, |s| {
         let (kept, count) = (kept.as_mut_slice(), count.as_mut_slice());
-        Ok(unsafe { filter.retain_contained_async(s, mixed.as_slice(), kept, count)? })
+        // SAFETY: buffers are as large as the call asks, nobody else uses them, and all live until the stream is done.
+        unsafe { filter.retain_contained_async(s, mixed.as_slice(), kept, count)? };
+        Ok(())
     })?;
     let selected = count.to_vec()?[0];
     let ordered = kept.slice(..n / 2).to_vec()? == keys.slice(..n / 2).to_vec()?;
@@ -262,8 +297,11 @@ fn grouping(bench: &Bench, n: usize) -> Outcome<()> {
     for bits in [1, 3, 5, 6, 7, 8] {
         let ms = bench.time(
             |_| Ok(()),
-            // SAFETY: keys and output live until the stream has been waited for, and nobody else uses them.
-            |s| Ok(unsafe { radix::group_by_top_bits(s, Keys::Xxh64U64(keys.as_slice()), bits, out.as_mut_slice())? }),
+            |s| {
+                // SAFETY: buffers are as large as the call asks, nobody else uses them, and all live until the stream is done.
+                unsafe { radix::group_by_top_bits(s, Keys::Xxh64U64(keys.as_slice()), bits, out.as_mut_slice())? };
+                Ok(())
+            },
         )?;
         row(
             "hash and group u64 keys",

@@ -198,7 +198,7 @@ pub enum Error {
     NeedsHostKeys,
     /// A primitive got arguments that it does not take.
     #[error(transparent)]
-    Primitive(warpset_primitives::Error),
+    Primitive(Box<warpset_primitives::Error>),
     /// Reading or writing failed.
     #[error("input or output failed")]
     Io(#[from] std::io::Error),
@@ -209,7 +209,7 @@ impl From<warpset_primitives::Error> for Error {
         match error {
             warpset_primitives::Error::Gpu(error) => Error::Gpu(error),
             warpset_primitives::Error::InvalidBits { bits } => Error::InvalidGrouping { bits },
-            other => Error::Primitive(other),
+            other => Error::Primitive(Box::new(other)),
         }
     }
 }

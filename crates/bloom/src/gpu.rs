@@ -227,7 +227,8 @@ impl<L: DeviceLayout> Bloom<L> {
         let n = keys.len();
         let keys = keys::kernel_keys(&self.layout, keys);
         // SAFETY: the words are this layout's; the rest is the caller's promise.
-        Ok(unsafe { self.layout.launch_contains(stream, self.words.global(), keys, None, n, answers)? })
+        unsafe { self.layout.launch_contains(stream, self.words.global(), keys, None, n, answers)? };
+        Ok(())
     }
 
     /// Queues the selection of the keys that may be in the filter: they go to the start of `retained`, in order, and

@@ -90,7 +90,7 @@ mod tests {
         let keep = |i: usize| mix(i as u64, 3).is_multiple_of(one_in);
         let mut words = vec![0u64; n.div_ceil(64)];
         (0..n).filter(|&i| keep(i)).for_each(|i| words[i / 64] |= 1 << (i % 64));
-        if n % 64 != 0 {
+        if !n.is_multiple_of(64) {
             words[n / 64] |= !0 << (n % 64); // bits past the end do not count
         }
         let (on_device, bitmap) = (device.from_slice(&items).unwrap(), device.from_slice(&words).unwrap());

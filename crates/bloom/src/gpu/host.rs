@@ -28,10 +28,11 @@ impl<L: DeviceLayout> Bloom<L> {
                 let answers = Answers { words: lane.answers.global_mut(), form: results::BITS };
                 // SAFETY: the lane's buffers have room for `n` keys and answers; nothing writes the filter meanwhile,
                 // because it is borrowed until the lanes have been waited for.
-                Ok(unsafe {
+                unsafe {
                     let (words, strings) = (self.words.global(), lane.string_hashes());
                     self.layout.launch_contains(&lane.stream, words, keys, strings, n, answers)?
-                })
+                };
+                Ok(())
             },
             |range, words| take(range.start, words),
         )

@@ -82,7 +82,8 @@ impl<L: DeviceOneBlock> Bloom<L> {
             return Ok(()); // the driver rejects a grid of zero blocks
         }
         // SAFETY: the words are this layout's; the rest is the caller's promise.
-        Ok(unsafe { self.layout.launch_insert(stream, self.words_atomic(), keys, n)? })
+        unsafe { self.layout.launch_insert(stream, self.words_atomic(), keys, n)? };
+        Ok(())
     }
 
     /// # Safety

@@ -95,7 +95,8 @@ impl<L: DeviceOneBlock> Bloom<L> {
         let words = self.words_atomic();
         // SAFETY: the table is empty and large enough, and its owner frees it in the order of the stream; the rest is
         // the caller's promise.
-        Ok(unsafe { self.layout.launch_test_and_insert(stream, words, keys, n, answers, table)? })
+        unsafe { self.layout.launch_test_and_insert(stream, words, keys, n, answers, table)? };
+        Ok(())
     }
 
     /// Inserts all keys and says which were new; the rule is that of
