@@ -6,6 +6,7 @@
 
 mod bloom;
 mod clock;
+mod gpu_limits;
 mod limits;
 mod machine;
 mod progress;

@@ -13,6 +13,7 @@ use warpset_benches::genome::Genome;
 use warpset_benches::text::Lines;
 
 use super::clock::{self, Effort};
+use super::gpu_limits::{GpuAccess, GpuLimits};
 use super::limits::{Access, Limits};
 use super::machine;
 use super::progress::Progress;
@@ -63,6 +64,14 @@ impl Setup {
     pub fn cpu(&self) -> bool {
         self.targets.contains(&Target::Cpu)
     }
+
+    /// The GPUs among the targets, the emulator too.
+    pub fn devices(&self) -> impl Iterator<Item = &Device> {
+        self.targets.iter().filter_map(|target| match target {
+            Target::Cpu => None,
+            Target::Gpu(device) => Some(device),
+        })
+    }
 }
 
 /// Where a structure runs.
@@ -105,6 +114,9 @@ pub struct Session {
     pub effort: Effort,
     /// CPU limits measured so far.
     pub limits: Limits,
+    gpu_limits: GpuLimits,
+    /// The devices whose limits were asked for.
+    devices: Vec<Device>,
     progress: Progress,
     processor: String,
     one: ThreadPool,
@@ -131,6 +143,8 @@ impl Session {
         Ok(Self {
             effort,
             limits: Limits::default(),
+            gpu_limits: GpuLimits::default(),
+            devices: Vec::new(),
             progress,
             processor,
             one: pool(1)?,
@@ -171,6 +185,14 @@ impl Session {
         let pool = if threads == Threads::One { &self.one } else { &self.all };
         let (limits, effort) = (&mut self.limits, self.effort);
         pool.install(|| limits.random(access, bytes, effort))
+    }
+
+    /// Accesses a second to `bytes` of a device's memory.
+    pub fn gpu_limit(&mut self, device: &Device, access: GpuAccess, bytes: usize) -> anyhow::Result<f64> {
+        if !self.devices.contains(device) {
+            self.devices.push(device.clone());
+        }
+        self.gpu_limits.rate(device, access, bytes, self.effort)
     }
 
     /// Bytes a second that copying `bytes` again and again moves, read and written bytes both counted.
@@ -231,6 +253,7 @@ impl Session {
     pub(super) fn finish(mut self) -> (Vec<Record>, Vec<String>, Duration) {
         let rows = self.limits.rows().into_iter().map(|row| Record { device: self.processor.clone(), ..row });
         self.records.extend(rows);
+        self.records.extend(self.devices.iter().flat_map(|device| self.gpu_limits.rows(device)));
         super::record::compare_with_peers(&mut self.records);
         (self.records, self.failures, self.progress.finish())
     }

@@ -1,14 +1,14 @@
 //! The figures and tables of Rao's Bloom filter paper, and those that a user of the others needs.
 
 use super::Figure;
-use super::chart::{Axis, Chart, Scale, Series, Style};
+use super::chart::{Axis, Chart, Scale, Series, Style, short_percent, short_rate};
 use super::page::Grid;
 use crate::bench::record::Record;
-use crate::bench::table::{bytes, percent, rate};
+use crate::bench::table::bytes;
 
-const FPR: Axis = Axis { label: "false-positive rate", scale: Scale::Log10, show: percent };
+const FPR: Axis = Axis { label: "false-positive rate", scale: Scale::Log10, show: short_percent };
 const FILTER_SIZE: Axis = Axis { label: "filter size", scale: Scale::Log2, show: bytes };
-const ITEMS_PER_SECOND: Axis = Axis { label: "keys per second", scale: Scale::Log10, show: rate };
+const ITEMS_PER_SECOND: Axis = Axis { label: "keys per second", scale: Scale::Log10, show: short_rate };
 
 /// Every figure; those that the rows do not fill are empty.
 pub fn figures(records: &[Record]) -> Vec<Figure> {
@@ -53,7 +53,11 @@ fn series<T: PartialEq + ToString>(
     let one = |(colour, group): (usize, T)| Series {
         name: group.to_string(),
         points: rows.iter().filter(|row| key(row).as_ref() == Some(&group)).filter_map(|row| point(row)).collect(),
-        style,
+        // Other libraries look different.
+        style: match rows.iter().find(|row| key(row).as_ref() == Some(&group)) {
+            Some(row) if row.implementation().is_some() => Style::Peer,
+            _ => style,
+        },
         colour,
     };
     groups(rows, &key).into_iter().enumerate().map(one).collect()
@@ -77,7 +81,7 @@ fn fpr_over_n(rows: &[&Record]) -> Figure {
             .into(),
         chart: Chart {
             title: "False-positive rate over the number of keys".into(),
-            x: Axis { label: "keys n", scale: Scale::Log10, show: rate },
+            x: Axis { label: "keys n", scale: Scale::Log10, show: short_rate },
             y: FPR,
             series: all,
         },
@@ -130,7 +134,7 @@ fn build_by_key_size(rows: &[&Record]) -> Figure {
         chart: Chart {
             title: "Build time by key size".into(),
             x: Axis { label: "bytes a key", scale: Scale::Log2, show: |bytes| format!("{bytes:.0}") },
-            y: Axis { label: "milliseconds", scale: Scale::Linear, show: |ms| format!("{ms:.1}") },
+            y: Axis { label: "milliseconds", scale: Scale::Linear, show: short_rate },
             series: series(&rows, name, point, Style::Measured),
         },
     }

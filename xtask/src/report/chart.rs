@@ -37,12 +37,37 @@ pub struct Axis {
 pub enum Style {
     /// A line through marked points: measured.
     Measured,
+    /// A thin line through hollow points: another library, measured.
+    Peer,
     /// Marked points only: measured, drawn over a theory of the same colour.
     Points,
     /// A thin line without marks: theory.
     Theory,
     /// A dashed line without marks: a limit.
     Limit,
+}
+
+/// A number without needless zeros, with a prefix: `10 k`, `2.5 M`.
+pub fn short_rate(value: f64) -> String {
+    match value {
+        v if v >= 1e9 => format!("{} G", (v / 1e7).round() / 100.0),
+        v if v >= 1e6 => format!("{} M", (v / 1e4).round() / 100.0),
+        v if v >= 1e3 => format!("{} k", (v / 1e1).round() / 100.0),
+        v => format!("{}", (v * 100.0).round() / 100.0),
+    }
+}
+
+/// A probability in percent, two figures that count and no needless zeros: `10 %`, `0.013 %`.
+pub fn short_percent(value: f64) -> String {
+    let percent = 100.0 * value;
+    if percent <= 0.0 {
+        return "0 %".into();
+    }
+    let unit = 10f64.powf(percent.log10().floor() - 1.0);
+    let digits = (1.0 - percent.log10().floor()).max(0.0) as usize;
+    let text = format!("{:.digits$}", (percent / unit).round() * unit);
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text} %")
 }
 
 /// One series.
@@ -117,7 +142,9 @@ impl Chart {
         let mut legend = top + 8.0;
         for series in &self.series {
             let colour = COLOURS[series.colour % COLOURS.len()];
-            let mut sorted = series.points.clone();
+            // A logarithm has no place for zero.
+            let shown = |&(a, b): &(f64, f64)| x.shows(a) && y.shows(b);
+            let mut sorted: Vec<(f64, f64)> = series.points.iter().copied().filter(shown).collect();
             sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
             document = document.add(series_group(series, &sorted, colour, place, self));
             if !series.name.is_empty() {
@@ -141,13 +168,19 @@ fn stroke(style: Style) -> Option<(f64, &'static str)> {
     match style {
         Style::Measured => Some((2.0, "none")),
         Style::Points => None,
+        Style::Peer => Some((1.0, "2 3")),
         Style::Theory => Some((1.3, "none")),
         Style::Limit => Some((1.5, "6 4")),
     }
 }
 
 fn marked(style: Style) -> bool {
-    matches!(style, Style::Measured | Style::Points)
+    matches!(style, Style::Measured | Style::Points | Style::Peer)
+}
+
+fn dot(style: Style, x: f64, y: f64, colour: &str) -> Circle {
+    let fill = if style == Style::Peer { "#ffffff" } else { colour };
+    Circle::new().set("cx", x).set("cy", y).set("r", 3.5).set("fill", fill).set("stroke", colour)
 }
 
 fn series_group(
@@ -174,8 +207,7 @@ fn series_group(
     for &point in sorted.iter().filter(|_| marked(series.style)) {
         let (x, y) = place(point);
         let note = format!("{}: {}, {}", series.name, (chart.x.show)(point.0), (chart.y.show)(point.1));
-        let dot = Circle::new().set("cx", x).set("cy", y).set("r", 3.5).set("fill", colour);
-        group = group.add(dot.add(Title::new(note)));
+        group = group.add(dot(series.style, x, y, colour).add(Title::new(note)));
     }
     group
 }
@@ -188,7 +220,7 @@ fn legend_entry(series: &Series, colour: &str, y: f64) -> Group {
         group = group.add(line.set("stroke", colour).set("stroke-width", width).set("stroke-dasharray", dashes));
     }
     if marked(series.style) {
-        group = group.add(Circle::new().set("cx", x + 12.0).set("cy", y).set("r", 3.5).set("fill", colour));
+        group = group.add(dot(series.style, x + 12.0, y, colour));
     }
     group.add(text(x + 31.0, y + 4.0, "start", &series.name))
 }
@@ -211,6 +243,10 @@ impl Range {
             Scale::Log10 => Self { scale, low: low / 1.4, high: high * 1.4 },
             Scale::Log2 => Self { scale, low: low / 1.1, high: high * 1.1 },
         }
+    }
+
+    fn shows(&self, value: f64) -> bool {
+        value.is_finite() && (self.scale == Scale::Linear || value > 0.0)
     }
 
     /// Where a value lies, from 0 to 1; values that a logarithm cannot show lie at 0.
@@ -270,6 +306,12 @@ mod tests {
                 assert!(svg.contains("a &lt; b"), "{svg}");
             }
         }
+    }
+
+    #[test]
+    fn labels_are_short() {
+        assert_eq!([10_000.0, 2.5e6, 1e9, 7.0].map(short_rate), ["10 k", "2.5 M", "1 G", "7"]);
+        assert_eq!([0.1, 0.00013, 1e-7, 0.0, 1.0].map(short_percent), ["10 %", "0.013 %", "0.00001 %", "0 %", "100 %"]);
     }
 
     #[test]

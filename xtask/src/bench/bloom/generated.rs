@@ -12,7 +12,7 @@ use super::subject::{Keys, Subject};
 use super::variant::Variant;
 
 /// Bits a key at all sizes.
-const BITS_PER_KEY: usize = 16;
+pub const BITS_PER_KEY: usize = 16;
 /// Seed of all generated keys.
 pub const SEED: u64 = 0x2026;
 /// Streams of keys: inserted, never inserted.

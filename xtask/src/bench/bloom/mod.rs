@@ -1,6 +1,7 @@
 //! Bloom filters: screens on real input, every operation on generated keys, false-positive rates,
 //! the figures of Rao's paper.
 
+mod device;
 mod generated;
 mod peers;
 mod screen;
@@ -24,6 +25,7 @@ impl Suite for Bloom {
 
     fn generated(&self, setup: &Setup) -> Vec<Step> {
         let mut steps = generated::steps(setup);
+        steps.extend(device::steps(setup));
         steps.extend(studies::steps(setup));
         steps
     }

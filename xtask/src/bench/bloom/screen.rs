@@ -131,7 +131,7 @@ fn run(session: &mut Session, targets: &[Target], screen: &Screen<'_>) -> anyhow
     let mut outcomes = Vec::new();
     for target in targets {
         for variant in Variant::for_screens() {
-            let filter = variant.for_capacity(screen.distinct, FPR)?;
+            let filter = variant.for_capacity(target, screen.distinct, FPR)?;
             outcomes.push(ask(session, target, screen, variant.name(), None, filter)?);
         }
     }

@@ -2,12 +2,14 @@
 
 use anyhow::Context;
 use warpset::bloom::cpu::Bloom;
+use warpset::bloom::gpu::{self, DeviceLayout};
 use warpset::bloom::{
     BlockedBloom, BlockedLayout, FirstLevel, Layout, RaoBloom, RaoLayout, SplitBlockBloom, SplitBlockLayout,
 };
 use warpset_core::bloom::{blocked, rao};
 
 use super::super::clock::Effort;
+use super::super::suite::Target;
 use super::subject::{Keys, Subject, same_type};
 
 /// One of our filters with its settings.
@@ -41,6 +43,11 @@ impl Variant {
         variants
     }
 
+    /// The ones that run on devices.
+    pub fn for_devices(effort: Effort) -> Vec<Variant> {
+        Self::for_generated(effort)
+    }
+
     /// In words; the bits a key of blocked filters are left to the row where the builder chooses them.
     pub fn name(self) -> String {
         match self {
@@ -52,15 +59,15 @@ impl Variant {
     }
 
     /// An empty filter for `n` keys and a rate of false positives, sized by its builder.
-    pub fn for_capacity(self, n: usize, fpr: f64) -> anyhow::Result<Box<dyn Subject>> {
+    pub fn for_capacity(self, target: &Target, n: usize, fpr: f64) -> anyhow::Result<Box<dyn Subject>> {
         let n = n as u64;
-        Ok(match self {
-            Variant::SplitBlock => Box::new(SplitBlockBloom::builder(n).fpr(fpr).build()?),
+        match self {
+            Variant::SplitBlock => on(target, SplitBlockBloom::builder(n).fpr(fpr).build()?),
             Variant::Blocked(block, word, _) => {
-                Box::new(BlockedBloom::builder(n).fpr(fpr).block_bits(block).word_bits(word).build()?)
+                on(target, BlockedBloom::builder(n).fpr(fpr).block_bits(block).word_bits(word).build()?)
             }
-            Variant::Rao(choices) => Box::new(RaoBloom::builder(n).fpr(fpr).choices(choices).build()?),
-        })
+            Variant::Rao(choices) => on(target, RaoBloom::builder(n).fpr(fpr).choices(choices).build()?),
+        }
     }
 
     /// An empty filter of `bytes`.
@@ -80,11 +87,25 @@ impl Variant {
     }
 }
 
-fn split_block(bytes: usize) -> anyhow::Result<SplitBlockLayout> {
+/// The filter, moved to the target.
+fn on<L: DeviceLayout>(target: &Target, filter: Bloom<L>) -> anyhow::Result<Box<dyn Subject>>
+where
+    Bloom<L>: Subject,
+    gpu::Bloom<L>: Subject,
+{
+    Ok(match target {
+        Target::Cpu => Box::new(filter),
+        Target::Gpu(device) => Box::new(gpu::Bloom::from_host(device, &filter)?),
+    })
+}
+
+/// The layout of `bytes`.
+pub fn split_block(bytes: usize) -> anyhow::Result<SplitBlockLayout> {
     Ok(SplitBlockLayout::new(bytes as u64 / 32)?)
 }
 
-fn blocked(bytes: usize, block: u32, word: u32, hashes: u32) -> anyhow::Result<BlockedLayout> {
+/// The layout of `bytes` in such blocks.
+pub fn blocked(bytes: usize, block: u32, word: u32, hashes: u32) -> anyhow::Result<BlockedLayout> {
     let shape = blocked::Shape::new(block, word, hashes).context("such a block is not allowed")?;
     Ok(BlockedLayout::new(bytes as u64 * 8 / u64::from(block), shape, 0)?)
 }
@@ -94,6 +115,11 @@ pub fn rao(bytes: usize, choices: u32, hashes: u32) -> anyhow::Result<RaoLayout>
     let bucket_words = (bytes / 16).min(rao::DEFAULT_BUCKET_WORDS as usize) as u32;
     let shape = rao::Shape::new(bucket_words, hashes).context("such a bucket is not allowed")?;
     Ok(RaoLayout::new(bytes as u64 / (4 * u64::from(bucket_words)), shape, choices, FirstLevel::Mixed, 0)?)
+}
+
+/// [`rao`] with the bits a key that leave 16 bits a key room.
+pub fn rao_of_size(bytes: usize, choices: u32) -> anyhow::Result<RaoLayout> {
+    rao(bytes, choices, RAO_HASHES)
 }
 
 macro_rules! subject {
@@ -160,3 +186,51 @@ subject!(SplitBlockBloom, |filter, keys| insert filter.insert_bulk(keys), fill f
 subject!(BlockedBloom, |filter, keys| insert filter.insert_bulk(keys), fill filter.insert_bulk(keys));
 // `extend` goes on where `insert_bulk` reports an overflow.
 subject!(RaoBloom, |filter, keys| insert filter.insert_bulk(keys)?, fill filter.extend(keys));
+
+macro_rules! subject_on_device {
+    ($($filter:ty),*) => {$(
+        impl Subject for $filter {
+            fn clear(&mut self) -> anyhow::Result<()> {
+                Ok(gpu::Bloom::clear(self)?)
+            }
+
+            fn insert(&mut self, keys: Keys<'_>) -> anyhow::Result<()> {
+                Ok(match keys {
+                    Keys::U64(keys) => self.insert_bulk(keys)?,
+                    Keys::Bytes(keys) => self.insert_bulk(keys)?,
+                })
+            }
+
+            fn contains(&self, keys: Keys<'_>, answers: &mut [bool]) -> anyhow::Result<()> {
+                Ok(match keys {
+                    Keys::U64(keys) => self.contains_bulk_into(keys, answers)?,
+                    Keys::Bytes(keys) => self.contains_bulk_into(keys, answers)?,
+                })
+            }
+
+            fn test_and_insert(&mut self, keys: Keys<'_>, new: &mut [bool]) -> anyhow::Result<()> {
+                Ok(match keys {
+                    Keys::U64(keys) => self.test_and_insert_bulk_into(keys, new)?,
+                    Keys::Bytes(keys) => self.test_and_insert_bulk_into(keys, new)?,
+                })
+            }
+
+            fn union(&mut self, other: &dyn Subject) -> anyhow::Result<()> {
+                Ok(gpu::Bloom::union(self, same_type(other)?)?)
+            }
+
+            fn theory(&self, n: usize) -> Option<f64> {
+                Some(self.expected_fpr(n as u64))
+            }
+
+            fn bytes(&self) -> usize {
+                self.memory_bytes() as usize
+            }
+
+            fn hashes(&self) -> Option<u32> {
+                Some(self.layout().hashes())
+            }
+        }
+    )*};
+}
+subject_on_device!(gpu::SplitBlockBloom, gpu::BlockedBloom, gpu::RaoBloom);
