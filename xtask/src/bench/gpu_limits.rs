@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use warpset::gpu::{Device, DeviceVec, GpuError, Stream};
+use warpset::gpu::{Device, DeviceVec, Stream};
 use warpset_benches::keys::KeySpace;
 use warpset_kernels::limits as kernels;
 use warpset_simt::LaunchConfig;
@@ -99,93 +99,61 @@ fn grid(device: &Device, blocks: u32) -> LaunchConfig {
 
 fn measure(device: &Device, access: GpuAccess, bytes: usize, n: usize, effort: Effort) -> anyhow::Result<f64> {
     let stream = device.new_stream()?;
-    let config = LaunchConfig::covering(n, kernels::BLOCK);
+    let time = |work: &mut dyn FnMut() -> anyhow::Result<()>| seconds(device, &stream, effort, || Ok(()), work);
     match access {
         GpuAccess::Lookup => {
             let memory: DeviceVec<u32> = device.alloc_zeroed(bytes / 4)?;
             let keys = device.from_slice(&KeySpace::new(0x11).stream(0).u64_keys(n))?;
             let mut out: DeviceVec<u8> = device.alloc_uninit(n)?;
-            seconds(
-                device,
-                &stream,
-                effort,
-                || Ok(()),
-                || {
-                    let records = (bytes / 32) as u64;
-                    // SAFETY: the grid covers `n` keys; `memory` holds `records` records of 32 bytes, `keys` and `out` `n`
-                    // items each, and all live until the stream has been waited for.
-                    unsafe {
-                        kernels::limits_lookup_32::launch(
-                            &stream,
-                            config,
-                            memory.global(),
-                            records,
-                            keys.global(),
-                            n,
-                            out.global_mut(),
-                        )
-                    }
-                },
-            )
+            let (config, records) = (LaunchConfig::covering(n, kernels::BLOCK), (bytes / 32) as u64);
+            time(&mut || {
+                let (memory, keys, out) = (memory.global(), keys.global(), out.global_mut());
+                // SAFETY: the grid covers `n` keys; `memory` holds `records` records of 32 bytes, `keys` and `out` `n`
+                // items each, and all live until the stream has been waited for.
+                unsafe { kernels::limits_lookup_32::launch(&stream, config, memory, records, keys, n, out)? };
+                Ok(())
+            })
         }
         GpuAccess::AtomicOr => {
             let mut memory: DeviceVec<u32> = device.alloc_zeroed(bytes / 4)?;
-            let config = grid(device, 16);
-            seconds(
-                device,
-                &stream,
-                effort,
-                || Ok(()),
-                || {
-                    let words = (bytes / 4) as u64;
-                    // SAFETY: `memory` holds `words` words and lives until the stream has been waited for.
-                    unsafe {
-                        kernels::limits_atomic_or_32::launch(&stream, config, memory.global_mut(), words, n, 1 << 33)
-                    }
-                },
-            )
+            let (config, words) = (grid(device, 16), (bytes / 4) as u64);
+            time(&mut || {
+                let memory = memory.global_mut();
+                // SAFETY: `memory` holds `words` words and lives until the stream has been waited for.
+                unsafe { kernels::limits_atomic_or_32::launch(&stream, config, memory, words, n, 1 << 33)? };
+                Ok(())
+            })
         }
         GpuAccess::Integer => {
             let mut sink: DeviceVec<u32> = device.alloc_zeroed(1)?;
-            seconds(
-                device,
-                &stream,
-                effort,
-                || Ok(()),
-                || {
-                    // SAFETY: `sink` is one word and lives until the stream has been waited for.
-                    unsafe { kernels::limits_integer::launch(&stream, grid(device, 8), ROUNDS, 3, sink.global_mut()) }
-                },
-            )
+            let config = grid(device, 8);
+            time(&mut || {
+                // SAFETY: `sink` is one word and lives until the stream has been waited for.
+                unsafe { kernels::limits_integer::launch(&stream, config, ROUNDS, 3, sink.global_mut())? };
+                Ok(())
+            })
         }
         GpuAccess::Copy => {
             let from: DeviceVec<u32> = device.alloc_zeroed(4 * n)?;
             let mut to: DeviceVec<u32> = device.alloc_uninit(4 * n)?;
-            seconds(
-                device,
-                &stream,
-                effort,
-                || Ok(()),
-                || {
-                    // SAFETY: both hold `n` records of 16 bytes and live until the stream has been waited for.
-                    unsafe { kernels::limits_copy::launch(&stream, config, from.global(), to.global_mut(), n) }
-                },
-            )
+            let config = grid(device, 16);
+            time(&mut || {
+                // SAFETY: both hold `n` records of 16 bytes and live until the stream has been waited for.
+                unsafe { kernels::limits_copy::launch(&stream, config, from.global(), to.global_mut(), n)? };
+                Ok(())
+            })
         }
     }
 }
 
 /// Median time of `work` on the device's clock: one run untimed, then several, `prepare` before each.
-pub fn seconds<E>(
+pub fn seconds(
     device: &Device,
     stream: &Stream,
     effort: Effort,
-    mut prepare: impl FnMut() -> Result<(), E>,
-    mut work: impl FnMut() -> Result<(), E>,
-) -> anyhow::Result<f64>
-where
-    anyhow::Error: From<E> + From<GpuError>,
-{
+    mut prepare: impl FnMut() -> anyhow::Result<()>,
+    mut work: impl FnMut() -> anyhow::Result<()>,
+) -> anyhow::Result<f64> {
     let (start, end) = (device.new_event()?, device.new_event()?);
     let repeats = match (device.is_emulator(), effort) {
         (true, _) => 1,
