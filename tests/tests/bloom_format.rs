@@ -88,6 +88,16 @@ fn damaged_bytes_are_refused() {
 }
 
 #[test]
+fn length_comes_before_the_checksum() {
+    // Found by fuzzing: bytes that were damaged and too long were called damaged here and too long by the view.
+    let mut bytes = blocked().to_bytes();
+    bytes[130] ^= 1;
+    bytes.extend_from_slice(&[0; 4]);
+    assert!(matches!(BlockedBloom::from_bytes(&bytes), Err(Error::TrailingBytes { extra: 4 })));
+    assert!(matches!(View::<BlockedLayout>::from_bytes(&bytes), Err(Error::TrailingBytes { extra: 4 })));
+}
+
+#[test]
 fn foreign_bytes_are_refused() {
     assert!(matches!(SplitBlockBloom::from_bytes(&[0; 1000]), Err(Error::BadMagic)));
     assert!(matches!(SplitBlockBloom::from_bytes(b"PAR1"), Err(Error::Truncated { needed: 128, found: 4 })));

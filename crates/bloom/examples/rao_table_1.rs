@@ -6,7 +6,7 @@
 //! most of these functions have no seed. `++` stands for 200 restarts and more.
 //!
 //! ```text
-//! cargo run --release -p warpset-bloom --example rao_table_1
+//! cargo run --release -p warpset-bloom --example rao_table_1 [FUNCTION...]
 //! ```
 
 use warpset_bloom::StringHash;
@@ -53,7 +53,11 @@ fn restarts(function: StringHash, load: f64, seed: u64) -> u32 {
 
 fn main() {
     println!("{:10} {:>6} {:>6} {:>6} {:>6}", "", "80%", "85%", "90%", "95%");
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
     for function in StringHash::ALL {
+        if !wanted.is_empty() && !wanted.iter().any(|name| name == function.name()) {
+            continue;
+        }
         print!("{:10}", function.name());
         for load in [0.80, 0.85, 0.90, 0.95] {
             let mut runs: Vec<u32> = (1..=RUNS).map(|seed| restarts(function, load, seed)).collect();

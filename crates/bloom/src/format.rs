@@ -178,9 +178,13 @@ impl<L: Layout> Bloom<L> {
     /// Reads the saved form; bytes after its end are an error.
     pub fn from_bytes(bytes: &[u8]) -> Result<Bloom<L>, Error> {
         let available = bytes.len().saturating_sub(HEADER_BYTES) as u64;
-        let mut rest = bytes;
-        let filter = Self::read_with(&mut rest, available)?;
-        if rest.is_empty() { Ok(filter) } else { Err(Error::TrailingBytes { extra: rest.len() as u64 }) }
+        if let Some(head) = bytes.first_chunk() {
+            let payload = 4 * Header::<L>::parse(head)?.layout.words();
+            if available > payload {
+                return Err(Error::TrailingBytes { extra: available - payload });
+            }
+        }
+        Self::read_with(bytes, available)
     }
 
     /// Writes a file: under another name first, then renamed, so that a reader never sees half of it.
