@@ -1,4 +1,4 @@
-//! Filters in device memory: the same bits as [`cpu`](crate::cpu), built and queried by kernels.
+//! Filters in device memory: the same bits as [`cpu`], built and queried by kernels.
 //!
 //! Every operation comes in two forms. The one on host slices waits; it takes keys of any kind (those that are no
 //! integers are hashed on the host), stages them through pinned memory in chunks, so that inputs larger than device
