@@ -36,6 +36,8 @@ pub struct Builder {
     remix: Remix,
     simd: Simd,
     seed: u64,
+    load_factor: f64,
+    keys_per_value: Option<u32>,
     threads: Option<usize>,
     progress: Option<ProgressCallback>,
 }
@@ -62,7 +64,7 @@ impl Default for Builder {
 }
 
 /// Seeds that are tried before giving up. Random hashes need a second one once in millions of builds.
-const SEEDS: u32 = 8;
+pub(crate) const SEEDS: u32 = 8;
 
 impl Builder {
     /// The default settings.
@@ -75,6 +77,8 @@ impl Builder {
             remix: Remix::Bits32,
             simd: Simd::Auto,
             seed: 0,
+            load_factor: 1.0,
+            keys_per_value: None,
             threads: None,
             progress: None,
         }
@@ -125,6 +129,20 @@ impl Builder {
         self
     }
 
+    /// Keys for each value that the function may take, above 0.75 and at most 1: below 1 the function is perfect but not
+    /// minimal, and smaller. Rounded to whole positions of a leaf; [`RecSplit::values`] tells the outcome. Default: 1.
+    pub fn load_factor(mut self, load_factor: f64) -> Self {
+        self.load_factor = load_factor;
+        self
+    }
+
+    /// Builds a `k`-perfect function: up to `k` keys, 2 to 24, have the same value; all values but one in each bucket have
+    /// `k`. Replaces the leaf size. Default: every key has its own value.
+    pub fn keys_per_value(mut self, k: u32) -> Self {
+        self.keys_per_value = Some(k);
+        self
+    }
+
     /// Threads to build with. Default: the global rayon pool.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
@@ -147,6 +165,18 @@ impl Builder {
 
     /// The shape that these settings give.
     pub fn shape(&self) -> Result<Shape, Error> {
+        if let Some(k) = self.keys_per_value {
+            if !(2..=24).contains(&k) {
+                let value = f64::from(k);
+                return Err(Error::InvalidParameter { what: "number of keys for a value", value, allowed: "2 to 24" });
+            }
+            let tree = Self { leaf_size: k, keys_per_value: None, load_factor: 1.0, ..self.clone() }.shape()?;
+            return Ok(tree.with_positions(1).unwrap_or(tree));
+        }
+        if !(self.load_factor > 0.75 && self.load_factor <= 1.0) {
+            let value = self.load_factor;
+            return Err(Error::InvalidParameter { what: "load factor", value, allowed: "above 0.75 and at most 1" });
+        }
         let thesis = Shape::thesis(self.leaf_size.clamp(2, 24), Method::BruteForce);
         let (first, second) = match (self.fanouts, self.method, thesis) {
             (Some(fanouts), ..) => fanouts,
@@ -154,11 +184,14 @@ impl Builder {
             (None, _, Some(shape)) => (shape.first_fanout(), shape.second_fanout()),
             (None, _, None) => (0, 0),
         };
-        Shape::new(self.leaf_size, first, second, self.method).ok_or(Error::InvalidShape {
+        let shape = Shape::new(self.leaf_size, first, second, self.method).ok_or(Error::InvalidShape {
             leaf_size: self.leaf_size,
             first_fanout: first,
             second_fanout: second,
-        })
+        })?;
+        // At most 24 / 0.75 = 32 positions.
+        let positions = (f64::from(self.leaf_size) / self.load_factor).round() as u32;
+        Ok(shape.with_positions(positions).unwrap_or(shape))
     }
 
     pub(crate) fn settings(&self) -> Result<Settings, Error> {
@@ -203,16 +236,50 @@ impl Builder {
         self.run(|| self.build_here(settings, keys))?
     }
 
+    /// Builds the function of the keys that `source` gives, which may be called several times and must give the same keys
+    /// in the same order each time: twice as a rule. Takes 32 bytes a key; the keys themselves are never all in memory.
+    pub fn build_iter<K: Key, I: IntoIterator<Item = K>>(
+        &self,
+        mut source: impl FnMut() -> I,
+    ) -> Result<RecSplit, Error> {
+        let settings = self.settings()?;
+        for (attempt, seed) in self.seeds() {
+            let settings = Settings { seed, ..settings };
+            let hashes: Vec<Hash128> = source().into_iter().map(|key| key.hash128(seed)).collect();
+            let keys = hashes.len() as u64;
+            let meter = self.meter(keys, attempt);
+            match self.run(|| build_once(settings, hashes.len(), |i| hashes[i], &meter))? {
+                Ok(function) => return Ok(function),
+                Err(Failure::Unlucky) => {}
+                Err(Failure::Collision { bucket, low }) => {
+                    let positions = positions_of(hashes.iter().copied(), bucket, low, settings.buckets(keys));
+                    check_duplicates(source().into_iter().enumerate().filter_map(|(at, key)| {
+                        positions.binary_search(&(at as u64)).is_ok().then_some((at as u64, key))
+                    }))?;
+                }
+            }
+        }
+        Err(Error::HashesCollide { seeds: SEEDS })
+    }
+
     fn build_here<K: Key + Sync>(&self, settings: Settings, keys: &[K]) -> Result<RecSplit, Error> {
         for (attempt, seed) in self.seeds() {
             let settings = Settings { seed, ..settings };
-            match build_once(settings, keys, &self.meter(keys.len() as u64, attempt)) {
+            let meter = self.meter(keys.len() as u64, attempt);
+            // Hashing again costs less than 16 bytes of memory traffic, or it does not.
+            let built = if K::CHEAP {
+                build_once(settings, keys.len(), |i| keys[i].hash128(seed), &meter)
+            } else {
+                let hashes: Vec<Hash128> = keys.par_iter().map(|key| key.hash128(seed)).collect();
+                build_once(settings, keys.len(), |i| hashes[i], &meter)
+            };
+            match built {
                 Ok(function) => return Ok(function),
                 Err(Failure::Unlucky) => {}
                 Err(Failure::Collision { bucket, low }) => {
                     let buckets = settings.buckets(keys.len() as u64);
-                    let hashes = keys.iter().map(|key| key.hash128(seed));
-                    check_duplicates(&positions_of(hashes, bucket, low, buckets), |at| &keys[at as usize])?;
+                    let positions = positions_of(keys.iter().map(|key| key.hash128(seed)), bucket, low, buckets);
+                    check_duplicates(positions.into_iter().map(|at| (at, &keys[at as usize])))?;
                 }
             }
         }
@@ -230,10 +297,9 @@ pub(crate) fn positions_of(hashes: impl Iterator<Item = Hash128>, bucket: u64, l
 /// Among keys that collide, equal ones are an error; if there are none, another seed will do.
 ///
 /// Keys are taken for equal if their 128-bit hashes are under two more seeds.
-pub(crate) fn check_duplicates<K: Key>(positions: &[u64], key: impl Fn(u64) -> K) -> Result<(), Error> {
+pub(crate) fn check_duplicates<K: Key>(colliding: impl Iterator<Item = (u64, K)>) -> Result<(), Error> {
     let mut seen: Vec<((Hash128, Hash128), u64)> = Vec::new();
-    for &position in positions {
-        let key = key(position);
+    for (position, key) in colliding {
         let identity = (key.hash128(0x5bd1_e995_9d1b_54a3), key.hash128(0x2545_f491_4f6c_dd1d));
         if let Some(&(_, first)) = seen.iter().find(|(other, _)| *other == identity) {
             return Err(Error::DuplicateKey { first, second: position, key: key.describe() });
@@ -265,8 +331,13 @@ const PARTITION_KEYS: u64 = 1 << 15;
 /// Partitions at most: more would spread the keys over more lines than a first-level cache keeps open.
 const MOST_PARTITIONS: u64 = 1024;
 
-fn build_once<K: Key + Sync>(settings: Settings, keys: &[K], meter: &Meter) -> Result<RecSplit, Failure> {
-    let count = keys.len() as u64;
+fn build_once(
+    settings: Settings,
+    keys: usize,
+    hash: impl Fn(usize) -> Hash128 + Sync,
+    meter: &Meter,
+) -> Result<RecSplit, Failure> {
+    let count = keys as u64;
     let buckets = settings.buckets(count);
     let engine = Engine::new(settings, count);
     if count == 0 {
@@ -274,40 +345,52 @@ fn build_once<K: Key + Sync>(settings: Settings, keys: &[K], meter: &Meter) -> R
     }
     // Fewer keys in a partition where there would be too few partitions for the threads to share evenly.
     let threads = rayon::current_num_threads() as u64;
-    let wanted = PARTITION_KEYS.min((count / (threads * 4)).max(1));
-    let partitions =
-        Partitions::new(count, buckets, if threads == 1 { PARTITION_KEYS } else { wanted }, MOST_PARTITIONS);
-    let (hashes, ends) = spread(keys, settings.seed, partitions);
-    let parts: Result<Vec<Part>, Failure> = (0..partitions.count())
+    let even = if threads == 1 { PARTITION_KEYS } else { (count / (threads * 8)).max(1) };
+    let partitions = Partitions::new(count, buckets, PARTITION_KEYS.min(even), MOST_PARTITIONS);
+    let (hashes, ends) = spread(keys, hash, |hash| partitions.of(hash), partitions.count());
+    let parts = build_parts(&engine, &hashes, &ends, |partition| partitions.range(partition), buckets, meter)?;
+    engine.join(count, &parts)
+}
+
+/// Builds the parts of all partitions; `ends` are the partitions' ends within `hashes`.
+pub(crate) fn build_parts(
+    engine: &Engine,
+    hashes: &[Hash128],
+    ends: &[usize],
+    range: impl Fn(usize) -> (u64, usize) + Sync,
+    buckets: u64,
+    meter: &Meter,
+) -> Result<Vec<Part>, Failure> {
+    (0..ends.len())
         .into_par_iter()
         .map_init(Scratch::default, |scratch, partition| {
             let from = if partition == 0 { 0 } else { ends[partition - 1] };
             let keys = &hashes[from..ends[partition]];
-            let part = engine.part(keys, partitions.range(partition), buckets, scratch);
+            let part = engine.part(keys, range(partition), buckets, scratch);
             meter.add(keys.len() as u64);
             part
         })
-        .collect();
-    engine.join(count, &parts?)
+        .collect()
 }
 
-/// Hashes the keys and puts the hashes into the order of their partitions; also gives each partition's end.
-fn spread<K: Key + Sync>(keys: &[K], seed: u64, partitions: Partitions) -> (Vec<Hash128>, Vec<usize>) {
-    let count = partitions.count();
+/// Puts `keys` hashes into the order of their partitions, `count` of them; also gives each partition's end.
+pub(crate) fn spread(
+    keys: usize,
+    hash: impl Fn(usize) -> Hash128 + Sync,
+    partition_of: impl Fn(&Hash128) -> usize + Sync,
+    count: usize,
+) -> (Vec<Hash128>, Vec<usize>) {
     if count == 1 {
-        return (keys.par_iter().map(|key| key.hash128(seed)).collect(), vec![keys.len()]);
+        return ((0..keys).into_par_iter().map(&hash).collect(), vec![keys]);
     }
-    let stored: Vec<Hash128> =
-        if K::CHEAP { Vec::new() } else { keys.par_iter().map(|key| key.hash128(seed)).collect() };
-    let hash = |index: usize| if K::CHEAP { keys[index].hash128(seed) } else { stored[index] };
-    let chunk = keys.len().div_ceil(rayon::current_num_threads() * 2).max(1 << 12);
-    let chunks = keys.len().div_ceil(chunk);
-    let range = |index: usize| index * chunk..keys.len().min((index + 1) * chunk);
+    let chunk = keys.div_ceil(rayon::current_num_threads() * 2).max(1 << 12);
+    let chunks = keys.div_ceil(chunk);
+    let range = |index: usize| index * chunk..keys.min((index + 1) * chunk);
     let mut counts: Vec<Vec<usize>> = (0..chunks)
         .into_par_iter()
         .map(|index| {
             let mut counts = vec![0_usize; count];
-            range(index).for_each(|i| counts[partitions.of(&hash(i))] += 1);
+            range(index).for_each(|i| counts[partition_of(&hash(i))] += 1);
             counts
         })
         .collect();
@@ -320,31 +403,35 @@ fn spread<K: Key + Sync>(keys: &[K], seed: u64, partitions: Partitions) -> (Vec<
         }
         ends.push(sum);
     }
-    let mut out: Vec<Hash128> = Vec::with_capacity(keys.len());
-    struct Places(*mut Hash128);
-    // SAFETY: chunks write to disjoint places, see below.
-    unsafe impl Sync for Places {}
-    impl Places {
-        /// # Safety
-        /// `at` is a place within the vector that nobody else writes.
-        #[inline]
-        unsafe fn put(&self, at: usize, hash: Hash128) {
-            // SAFETY: as the caller says.
-            unsafe { self.0.add(at).write(hash) };
-        }
-    }
+    let mut out: Vec<Hash128> = Vec::with_capacity(keys);
     let places = Places(out.as_mut_ptr());
     counts.par_iter_mut().enumerate().for_each(|(index, at)| {
         for i in range(index) {
             let hash = hash(i);
-            let at = &mut at[partitions.of(&hash)];
-            // SAFETY: the counts of the first pass give every key of every chunk its own place below the number of
-            // keys, which is the vector's capacity.
+            let at = &mut at[partition_of(&hash)];
+            // SAFETY: the counts of the first pass, over the same hashes, give every key of every chunk its own place
+            // below the number of keys, which is the vector's capacity.
             unsafe { places.put(*at, hash) };
             *at += 1;
         }
     });
     // SAFETY: every place was written once.
-    unsafe { out.set_len(keys.len()) };
+    unsafe { out.set_len(keys) };
     (out, ends)
+}
+
+/// Where several threads write, each to its own places.
+struct Places(*mut Hash128);
+
+// SAFETY: all access is through `put`, whose callers write to disjoint places.
+unsafe impl Sync for Places {}
+
+impl Places {
+    /// # Safety
+    /// `at` is a place within the vector that nobody else writes.
+    #[inline]
+    unsafe fn put(&self, at: usize, hash: Hash128) {
+        // SAFETY: as the caller says.
+        unsafe { self.0.add(at).write(hash) };
+    }
 }

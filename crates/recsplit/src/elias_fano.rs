@@ -228,6 +228,21 @@ impl Lists {
         Self { layout, lower: base * 64, upper_keys: upper_keys * 64, upper_bits: upper_bits * 64, jumps }
     }
 
+    /// Words that a look-up of `bucket` reads first, for prefetching.
+    #[inline]
+    pub(crate) fn first_touched(&self, bucket: u64) -> [u64; 4] {
+        let entry = u64::from(self.layout.low_keys + self.layout.low_bits);
+        // The upper bits are about where the bucket's share of them is.
+        let share =
+            |words: u64| ((u128::from(bucket) * u128::from(words)) / u128::from(self.layout.buckets.max(1))) as u64;
+        [
+            (self.lower + bucket * entry) / 64,
+            self.jump(bucket).0,
+            self.upper_keys / 64 + share(self.layout.upper_keys_words),
+            self.upper_bits / 64 + share(self.layout.upper_bits_words),
+        ]
+    }
+
     /// Word and 16-bit pair of the jump array for an entry: first word of the block, index of the pair.
     #[inline(always)]
     fn jump(&self, index: u64) -> (u64, u64) {
@@ -267,7 +282,7 @@ impl Lists {
 
 /// Position of the one with `rank` ones between it and position `from`; some position at the end if there is none.
 #[inline(always)]
-fn nth_one(words: &[u64], from: u64, mut rank: u32, select: impl Fn(u64, u32) -> u32) -> u64 {
+pub(crate) fn nth_one(words: &[u64], from: u64, mut rank: u32, select: impl Fn(u64, u32) -> u32) -> u64 {
     let mut index = (from / 64) as usize;
     let mut bits = word(words, index) & (u64::MAX << (from % 64));
     loop {

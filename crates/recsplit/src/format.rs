@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! word   0  magic "WSRECSPL"
-//!        1  version (low 32 bits), flags (high 32 bits; 0)
+//!        1  version (low 32 bits), positions of a full leaf (high 32 bits)
 //!        2  n, number of keys
 //!        3  number of buckets
 //!        4  seed of the initial hash
@@ -66,7 +66,7 @@ impl Header {
         ];
         [
             MAGIC,
-            u64::from(VERSION),
+            u64::from(VERSION) | u64::from(self.shape.positions()) << 32,
             self.keys,
             layout.buckets,
             self.seed,
@@ -94,6 +94,37 @@ pub(crate) fn checksum(words: &[u64]) -> u64 {
     hasher.digest()
 }
 
+/// Words of the whole function whose first words are `head`.
+pub(crate) fn words_of(head: &[u64]) -> Result<u64, Error> {
+    let invalid = Err(Error::InvalidFormat("it does not begin with the header of a function"));
+    let Some(head) = head.first_chunk::<{ HEADER_WORDS as usize }>() else { return invalid };
+    if head[0] != MAGIC {
+        return invalid;
+    }
+    let [.., log_stride, low_keys, low_bits] = head[5].to_le_bytes();
+    // Far beyond any memory, far below an overflow.
+    let limit = 1 << 50;
+    if [head[3], head[10], head[11], head[12]].iter().any(|&length| length > limit)
+        || low_keys > 63
+        || low_bits > 63
+        || !(4..=8).contains(&log_stride)
+    {
+        return Err(Error::InvalidFormat("lengths do not fit"));
+    }
+    let layout = Layout {
+        buckets: head[3],
+        slope: 0,
+        least_keys: 0,
+        least_bits: 0,
+        low_keys: low_keys.into(),
+        low_bits: low_bits.into(),
+        log_stride: log_stride.into(),
+        upper_keys_words: head[11],
+        upper_bits_words: head[12],
+    };
+    Ok(HEADER_WORDS + head[10].div_ceil(64) + layout.words() + 1)
+}
+
 /// Checks words and reads their header. Never panics and allocates nothing.
 pub(crate) fn parse(words: &[u64]) -> Result<Header, Error> {
     let invalid = |what| Err(Error::InvalidFormat(what));
@@ -118,7 +149,8 @@ pub(crate) fn parse(words: &[u64]) -> Result<Header, Error> {
         1 => Remix::Bits64,
         _ => return invalid("unknown remix"),
     };
-    let Some(shape) = Shape::new(leaf.into(), first.into(), second.into(), method) else {
+    let shape = Shape::new(leaf.into(), first.into(), second.into(), method);
+    let Some(shape) = shape.and_then(|shape| shape.with_positions((head[1] >> 32) as u32)) else {
         return invalid("no such shape");
     };
     let header = Header {
@@ -143,9 +175,6 @@ pub(crate) fn parse(words: &[u64]) -> Result<Header, Error> {
     };
     let layout = &header.layout;
     let limit = words.len() as u64;
-    if head[1] >> 32 != 0 {
-        return invalid("unknown flags");
-    }
     if layout.low_keys > 62 || layout.low_bits > 62 || !(4..=8).contains(&layout.log_stride) {
         return invalid("list parameters out of range");
     }
@@ -161,7 +190,7 @@ pub(crate) fn parse(words: &[u64]) -> Result<Header, Error> {
     }
     if header.largest_bucket as usize > MAX_BUCKET
         || u64::from(header.largest_bucket) > header.keys
-        || u64::from(header.largest_bucket) > header.tree_bits + 1
+        || u64::from(header.largest_bucket) > (header.tree_bits + 1) * u64::from(leaf)
         || (header.keys > 0) != (layout.buckets > 0)
         || u128::from(header.keys) > u128::from(layout.buckets) * u128::from(header.largest_bucket)
     {

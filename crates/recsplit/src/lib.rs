@@ -22,19 +22,26 @@
 
 mod bits;
 mod builder;
+mod cost;
 mod elias_fano;
 mod engine;
 mod error;
+mod external;
+mod filter;
 mod format;
 mod function;
 mod key;
 mod search;
+mod store;
 mod table;
 mod tree;
 
 pub use builder::{Builder, Progress};
+pub use cost::Estimate;
 pub use error::Error;
+pub use filter::StaticFilter;
 pub use function::{RecSplit, Space, Words};
 pub use key::{Bytes, Hash128, Key};
 pub use search::Simd;
+pub use store::Mapped;
 pub use warpset_core::recsplit::{Method, Remix, Shape};

@@ -45,6 +45,8 @@ pub(crate) struct Task<'a> {
     /// Low halves of the keys, in the order of their lowest byte for a splitting with `node.groups > 1`.
     pub keys: &'a [u64],
     pub node: &'a Node,
+    /// Positions of a leaf; as many as keys unless the function is not minimal.
+    pub positions: u32,
     /// Start seed of the node's level.
     pub start: u32,
     pub remix: Remix,
@@ -75,19 +77,19 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn of(number: u64, node: &Node) -> Self {
-        if node.candidates == 1 {
+        if node.groups == 1 {
             return Self { trial: number, index: 0 };
         }
-        let candidates = u64::from(node.candidates);
-        Self { trial: number / candidates, index: (number % candidates) as u32 }
+        let trial = hash::trial_of(number, u32::from(node.radix), u32::from(node.groups));
+        Self { trial, index: number.wrapping_sub(trial.wrapping_mul(u64::from(node.candidates))) as u32 }
     }
 
     /// Rotation of `group`: a digit of the index.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn rotation(&self, group: u32, radix: u32) -> u32 {
-        if group == 0 { 0 } else { self.index / radix.pow(group - 1) % radix }
+        hash::rotation_of(self.index, radix, group)
     }
 }
 
@@ -97,8 +99,7 @@ pub(crate) fn child(low: u64, node: &Node, start: u32, remix: Remix, number: u64
     let candidate = Candidate::of(number, node);
     let hash = hash::trial_hash(remix, low, start, candidate.trial);
     let radix = u32::from(node.radix);
-    let rotation =
-        if node.groups == 1 { 0 } else { candidate.rotation(hash::group_of(low, u32::from(node.groups)), radix) };
+    let rotation = candidate.rotation(hash::group_of(low, u32::from(node.groups)), radix);
     child_of_hash(hash, node, rotation)
 }
 

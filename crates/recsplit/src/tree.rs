@@ -130,9 +130,13 @@ pub(crate) fn build<S: Search>(
             while let Some((start, len, depth)) = scratch.stack.pop() {
                 let keys = &mut keys[start as usize..(start + len) as usize];
                 let node = &plan.table[len as usize];
+                if node.nodes == 0 {
+                    continue;
+                }
                 let task = Task {
                     keys,
                     node,
+                    positions: plan.shape.leaf_positions(len),
                     start: start_of(plan.shape, len, depth),
                     remix: plan.remix,
                     budget: plan.budgets[len as usize],

@@ -134,6 +134,42 @@ pub const fn child_of(hash: u32, scale: u32) -> u32 {
     ((hash >> 16) * scale) >> 28
 }
 
+/// `ceil(2^64 / radix^digit)` by `[radix][digit]`, and 0 for digit 0: takes numbers apart without divisions.
+pub static RECIPROCALS: [[u64; 6]; 25] = {
+    let mut table = [[0; 6]; 25];
+    let mut radix = 2;
+    while radix < 25 {
+        let mut power = 1_u128;
+        let mut digit = 1;
+        while digit < 6 {
+            power *= radix as u128;
+            table[radix][digit] = (1_u128 << 64).div_ceil(power) as u64;
+            digit += 1;
+        }
+        radix += 1;
+    }
+    table
+};
+
+const fn multiply_high(a: u64, b: u64) -> u64 {
+    ((a as u128 * b as u128) >> 64) as u64
+}
+
+/// The trial of a stored number with `groups > 1` groups of `radix` rotations, `number / radix^(groups - 1)`. Exact for
+/// numbers below 2^41, far above any that a search can give.
+#[inline]
+pub fn trial_of(number: u64, radix: u32, groups: u32) -> u64 {
+    multiply_high(number, RECIPROCALS[radix as usize][groups as usize - 1])
+}
+
+/// The rotation of `group`: digit `group - 1` of an index below 2^23 in base `radix`, 0 for group 0.
+#[inline]
+pub fn rotation_of(index: u32, radix: u32, group: u32) -> u32 {
+    // The fraction of `index / radix^group`, times the radix.
+    let fraction = (index as u64).wrapping_mul(RECIPROCALS[radix as usize][group as usize]);
+    multiply_high(fraction, radix as u64) as u32
+}
+
 /// Rotates the low `width` bits of `word` left by `by < width`; the others are zero.
 #[inline]
 pub const fn rotate(word: u32, by: u32, width: u32) -> u32 {
@@ -163,6 +199,26 @@ mod tests {
     fn leaf_positions_cover_the_range() {
         for keys in 1..=32 {
             assert_eq!(leaf_position(u32::MAX, keys), keys - 1);
+        }
+    }
+
+    #[test]
+    fn numbers_come_apart_without_divisions() {
+        for radix in 2..=24_u32 {
+            for groups in 2..=6_u32 {
+                let candidates = u64::from(radix).pow(groups - 1);
+                for base in [0, 1, 77, (1 << 41) / candidates - 2] {
+                    for index in [0, 1, candidates / 2, candidates - 1] {
+                        let number = base * candidates + index;
+                        assert_eq!(trial_of(number, radix, groups), base, "{radix} {groups} {number}");
+                        for group in 0..groups {
+                            let digit =
+                                if group == 0 { 0 } else { index / u64::from(radix).pow(group - 1) % u64::from(radix) };
+                            assert_eq!(u64::from(rotation_of(index as u32, radix, group)), digit);
+                        }
+                    }
+                }
+            }
         }
     }
 

@@ -81,7 +81,11 @@ pub struct Shape {
     first_fanout: u8,
     second_fanout: u8,
     method: Method,
+    positions: u8,
 }
+
+/// The most positions of a leaf: they are bits of a word.
+pub const MAX_POSITIONS: u32 = 32;
 
 impl Shape {
     /// A shape with free fanouts: `leaf` 2 to 24, `first_fanout` 2 to 9, `second_fanout` 1 to 9, and a node of the first
@@ -97,7 +101,52 @@ impl Shape {
         {
             return None;
         }
-        Some(Self { leaf: leaf as u8, first_fanout: first_fanout as u8, second_fanout: second_fanout as u8, method })
+        Some(Self {
+            leaf: leaf as u8,
+            first_fanout: first_fanout as u8,
+            second_fanout: second_fanout as u8,
+            method,
+            positions: leaf as u8,
+        })
+    }
+
+    /// The same tree with leaves of `positions` positions instead of one for each key (section 7.1.4): with more than
+    /// `leaf` and at most 32, a perfect hash function that is not minimal; with 1, leaves store nothing and all keys of a
+    /// leaf have the same value, a `leaf`-perfect function. `None` for other numbers.
+    pub const fn with_positions(self, positions: u32) -> Option<Self> {
+        if positions != 1 && (positions < self.leaf() || positions > MAX_POSITIONS) {
+            return None;
+        }
+        Some(Self { positions: positions as u8, ..self })
+    }
+
+    /// Positions of a full leaf: its keys, in a minimal function.
+    #[inline]
+    pub const fn positions(&self) -> u32 {
+        self.positions as u32
+    }
+
+    /// Whether every position has a key.
+    #[inline]
+    pub const fn is_minimal(&self) -> bool {
+        self.positions == self.leaf
+    }
+
+    /// Positions of a leaf of `keys` keys.
+    #[inline]
+    pub const fn leaf_positions(&self, keys: u32) -> u32 {
+        if self.positions == self.leaf { keys } else { (keys * self.positions as u32).div_ceil(self.leaf as u32) }
+    }
+
+    /// The least value that a bucket gives, after `keys` keys in the `bucket` buckets before it. Each bucket has room for
+    /// the positions of its leaves, of which the last is rounded up.
+    #[inline]
+    pub const fn base(&self, keys: u64, bucket: u64) -> u64 {
+        if self.positions == self.leaf {
+            keys
+        } else {
+            (keys as u128 * self.positions as u128 / self.leaf as u128) as u64 + bucket
+        }
     }
 
     /// The fanouts of section 4.3: `max(2, ceil(0.35 leaf + 0.5))` and `ceil(0.21 leaf + 0.9)`, 2 below leaf size 7.
@@ -186,12 +235,12 @@ impl Shape {
 
     /// The row of a node with `keys` keys, given the rows of all smaller nodes.
     pub fn node(&self, keys: u32, smaller: &[Node]) -> Node {
-        if keys <= 1 {
+        if keys <= 1 || (self.positions == 1 && keys <= self.leaf()) {
             return Node { groups: 1, radix: 1, candidates: 1, ..Node::default() };
         }
         let unit = self.unit(keys);
         let fanout = self.fanout(keys);
-        let expected = expected_candidates(keys, unit, fanout);
+        let expected = self.expected_candidates(keys);
         let golomb = golomb_parameter(expected);
         let (groups, radix) = self.rotation(keys, unit, fanout, expected);
         let mut node = Node {
@@ -219,6 +268,7 @@ impl Shape {
     /// Groups and rotations of a node.
     fn rotation(&self, keys: u32, unit: u32, fanout: u32, expected: f64) -> (u32, u32) {
         match self.method {
+            _ if fanout == 0 && !self.is_minimal() => (1, 1),
             Method::BruteForce => (1, 1),
             Method::Rotation if keys == self.leaf() => (2, keys),
             Method::Rotation => (1, 1),
@@ -246,7 +296,17 @@ impl Shape {
 
     /// Expected number of candidates until a node of `keys` keys is solved.
     pub fn expected_candidates(&self, keys: u32) -> f64 {
-        expected_candidates(keys, self.unit(keys), self.fanout(keys))
+        let fanout = self.fanout(keys);
+        if fanout == 0 && !self.is_minimal() {
+            // Injective, not bijective: the factors of m^keys * (m - keys)! / m!, for m positions.
+            let positions = self.leaf_positions(keys);
+            return if positions < keys {
+                1.0
+            } else {
+                (0..keys).fold(1.0, |e, i| e * (positions as f64 / (positions - i) as f64))
+            };
+        }
+        expected_candidates(keys, self.unit(keys), fanout)
     }
 }
 

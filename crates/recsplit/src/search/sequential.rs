@@ -47,7 +47,7 @@ pub(crate) fn leaf_from(task: &Task, from: u64) -> Result<u64, NoSolution> {
         for group in 0..groups {
             for &key in &sorted[bounds[group]..bounds[group + 1]] {
                 let hash = hash::trial_hash(task.remix, key, task.start, trial);
-                masks[group] |= 1 << hash::leaf_position(hash, keys);
+                masks[group] |= 1 << hash::leaf_position(hash, task.positions);
                 done += 1;
                 if done == midstop && groups == 1 && masks[0].count_ones() < midstop as u32 {
                     continue 'trials;

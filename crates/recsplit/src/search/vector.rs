@@ -77,6 +77,9 @@ fn carry_from(keys: &[u64]) -> u64 {
 /// See [`Lanes`]. `task.keys` has `M` keys, 2 to 24.
 #[inline(always)]
 pub(crate) unsafe fn leaf<V: Lanes, const M: usize>(task: &Task) -> Result<u64, NoSolution> {
+    if task.positions as usize != M {
+        return sequential::leaf_from(task, 0);
+    }
     let without = carry_from(task.keys).min(task.budget);
     // SAFETY: the caller vouches for the instructions and the number of keys; below `without` nothing carries.
     unsafe {

@@ -1,0 +1,139 @@
+//! A static filter: fingerprints beside a minimal perfect hash function.
+//!
+//! Source: introduction of the thesis. A key is taken for a member if the fingerprint at its number is its own, which a
+//! key that is no member passes with probability 2^-w, for fingerprints of `w` bits.
+
+use crate::key::{Hash128, Key};
+use crate::store::{read_words, write_words};
+use crate::{Builder, Error, RecSplit, format};
+use std::io::{Read, Write};
+use warpset_core::recsplit::bits::field;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"WSRSFILT");
+/// Words before the function: magic, version and width, number of words of the function.
+const HEADER_WORDS: u64 = 3;
+
+/// A set that cannot change, of which `contains` is sometimes wrong: it never denies a member, and takes a key that is no
+/// member for one with probability 2^-w.
+///
+/// ```
+/// use warpset_recsplit::{Builder, StaticFilter};
+///
+/// let filter = StaticFilter::build(&Builder::new().leaf_size(8), &["one", "two", "three"], 16)?;
+/// assert!(filter.contains("one") && filter.contains("three"));
+/// assert_eq!(filter.get("two"), filter.get("two"));
+/// # Ok::<(), warpset_recsplit::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct StaticFilter {
+    function: RecSplit,
+    fingerprints: Vec<u64>,
+    width: u32,
+}
+
+/// The fingerprint of a key: unrelated to all trial hashes, since it also uses the half that picks the bucket.
+#[inline]
+fn fingerprint(hash: Hash128, width: u32) -> u64 {
+    let mixed = (hash.low ^ hash.high.rotate_left(32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    mixed >> (64 - width)
+}
+
+impl StaticFilter {
+    /// Builds the filter of `keys` with fingerprints of `width` bits, 1 to 32.
+    pub fn build<K: Key + Sync>(builder: &Builder, keys: &[K], width: u32) -> Result<Self, Error> {
+        if !(1..=32).contains(&width) {
+            let value = f64::from(width);
+            return Err(Error::InvalidParameter { what: "fingerprint width", value, allowed: "1 to 32" });
+        }
+        let function = builder.build(keys)?;
+        if !function.shape().is_minimal() {
+            let value = function.values() as f64;
+            let what = "number of values of the function";
+            return Err(Error::InvalidParameter { what, value, allowed: "the number of keys, as a filter needs" });
+        }
+        let mut fingerprints = vec![0_u64; (keys.len() as u64 * u64::from(width)).div_ceil(64) as usize + 1];
+        for key in keys {
+            let hash = key.hash128(function.seed());
+            let at = function.get_hash(hash) * u64::from(width);
+            let (word, shift) = ((at / 64) as usize, at % 64);
+            let bits = u128::from(fingerprint(hash, width)) << shift;
+            fingerprints[word] |= bits as u64;
+            fingerprints[word + 1] |= (bits >> 64) as u64;
+        }
+        Ok(Self { function, fingerprints, width })
+    }
+
+    /// Whether `key` is a member, or looks like one.
+    #[inline]
+    pub fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// The number of `key`, unless it is certain that it is no member.
+    #[inline]
+    pub fn get<K: Key + ?Sized>(&self, key: &K) -> Option<u64> {
+        if self.function.is_empty() {
+            return None;
+        }
+        let hash = key.hash128(self.function.seed());
+        let number = self.function.get_hash(hash);
+        let found = field(&self.fingerprints, number * u64::from(self.width), self.width);
+        (found == fingerprint(hash, self.width)).then_some(number)
+    }
+
+    /// The function that numbers the members.
+    pub fn function(&self) -> &RecSplit {
+        &self.function
+    }
+
+    /// Bits of a fingerprint.
+    pub fn width(&self) -> u32 {
+        self.width
+    }
+
+    /// Bits for each member, function and fingerprints together.
+    pub fn bits_per_key(&self) -> f64 {
+        (self.function.bits() + self.fingerprints.len() as u64 * 64) as f64 / self.function.len().max(1) as f64
+    }
+
+    /// Writes the filter; [`StaticFilter::load`] reads it.
+    pub fn save(&self, mut to: impl Write) -> Result<(), Error> {
+        let head = [MAGIC, 1 | u64::from(self.width) << 32, self.function.as_words().len() as u64];
+        write_words(&head, &mut to)?;
+        self.function.save(&mut to)?;
+        write_words(&self.fingerprints, &mut to)?;
+        let sum = format::checksum(&[format::checksum(&head), format::checksum(&self.fingerprints)]);
+        write_words(&[sum], to)
+    }
+
+    /// Reads a filter that [`StaticFilter::save`] wrote, and nothing behind it.
+    pub fn load(mut from: impl Read) -> Result<Self, Error> {
+        let mut head = Vec::new();
+        read_words(&mut from, HEADER_WORDS, &mut head)?;
+        if head[0] != MAGIC {
+            return Err(Error::InvalidFormat("it does not begin with the magic bytes"));
+        }
+        if head[1] as u32 != 1 {
+            return Err(Error::UnsupportedVersion { found: head[1] as u32, supported: 1 });
+        }
+        let width = (head[1] >> 32) as u32;
+        if !(1..=32).contains(&width) {
+            return Err(Error::InvalidFormat("fingerprint width out of range"));
+        }
+        let function = RecSplit::load(&mut from)?;
+        if function.as_words().len() as u64 != head[2] || !function.shape().is_minimal() {
+            return Err(Error::InvalidFormat("the function does not fit the filter"));
+        }
+        let words = function.len().checked_mul(u64::from(width)).map(|bits| bits.div_ceil(64) + 1);
+        let words = words.ok_or(Error::InvalidFormat("too many keys"))?;
+        let mut fingerprints = Vec::new();
+        read_words(&mut from, words, &mut fingerprints)?;
+        let mut sum = Vec::new();
+        read_words(from, 1, &mut sum)?;
+        if sum[0] != format::checksum(&[format::checksum(&head), format::checksum(&fingerprints)]) {
+            return Err(Error::InvalidFormat("the checksum is wrong"));
+        }
+        Ok(Self { function, fingerprints, width })
+    }
+}
