@@ -1,7 +1,6 @@
 //! RecSplit functions that are not minimal, k-perfect functions, filters, other ways to bring keys, batches.
 
 use std::collections::HashMap;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use warpset_recsplit::{Builder, Error, Key, Method, StaticFilter};
@@ -87,32 +86,17 @@ fn batches_agree_with_single_queries() {
 
 #[test]
 fn every_source_gives_the_same_function() {
-    let directory = std::env::temp_dir().join(format!("recsplit-external-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).unwrap();
     for n in [0, 1, 2, 300, 30_000] {
         for bucket_size in [5, 100, 2000] {
             let keys: Vec<String> = random(n).iter().map(u64::to_string).collect();
             let builder = Builder::new().leaf_size(8).bucket_size(bucket_size);
             let expected = builder.build(&keys).unwrap();
             assert!(builder.build_iter(|| keys.iter()).unwrap() == expected, "iterator, {n}");
-            let external = builder.build_external(&directory, || Ok(keys.iter().map(Ok))).unwrap();
+            let external = builder.external().build(|| Ok(keys.iter().map(Ok))).unwrap();
             assert!(external == expected, "external, {n}, {bucket_size}");
-            let file = directory.join("lines");
-            std::fs::write(&file, keys.iter().map(|key| format!("{key}\r\n")).collect::<String>()).unwrap();
-            assert!(builder.build_lines(&file, &directory).unwrap() == expected, "lines, {n}");
-            std::fs::remove_file(&file).unwrap();
         }
     }
-    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0, "no file is left");
-    let failing = || Ok([Ok(1_u64), Err(io::Error::other("broken"))]);
-    assert!(matches!(Builder::new().build_external(&directory, failing), Err(Error::Io(_))));
-    let twice = || Ok([4_u64, 5, 4].into_iter().map(Ok));
-    match Builder::new().build_external(&directory, twice) {
-        Err(Error::DuplicateKey { first: 0, second: 2, key }) => assert_eq!(key, "4"),
-        other => panic!("{other:?}"),
-    }
     assert!(matches!(Builder::new().build_iter(|| [4_u64, 5, 4]), Err(Error::DuplicateKey { .. })));
-    std::fs::remove_dir(&directory).unwrap();
 }
 
 #[test]

@@ -6,18 +6,31 @@ use crate::search::Simd;
 use crate::tree::{Failure, Part, Scratch};
 use crate::{Error, RecSplit};
 use rayon::prelude::*;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use warpset_core::recsplit::shape::MAX_BUCKET;
 use warpset_core::recsplit::{Method, Remix, Shape};
 
+/// What a build does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Stage {
+    /// Reads the keys of an [external](Builder::external) build, and hashes them.
+    Hashing,
+    /// Builds trees.
+    Building,
+}
+
 /// How far a build is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// Keys whose trees are built.
+    /// What is being done.
+    pub stage: Stage,
+    /// Keys for which it is done.
     pub keys_done: u64,
-    /// All keys.
+    /// All keys; 0 where nobody knows yet: while an external build reads them.
     pub keys: u64,
     /// Which seed is being tried: 0 unless hash values collided.
     pub attempt: u32,
@@ -224,8 +237,8 @@ impl Builder {
             .map(move |attempt| (attempt, seed.wrapping_add(u64::from(attempt).wrapping_mul(0x9e37_79b9_7f4a_7c15))))
     }
 
-    pub(crate) fn meter(&self, keys: u64, attempt: u32) -> Meter<'_> {
-        Meter { callback: self.progress.as_deref(), done: AtomicU64::new(0), keys, attempt }
+    pub(crate) fn meter(&self, stage: Stage, keys: u64, attempt: u32) -> Meter<'_> {
+        Meter { callback: self.progress.as_deref(), done: AtomicU64::new(0), stage, keys, attempt }
     }
 
     /// Builds the function of `keys`, which must be distinct.
@@ -247,7 +260,7 @@ impl Builder {
             let settings = Settings { seed, ..settings };
             let hashes: Vec<Hash128> = source().into_iter().map(|key| key.hash128(seed)).collect();
             let keys = hashes.len() as u64;
-            let meter = self.meter(keys, attempt);
+            let meter = self.meter(Stage::Building, keys, attempt);
             match self.run(|| build_once(settings, hashes.len(), |i| hashes[i], &meter))? {
                 Ok(function) => return Ok(function),
                 Err(Failure::Unlucky) => {}
@@ -265,7 +278,7 @@ impl Builder {
     fn build_here<K: Key + Sync>(&self, settings: Settings, keys: &[K]) -> Result<RecSplit, Error> {
         for (attempt, seed) in self.seeds() {
             let settings = Settings { seed, ..settings };
-            let meter = self.meter(keys.len() as u64, attempt);
+            let meter = self.meter(Stage::Building, keys.len() as u64, attempt);
             // Hashing again costs less than 16 bytes of memory traffic, or it does not.
             let built = if K::CHEAP {
                 build_once(settings, keys.len(), |i| keys[i].hash128(seed), &meter)
@@ -288,31 +301,41 @@ impl Builder {
 }
 
 /// Positions of the keys whose hash has `bucket` and `low`.
-pub(crate) fn positions_of(hashes: impl Iterator<Item = Hash128>, bucket: u64, low: u64, buckets: u64) -> Vec<u64> {
+fn positions_of(hashes: impl Iterator<Item = Hash128>, bucket: u64, low: u64, buckets: u64) -> Vec<u64> {
     use warpset_core::recsplit::hash::bucket_of;
     let hits = hashes.enumerate().filter(|(_, hash)| hash.low == low && bucket_of(hash.high, buckets) == bucket);
     hits.map(|(position, _)| position as u64).collect()
 }
 
 /// Among keys that collide, equal ones are an error; if there are none, another seed will do.
-///
-/// Keys are taken for equal if their 128-bit hashes are under two more seeds.
-pub(crate) fn check_duplicates<K: Key>(colliding: impl Iterator<Item = (u64, K)>) -> Result<(), Error> {
-    let mut seen: Vec<((Hash128, Hash128), u64)> = Vec::new();
-    for (position, key) in colliding {
+fn check_duplicates<K: Key>(mut colliding: impl Iterator<Item = (u64, K)>) -> Result<(), Error> {
+    let mut duplicates = Duplicates::default();
+    colliding.try_for_each(|(position, key)| duplicates.see(position, &key))
+}
+
+/// Keys that collide. They are taken for equal if their 128-bit hashes are under two more seeds.
+#[derive(Default)]
+pub(crate) struct Duplicates {
+    seen: Vec<((Hash128, Hash128), u64)>,
+}
+
+impl Duplicates {
+    /// An error if the key has been seen.
+    pub(crate) fn see<K: Key + ?Sized>(&mut self, position: u64, key: &K) -> Result<(), Error> {
         let identity = (key.hash128(0x5bd1_e995_9d1b_54a3), key.hash128(0x2545_f491_4f6c_dd1d));
-        if let Some(&(_, first)) = seen.iter().find(|(other, _)| *other == identity) {
+        if let Some(&(_, first)) = self.seen.iter().find(|(other, _)| *other == identity) {
             return Err(Error::DuplicateKey { first, second: position, key: key.describe() });
         }
-        seen.push((identity, position));
+        self.seen.push((identity, position));
+        Ok(())
     }
-    Ok(())
 }
 
 /// Counts finished keys and reports them.
 pub(crate) struct Meter<'a> {
     callback: Option<&'a (dyn Fn(Progress) + Send + Sync)>,
     done: AtomicU64,
+    stage: Stage,
     keys: u64,
     attempt: u32,
 }
@@ -321,7 +344,7 @@ impl Meter<'_> {
     pub(crate) fn add(&self, keys: u64) {
         if let Some(callback) = self.callback {
             let done = self.done.fetch_add(keys, Ordering::Relaxed) + keys;
-            callback(Progress { keys_done: done, keys: self.keys, attempt: self.attempt });
+            callback(Progress { stage: self.stage, keys_done: done, keys: self.keys, attempt: self.attempt });
         }
     }
 }
@@ -340,33 +363,34 @@ fn build_once(
     let count = keys as u64;
     let buckets = settings.buckets(count);
     let engine = Engine::new(settings, count);
-    if count == 0 {
-        return engine.join(0, &[]);
-    }
-    // Fewer keys in a partition where there would be too few partitions for the threads to share evenly.
-    let threads = rayon::current_num_threads() as u64;
-    let even = if threads == 1 { PARTITION_KEYS } else { (count / (threads * 8)).max(1) };
-    let partitions = Partitions::new(count, buckets, PARTITION_KEYS.min(even), MOST_PARTITIONS);
-    let (hashes, ends) = spread(keys, hash, |hash| partitions.of(hash), partitions.count());
-    let parts = build_parts(&engine, &hashes, &ends, |partition| partitions.range(partition), buckets, meter)?;
+    let parts = build_parts(&engine, keys, hash, 0..buckets, buckets, meter)?;
     engine.join(count, &parts)
 }
 
-/// Builds the parts of all partitions; `ends` are the partitions' ends within `hashes`.
+/// Builds the trees of the buckets `within` of all `buckets`; the `keys` hashes are those of these buckets.
 pub(crate) fn build_parts(
     engine: &Engine,
-    hashes: &[Hash128],
-    ends: &[usize],
-    range: impl Fn(usize) -> (u64, usize) + Sync,
+    keys: usize,
+    hash: impl Fn(usize) -> Hash128 + Sync,
+    within: Range<u64>,
     buckets: u64,
     meter: &Meter,
 ) -> Result<Vec<Part>, Failure> {
+    if within.is_empty() {
+        return Ok(Vec::new());
+    }
+    let count = keys as u64;
+    // Fewer keys in a partition where there would be too few partitions for the threads to share evenly.
+    let threads = rayon::current_num_threads() as u64;
+    let even = if threads == 1 { PARTITION_KEYS } else { (count / (threads * 8)).max(1) };
+    let partitions = Partitions::new(count, within, buckets, PARTITION_KEYS.min(even), MOST_PARTITIONS);
+    let (hashes, ends) = spread(keys, hash, |hash| partitions.of(hash), partitions.count());
     (0..ends.len())
         .into_par_iter()
         .map_init(Scratch::default, |scratch, partition| {
             let from = if partition == 0 { 0 } else { ends[partition - 1] };
             let keys = &hashes[from..ends[partition]];
-            let part = engine.part(keys, range(partition), buckets, scratch);
+            let part = engine.part(keys, partitions.range(partition), buckets, scratch);
             meter.add(keys.len() as u64);
             part
         })
@@ -374,7 +398,7 @@ pub(crate) fn build_parts(
 }
 
 /// Puts `keys` hashes into the order of their partitions, `count` of them; also gives each partition's end.
-pub(crate) fn spread(
+fn spread(
     keys: usize,
     hash: impl Fn(usize) -> Hash128 + Sync,
     partition_of: impl Fn(&Hash128) -> usize + Sync,

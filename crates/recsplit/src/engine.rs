@@ -14,6 +14,7 @@ use crate::search::Simd;
 use crate::search::sequential::Sequential;
 use crate::tree::{self, Failure, Part, Plan, Scratch};
 use rayon::prelude::*;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use warpset_core::recsplit::hash::{Hash128, bucket_of};
 use warpset_core::recsplit::shape::MAX_BUCKET;
@@ -41,38 +42,41 @@ impl Settings {
     }
 }
 
-/// Ranges of buckets of equal size.
-#[derive(Clone, Copy, Debug)]
+/// Parts of equal size of a range of buckets.
+#[derive(Clone, Debug)]
 pub(crate) struct Partitions {
-    pub buckets: u64,
+    /// All buckets.
+    buckets: u64,
+    /// Those in the partitions.
+    within: Range<u64>,
     /// Base-2 logarithm of the buckets in one partition.
     log_buckets: u32,
 }
 
 impl Partitions {
-    /// Partitions of some `keys_wanted` keys, at most `most` of them.
-    pub(crate) fn new(keys: u64, buckets: u64, keys_wanted: u64, most: u64) -> Self {
+    /// Partitions of the buckets `within`, which have some `keys_wanted` of `keys` keys each; at most `most` of them.
+    pub(crate) fn new(keys: u64, within: Range<u64>, buckets: u64, keys_wanted: u64, most: u64) -> Self {
         let wanted = (keys / keys_wanted).clamp(1, most);
         let mut log_buckets = 0;
-        while buckets.div_ceil(1 << log_buckets) > wanted {
+        while (within.end - within.start).div_ceil(1 << log_buckets) > wanted {
             log_buckets += 1;
         }
-        Self { buckets, log_buckets }
+        Self { buckets, within, log_buckets }
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.buckets.div_ceil(1 << self.log_buckets) as usize
+        (self.within.end - self.within.start).div_ceil(1 << self.log_buckets) as usize
     }
 
     #[inline]
     pub(crate) fn of(&self, hash: &Hash128) -> usize {
-        (bucket_of(hash.high, self.buckets) >> self.log_buckets) as usize
+        ((bucket_of(hash.high, self.buckets) - self.within.start) >> self.log_buckets) as usize
     }
 
     /// First bucket and number of buckets of a partition.
     pub(crate) fn range(&self, partition: usize) -> (u64, usize) {
-        let first = (partition as u64) << self.log_buckets;
-        (first, (self.buckets - first).min(1 << self.log_buckets) as usize)
+        let first = self.within.start + ((partition as u64) << self.log_buckets);
+        (first, (self.within.end - first).min(1 << self.log_buckets) as usize)
     }
 }
 

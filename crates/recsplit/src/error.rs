@@ -62,6 +62,14 @@ pub enum Error {
         /// Keys in the later pass.
         later: u64,
     },
+    /// A file of keys of one width ends within a key.
+    #[error("the file of keys of {width} bytes ends {rest} bytes into a key")]
+    PartialKey {
+        /// Bytes in a key.
+        width: u64,
+        /// Bytes after the last whole key.
+        rest: u64,
+    },
     /// Not a saved function, or damaged.
     #[error("not a valid saved function: {0}")]
     InvalidFormat(&'static str),

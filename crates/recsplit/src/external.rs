@@ -1,169 +1,275 @@
-//! Building functions of more keys than fit in memory.
+//! Building from keys that need not fit in memory.
 //!
-//! Source: section 7.1.3. One pass over the keys writes their hashes to files by the highest bits; since buckets are in the
-//! order of these bits, each file then has all keys of a range of buckets, but for the buckets at its ends, whose keys are
-//! carried from file to file. Only one file is in memory at a time.
+//! The keys are read once. Their hashes go to a temporary file, spread over ranges of the hash's high half, which picks the
+//! bucket by a multiplication that keeps the order: a range of high halves is a range of buckets, however many buckets
+//! there are in the end, so the number of keys need not be known beforehand. Then the ranges are read back, as many at a
+//! time as memory allows, and their buckets built by all threads; the keys of a bucket that reaches over the end of a range
+//! wait for the next. A range that is larger than memory is spread over a temporary file of its own first.
+//!
+//! Only after a collision are the keys read again: to name duplicates, or to hash with another seed.
 
-use crate::builder::{Builder, Meter, SEEDS, build_parts, check_duplicates, positions_of, spread};
+mod source;
+mod spill;
+
+pub use source::{KeyFile, KeySource};
+
+use crate::builder::{Duplicates, Meter, SEEDS, Stage, build_parts};
 use crate::engine::{Engine, Settings};
-use crate::key::{Bytes, Hash128, Key};
+use crate::key::{Hash128, Key};
 use crate::tree::{Failure, Part};
-use crate::{Error, RecSplit};
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
-use std::path::{Path, PathBuf};
+use crate::{Builder, Error, RecSplit};
+use spill::Spill;
+use std::path::PathBuf;
 use warpset_core::recsplit::hash::bucket_of;
+use warpset_core::recsplit::shape::MAX_BUCKET;
 
-/// Files that hashes are spread over.
-const FILES: usize = 256;
+/// Memory for each key that is being built: its hash twice, and what the threads take besides.
+const BYTES_PER_KEY: u64 = 40;
+/// The least memory that can be asked for.
+const LEAST_MEMORY: u64 = 1 << 22;
+const _: () = assert!(LEAST_MEMORY / BYTES_PER_KEY > MAX_BUCKET as u64);
 
-/// The files of one attempt, which are removed when it ends.
-struct Spill {
-    paths: Vec<PathBuf>,
-}
-
-impl Drop for Spill {
-    fn drop(&mut self) {
-        for path in &self.paths {
-            // Nothing can be done about a file that does not go away.
-            let _ = std::fs::remove_file(path);
-        }
-    }
-}
-
-impl Spill {
-    /// Writes the hashes of all keys; gives their number.
-    fn write<K: Key>(
-        directory: &Path,
-        seed: u64,
-        keys: impl IntoIterator<Item = io::Result<K>>,
-    ) -> Result<(Self, u64), Error> {
-        let name = |file: usize| directory.join(format!("recsplit-{}-{seed:016x}-{file:03}", std::process::id()));
-        let mut spill = Self { paths: Vec::with_capacity(FILES) };
-        let mut writers = Vec::with_capacity(FILES);
-        for file in 0..FILES {
-            let path = name(file);
-            writers.push(BufWriter::with_capacity(1 << 16, File::create(&path)?));
-            spill.paths.push(path);
-        }
-        let mut count = 0;
-        for key in keys {
-            let hash = key?.hash128(seed);
-            let writer = &mut writers[(hash.high >> 56) as usize];
-            writer.write_all(&hash.high.to_le_bytes())?;
-            writer.write_all(&hash.low.to_le_bytes())?;
-            count += 1;
-        }
-        for mut writer in writers {
-            writer.flush()?;
-        }
-        Ok((spill, count))
-    }
-
-    /// Appends the hashes of one file.
-    fn read(&self, file: usize, hashes: &mut Vec<Hash128>) -> Result<(), Error> {
-        let mut bytes = Vec::new();
-        File::open(&self.paths[file])?.read_to_end(&mut bytes)?;
-        let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
-        hashes.extend(bytes.chunks_exact(16).map(|b| Hash128 { high: word(&b[..8]), low: word(&b[8..]) }));
-        Ok(())
-    }
+/// A build from a [`KeySource`] with bounded memory; made by [`Builder::external`].
+///
+/// The function has the same bits as one that [`Builder::build`] builds from the same keys in memory.
+///
+/// ```
+/// use warpset_recsplit::Builder;
+///
+/// let builder = Builder::new().leaf_size(8);
+/// // A closure gives the keys, again if it must; each of them may fail to be read.
+/// let keys = || Ok((0..10_000_u64).map(|i| Ok(i * i)));
+/// let function = builder.external().memory(1 << 24).build(keys)?;
+///
+/// let in_memory: Vec<u64> = (0..10_000).map(|i| i * i).collect();
+/// assert!(function == builder.build(&in_memory)?);
+/// # Ok::<(), warpset_recsplit::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "nothing happens until `build`"]
+pub struct External {
+    builder: Builder,
+    memory: u64,
+    folder: PathBuf,
 }
 
 impl Builder {
-    /// Builds the function of keys that need not fit in memory, nor their hashes: these go to files in `directory`, 16
-    /// bytes a key, and take an 1/256 of that in memory.
-    ///
-    /// `source` gives the keys; it is called again, and must give the same keys in the same order, only if hashes collide.
-    /// The function is the same, bit for bit, as [`Builder::build`] gives.
-    pub fn build_external<K: Key, I: IntoIterator<Item = io::Result<K>>>(
-        &self,
-        directory: &Path,
-        mut source: impl FnMut() -> io::Result<I>,
-    ) -> Result<RecSplit, Error> {
-        let settings = self.settings()?;
-        let mut seen = None;
-        for (attempt, seed) in self.seeds() {
+    /// A build with these settings from keys that need not fit in memory.
+    pub fn external(&self) -> External {
+        External { builder: self.clone(), memory: 1 << 30, folder: std::env::temp_dir() }
+    }
+}
+
+impl External {
+    /// Memory to use, in bytes, beside the function itself: some 3 bits for each key and 28 bytes for each bucket. At least
+    /// 4 MiB are taken. Default: 1 GiB.
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.memory = bytes;
+        self
+    }
+
+    /// Where the temporary file goes, which takes 16 bytes a key. It has no name in the folder where the system allows
+    /// that, and disappears with the build, however that ends. Default: [`std::env::temp_dir`].
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = folder.into();
+        self
+    }
+
+    /// Builds the function of the keys of `source`, which must be distinct: a [`KeyFile`], a closure that gives an iterator
+    /// over the keys, or any other [`KeySource`].
+    pub fn build<S: KeySource + Send>(&self, mut source: S) -> Result<RecSplit, Error> {
+        let settings = self.builder.settings()?;
+        self.builder.run(|| self.build_here(settings, &mut source))?
+    }
+
+    fn build_here<S: KeySource>(&self, settings: Settings, source: &mut S) -> Result<RecSplit, Error> {
+        let mut first_count = None;
+        for (attempt, seed) in self.builder.seeds() {
             let settings = Settings { seed, ..settings };
-            let (spill, keys) = Spill::write(directory, seed, source()?)?;
-            let first = *seen.get_or_insert(keys);
+            let hashed = self.hash(seed, source, &self.builder.meter(Stage::Hashing, 0, attempt))?;
+            let keys = hashed.len();
+            let first = *first_count.get_or_insert(keys);
             if first != keys {
                 return Err(Error::InputChanged { first, later: keys });
             }
-            let meter = self.meter(keys, attempt);
-            match self.run(|| build_spilled(settings, keys, &spill, &meter))?? {
+            match self.construct(settings, hashed, &self.builder.meter(Stage::Building, keys, attempt))? {
                 Ok(function) => return Ok(function),
                 Err(Failure::Unlucky) => {}
                 Err(Failure::Collision { bucket, low }) => {
-                    // Collect the colliding keys, then look at them: reading may fail.
-                    let mut colliding = Vec::new();
-                    for (at, key) in source()?.into_iter().enumerate() {
-                        let key = key?;
-                        let hash = key.hash128(seed);
-                        if !positions_of([hash].into_iter(), bucket, low, settings.buckets(keys)).is_empty() {
-                            colliding.push((at as u64, key));
-                        }
-                    }
-                    check_duplicates(colliding.into_iter())?;
+                    find_duplicates(source, seed, (bucket, settings.buckets(keys)), low, keys)?;
                 }
             }
         }
         Err(Error::HashesCollide { seeds: SEEDS })
     }
 
-    /// Builds the function of the lines of a file, without their ends, as byte strings. See [`Builder::build_external`]
-    /// for `directory`.
-    pub fn build_lines(&self, file: &Path, directory: &Path) -> Result<RecSplit, Error> {
-        self.build_external(directory, || {
-            Ok(BufReader::with_capacity(1 << 20, File::open(file)?).split(b'\n').map(|line| {
-                line.map(|mut line| {
-                    if line.last() == Some(&b'\r') {
-                        line.pop();
-                    }
-                    Bytes(line)
-                })
-            }))
-        })
+    /// The only pass over the keys, unless hashes collide.
+    fn hash<S: KeySource>(&self, seed: u64, source: &mut S, meter: &Meter) -> Result<Spill, Error> {
+        /// Keys between two calls of the progress callback.
+        const REPORT: u64 = 1 << 16;
+        let mut spill = Spill::new(&self.folder, self.usable_memory(), 64)?;
+        source.pass(&mut |key| {
+            spill.push(key.hash128(seed))?;
+            if spill.len() % REPORT == 0 {
+                meter.add(REPORT);
+            }
+            Ok(())
+        })?;
+        meter.add(spill.len() % REPORT);
+        Ok(spill)
+    }
+
+    fn usable_memory(&self) -> u64 {
+        self.memory.max(LEAST_MEMORY)
+    }
+
+    /// Builds all buckets, range by range.
+    fn construct(&self, settings: Settings, hashed: Spill, meter: &Meter) -> Result<Result<RecSplit, Failure>, Error> {
+        let keys = hashed.len();
+        let engine = Engine::new(settings, keys);
+        let mut ranges = Ranges {
+            engine: &engine,
+            meter,
+            buckets: settings.buckets(keys),
+            capacity: self.usable_memory() / BYTES_PER_KEY,
+            next: 0,
+            loaded: Vec::new(),
+            parts: Vec::new(),
+        };
+        if let Err(stop) = self.drain(hashed, &mut ranges) {
+            return match stop {
+                Stop::Failure(failure) => Ok(Err(failure)),
+                Stop::Error(error) => Err(error),
+            };
+        }
+        let parts = ranges.parts;
+        Ok(engine.join(keys, &parts))
+    }
+
+    /// Takes the ranges of `hashed` in order, each whole, and builds when memory is full and at the end.
+    fn drain(&self, mut hashed: Spill, ranges: &mut Ranges) -> Result<(), Stop> {
+        hashed.finish()?;
+        let all = hashed.is_everything();
+        for index in 0..hashed.ranges() {
+            let (count, limits) = (hashed.count(index), hashed.limits(index));
+            if count > ranges.capacity {
+                let bucket = bucket_of(limits.0, ranges.buckets);
+                if bucket == bucket_of(limits.1, ranges.buckets) {
+                    return Err(overfull(&mut hashed, index, bucket)?.into());
+                }
+                let mut finer = hashed.finer(&self.folder, self.usable_memory(), index)?;
+                hashed.read(index, |hashes| hashes.iter().try_for_each(|hash| finer.push(*hash)))?;
+                self.drain(finer, ranges)?;
+            } else {
+                if ranges.loaded.len() as u64 + count > ranges.capacity {
+                    ranges.build(Some(limits.0))?;
+                }
+                ranges.loaded.reserve_exact(count as usize);
+                hashed.read(index, |hashes| {
+                    ranges.loaded.extend_from_slice(hashes);
+                    Ok(())
+                })?;
+            }
+        }
+        if all {
+            ranges.build(None)?;
+        }
+        Ok(())
     }
 }
 
-/// Builds from the files of one attempt.
-fn build_spilled(
-    settings: Settings,
-    keys: u64,
-    spill: &Spill,
-    meter: &Meter,
-) -> Result<Result<RecSplit, Failure>, Error> {
-    let buckets = settings.buckets(keys);
-    let engine = Engine::new(settings, keys);
-    let mut parts: Vec<Part> = Vec::new();
-    let mut hashes: Vec<Hash128> = Vec::new();
-    let mut next_bucket = 0;
-    for file in 0..FILES {
-        spill.read(file, &mut hashes)?;
-        // Buckets below this one get no more keys from later files.
-        let end = if file + 1 == FILES { buckets } else { bucket_of((file as u64 + 1) << 56, buckets) };
-        let (range, first) = ((end - next_bucket) as usize, next_bucket);
-        if range == 0 {
-            continue; // all keys so far are of a bucket that later files add to
+/// What has been read back and built so far.
+struct Ranges<'a> {
+    engine: &'a Engine,
+    meter: &'a Meter<'a>,
+    buckets: u64,
+    /// Keys in memory at a time.
+    capacity: u64,
+    /// The first bucket that is not built.
+    next: u64,
+    /// The hashes that have been read and not built, all of bucket `next` and later ones.
+    loaded: Vec<Hash128>,
+    parts: Vec<Part>,
+}
+
+impl Ranges<'_> {
+    /// Builds the buckets that are complete once all hashes with a high half below `end` are loaded; `None`: all.
+    fn build(&mut self, end: Option<u64>) -> Result<(), Failure> {
+        let end = end.map_or(self.buckets, |end| bucket_of(end, self.buckets));
+        if end == self.next {
+            return Ok(());
         }
-        // Some partitions of the range for each thread, and one behind them for the keys to carry.
-        let each = range.div_ceil((rayon::current_num_threads() * 8).min(range));
-        let count = range.div_ceil(each);
-        let partition_of = |hash: &Hash128| match bucket_of(hash.high, buckets) {
-            bucket if bucket >= end => count,
-            bucket => (bucket - first) as usize / each,
-        };
-        let (sorted, mut ends) = spread(hashes.len(), |i| hashes[i], partition_of, count + 1);
-        ends.pop();
-        let ranges = |partition: usize| (first + (partition * each) as u64, each.min(range - partition * each));
-        match build_parts(&engine, &sorted, &ends, ranges, buckets, meter) {
-            Ok(more) => parts.extend(more),
-            Err(failure) => return Ok(Err(failure)),
+        let mut complete = 0;
+        for at in 0..self.loaded.len() {
+            if bucket_of(self.loaded[at].high, self.buckets) < end {
+                self.loaded.swap(complete, at);
+                complete += 1;
+            }
         }
-        hashes.clear();
-        hashes.extend_from_slice(&sorted[ends.last().copied().unwrap_or(0)..]);
-        next_bucket = end;
+        let hashes = &self.loaded[..complete];
+        self.parts.extend(build_parts(
+            self.engine,
+            complete,
+            |at| hashes[at],
+            self.next..end,
+            self.buckets,
+            self.meter,
+        )?);
+        self.loaded.drain(..complete);
+        self.next = end;
+        Ok(())
     }
-    Ok(engine.join(keys, &parts))
+}
+
+/// Why the bucket that a range lies in cannot be built: it has more keys than memory was kept for, and so more than a
+/// bucket can have.
+fn overfull(hashed: &mut Spill, range: usize, bucket: u64) -> Result<Failure, Error> {
+    // With so many keys in one bucket, keys that are equal are likely to be among any of them.
+    let mut sample: Vec<u64> = Vec::new();
+    hashed.read(range, |hashes| {
+        sample.extend(hashes.iter().map(|hash| hash.low).take((MAX_BUCKET + 1).saturating_sub(sample.len())));
+        Ok(())
+    })?;
+    sample.sort_unstable();
+    let equal = sample.windows(2).find(|pair| pair[0] == pair[1]);
+    Ok(equal.map_or(Failure::Unlucky, |pair| Failure::Collision { bucket, low: pair[0] }))
+}
+
+/// Why the ranges were not all built.
+enum Stop {
+    Failure(Failure),
+    Error(Error),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// Reads the keys again and compares those that collided.
+fn find_duplicates<S: KeySource>(
+    source: &mut S,
+    seed: u64,
+    (bucket, buckets): (u64, u64),
+    low: u64,
+    keys: u64,
+) -> Result<(), Error> {
+    let mut duplicates = Duplicates::default();
+    let mut position = 0;
+    source.pass(&mut |key| {
+        let hash = key.hash128(seed);
+        if hash.low == low && bucket_of(hash.high, buckets) == bucket {
+            duplicates.see(position, key)?;
+        }
+        position += 1;
+        Ok(())
+    })?;
+    if position == keys { Ok(()) } else { Err(Error::InputChanged { first: keys, later: position }) }
 }

@@ -36,9 +36,10 @@ mod store;
 mod table;
 mod tree;
 
-pub use builder::{Builder, Progress};
+pub use builder::{Builder, Progress, Stage};
 pub use cost::Estimate;
 pub use error::Error;
+pub use external::{External, KeyFile, KeySource};
 pub use filter::StaticFilter;
 pub use function::{RecSplit, Space, Words};
 pub use key::{Bytes, Hash128, Key};

@@ -122,7 +122,7 @@ pub(crate) fn build<S: Search>(
         from += size as usize;
         if size > 1 {
             if size as usize >= plan.table.len() {
-                return Err(Failure::Unlucky);
+                return Err(explain(keys, range.0 + index as u64));
             }
             scratch.unary.clear();
             scratch.stack.clear();
@@ -179,7 +179,7 @@ pub(crate) fn budgets(shape: &Shape, table: &[Node]) -> Vec<u64> {
     table.iter().enumerate().map(budget).collect()
 }
 
-/// Why a node has no solution.
+/// Why a node has no solution, or a bucket too many keys.
 #[cold]
 fn explain(keys: &mut [u64], bucket: u64) -> Failure {
     keys.sort_unstable();
