@@ -60,21 +60,19 @@ impl Stream {
         (0..n as u32).into_par_iter().with_min_len(1 << 14).map(key).collect()
     }
 
-    /// The first `n` random strings of `length` printable characters each, end to end.
+    /// The first `n` random strings of `length` lowercase letters each, end to end.
     ///
-    /// Distinct from 16 characters on (the first 16 spell a 64-bit key in hexadecimal digits,
-    /// shifted over the alphabet by the rest of the key).
+    /// Long ones are distinct in all likelihood: from 16 letters on there are more than 2^75 of them.
     pub fn strings(self, n: usize, length: usize) -> Strings {
         let mut bytes = vec![0; n * length];
         if length > 0 {
             bytes.par_chunks_mut(length).enumerate().with_min_len(1 << 10).for_each(|(i, string)| {
-                let key = self.key(i as u64);
-                for (at, block) in string.chunks_mut(16).enumerate() {
-                    // The first block is the key itself; later ones follow from it.
-                    let word = if at == 0 { key } else { mix64(key ^ (at as u64) << 32) };
-                    for (j, byte) in block.iter_mut().enumerate() {
-                        *byte = b'A' + (word >> (4 * j) & 15) as u8 + 16 * (at as u8 & 1);
+                let mut word = self.key(i as u64);
+                for letters in string.chunks_mut(8) {
+                    for (letter, random) in letters.iter_mut().zip(word.to_le_bytes()) {
+                        *letter = b'a' + ((u16::from(random) * 26) >> 8) as u8;
                     }
+                    word = mix64(word.wrapping_add(0x9e37_79b9_7f4a_7c15));
                 }
             });
         }

@@ -203,7 +203,9 @@ fn first_level_hashes(rows: &[&Record]) -> Grid {
         name: "bloom-table-1",
         title: "First-level hashes: restarts until no bucket overflows".into(),
         caption: "Rao's Table 1 on our strings: how often the first-level hash had to be replaced until every bucket \
-            held its keys, by load. ++: given up."
+            held its keys, by load; the median of several key sets. A restart mixes the first-level hash anew, where the \
+            paper takes another function, so a hash that fails at first (PJW, ELF, BP, as there) converges after it. \
+            ++: given up."
             .into(),
         header: ["hash".into(), "choices".into()]
             .into_iter()
