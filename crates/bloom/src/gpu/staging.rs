@@ -110,6 +110,14 @@ impl Lane {
     }
 }
 
+/// A lane that is dropped while its copies are under way, as by a panic in a key, waits for them.
+impl Drop for Lane {
+    fn drop(&mut self) {
+        // An error ends the copies too.
+        let _ = self.stream.synchronize();
+    }
+}
+
 /// How the keys travel.
 fn class_of<K: Key>(keys: &[K]) -> KeyClass {
     match K::raw(keys) {
@@ -130,8 +138,17 @@ impl Staging {
         self.lanes.clear();
     }
 
-    /// Makes sure of lanes for `n` keys, the buffers of which are all there before anything is queued.
+    /// Makes sure of idle lanes for `n` keys, the buffers of which are all there before anything is queued.
     fn prepare(&mut self, device: &Device, n: usize) -> Result<usize, GpuError> {
+        // A call that a key's panic ended has left work under way, and answers that nobody asks for any more.
+        let idle = self.lanes.iter_mut().try_for_each(|lane| {
+            lane.waiting = None;
+            lane.stream.synchronize()
+        });
+        if idle.is_err() {
+            self.lanes.clear(); // their streams may be broken
+        }
+        idle?;
         // A small input gets small buffers; powers of two, so that growing inputs do not allocate each time.
         let chunk = self.chunk_keys.min(n.next_power_of_two().max(1 << 12)).next_multiple_of(64);
         let lanes = if n > chunk { 2 } else { 1 };
