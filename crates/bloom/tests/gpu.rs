@@ -1,20 +1,13 @@
 //! Filters on a device against the same filters on the host: equal bytes, equal answers.
 //!
-//! Runs on the emulator, and on a CUDA device too where the feature `cuda` is on and a device answers.
+//! Runs on the emulator, and on a CUDA device too where the feature `cuda` is on and a device answers; with
+//! `WARPSET_REQUIRE_CUDA=1` it must.
 
 use warpset_bloom::gpu::{self, DeviceOneBlock, Grouping};
-use warpset_bloom::{BlockShape, BlockedLayout, Error, FirstLevel, Hashed, SplitBlockLayout, StringHash, cpu};
+use warpset_bloom::{BlockShape, BlockedLayout, Bytes, Error, FirstLevel, Hashed, SplitBlockLayout, StringHash, cpu};
 use warpset_core::hash::mix;
-use warpset_gpu::emulator::Config;
-use warpset_gpu::{Backend, Device, EmulatorOptions};
-
-fn devices(seed: u64) -> Vec<Device> {
-    let mut devices = vec![Device::emulator(Config { seed, ..Config::default() })];
-    if let Backend::Cuda(device) = Backend::auto() {
-        devices.push(device);
-    }
-    devices
-}
+use warpset_gpu::testing::devices;
+use warpset_gpu::{Device, EmulatorOptions};
 
 fn keys(n: u64, seed: u64) -> Vec<u64> {
     (0..n).map(|i| mix(i, seed)).collect()
@@ -261,6 +254,44 @@ fn running_out_of_device_memory_changes_nothing() {
     filter.set_chunk_keys(64);
     filter.insert_bulk(&many).unwrap();
     assert!(filter.to_host().unwrap().contains_bulk(&many).into_iter().all(|yes| yes));
+}
+
+/// Bytes that panic when somebody asks for them.
+struct Trap(Option<u64>);
+
+impl AsRef<[u8]> for Trap {
+    fn as_ref(&self) -> &[u8] {
+        bytemuck::bytes_of(self.0.as_ref().expect("a key without bytes"))
+    }
+}
+
+#[test]
+fn a_key_that_panics_leaves_no_answers_behind() {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    for device in devices(12) {
+        let mut filter = gpu::SplitBlockBloom::with_layout(&device, SplitBlockLayout::new(100).unwrap()).unwrap();
+        filter.set_chunk_keys(64);
+        let present = keys(500, 1);
+        let bytes = |bad: usize| -> Vec<Bytes<Trap>> {
+            present.iter().enumerate().map(|(i, &key)| Bytes(Trap((i != bad).then_some(key)))).collect()
+        };
+        // In the first chunk, in the second lane's first, and with the answers of both lanes under way.
+        for bad in [3, 100, 450] {
+            let keys = bytes(bad);
+            assert!(catch_unwind(AssertUnwindSafe(|| filter.contains_bulk(&keys))).is_err(), "{bad}");
+            assert_eq!(filter.count_contained(&present[..70]).unwrap(), 0, "{bad}");
+            assert!(catch_unwind(AssertUnwindSafe(|| filter.count_contained(&keys))).is_err(), "{bad}");
+            assert_eq!(filter.contains_bulk(&present[..7]).unwrap(), [false; 7], "{bad}");
+        }
+        let mut dropped = filter.try_clone().unwrap();
+        dropped.set_chunk_keys(64);
+        assert!(catch_unwind(AssertUnwindSafe(|| dropped.contains_bulk(&bytes(450)))).is_err());
+        drop(dropped);
+        filter.insert_bulk(&bytes(present.len())).unwrap();
+        assert_eq!(filter.count_contained(&bytes(present.len())).unwrap(), present.len());
+        assert!(catch_unwind(AssertUnwindSafe(|| filter.insert_bulk(&bytes(450)))).is_err());
+        assert_eq!(filter.count_contained(&bytes(present.len())).unwrap(), present.len());
+    }
 }
 
 #[test]

@@ -67,6 +67,8 @@ mod properties;
 mod ptx;
 mod slice;
 mod stream;
+#[doc(hidden)]
+pub mod testing;
 mod vector;
 
 pub use backend::{BACKEND_VARIABLE, Backend};

@@ -228,10 +228,7 @@ mod tests {
     use super::*;
     use warpset_core::hash;
     use warpset_gpu::Device;
-
-    fn device(seed: u64) -> Device {
-        Device::emulator(warpset_gpu::emulator::Config { seed, ..Default::default() })
-    }
+    use warpset_gpu::testing::devices;
 
     fn random(n: usize) -> Vec<u64> {
         (0..n as u64).map(|i| hash::mix(i, 1)).collect()
@@ -258,66 +255,72 @@ mod tests {
             (5 * TILE + 777, Digit::top(8).unwrap()),
         ] {
             let hashes = random(n);
-            let (out, starts) = grouped(&device(n as u64), &hashes, digit);
             let mut expected = hashes.clone();
             expected.sort_by_key(|&h| digit.of(h));
-            assert_eq!(out, expected, "{n} keys, {digit:?}");
-            for (d, &start) in starts.iter().enumerate() {
-                assert_eq!(start as usize, expected.partition_point(|&h| digit.of(h) < d));
+            for device in devices(n as u64) {
+                let (out, starts) = grouped(&device, &hashes, digit);
+                assert_eq!(out, expected, "{n} keys, {digit:?}");
+                for (d, &start) in starts.iter().enumerate() {
+                    assert_eq!(start as usize, expected.partition_point(|&h| digit.of(h) < d));
+                }
             }
         }
     }
 
     #[test]
     fn one_digit_may_hold_everything() {
-        let hashes = vec![!0u64; 2 * TILE + 5];
-        assert_eq!(grouped(&device(1), &hashes, Digit::top(8).unwrap()).0, hashes);
-        let hashes = vec![0u64; TILE + 5];
-        assert_eq!(grouped(&device(2), &hashes, Digit::top(2).unwrap()).0, hashes);
+        for device in devices(1) {
+            let hashes = vec![!0u64; 2 * TILE + 5];
+            assert_eq!(grouped(&device, &hashes, Digit::top(8).unwrap()).0, hashes);
+            let hashes = vec![0u64; TILE + 5];
+            assert_eq!(grouped(&device, &hashes, Digit::top(2).unwrap()).0, hashes);
+        }
     }
 
     #[test]
     fn keys_are_hashed_on_the_way() {
-        let device = device(5);
-        let stream = device.new_stream().unwrap();
-        let n = TILE + 33;
-        let small: Vec<u32> = (0..n as u32).collect();
-        let large: Vec<u64> = (0..n as u64).collect();
-        let (small_keys, large_keys) = (device.from_slice(&small).unwrap(), device.from_slice(&large).unwrap());
-        let mix = |i: u64| hash::mix(i, 9);
-        let cases: [(Keys<'_>, &dyn Fn(u64) -> u64); 4] = [
-            (Keys::Xxh64U64(large_keys.as_slice()), &|i| hash::xxh64_u64(i, 0)),
-            (Keys::Xxh64U32(small_keys.as_slice()), &|i| hash::xxh64_u32(i as u32, 0)),
-            (Keys::MixU64(large_keys.as_slice(), 9), &mix),
-            (Keys::MixU32(small_keys.as_slice(), 9), &mix),
-        ];
-        for (keys, hash) in cases {
-            let mut out = device.alloc_uninit(n).unwrap();
-            // SAFETY: all live until the stream has been waited for.
-            unsafe { pass(&stream, keys, Digit::top(4).unwrap(), &mut out) }.unwrap();
-            let mut expected: Vec<u64> = large.iter().map(|&i| hash(i)).collect();
-            expected.sort_by_key(|h| h >> 60);
-            assert_eq!(out.to_vec().unwrap(), expected, "{keys:?}");
+        for device in devices(5) {
+            let stream = device.new_stream().unwrap();
+            let n = TILE + 33;
+            let small: Vec<u32> = (0..n as u32).collect();
+            let large: Vec<u64> = (0..n as u64).collect();
+            let (small_keys, large_keys) = (device.from_slice(&small).unwrap(), device.from_slice(&large).unwrap());
+            let mix = |i: u64| hash::mix(i, 9);
+            let cases: [(Keys<'_>, &dyn Fn(u64) -> u64); 4] = [
+                (Keys::Xxh64U64(large_keys.as_slice()), &|i| hash::xxh64_u64(i, 0)),
+                (Keys::Xxh64U32(small_keys.as_slice()), &|i| hash::xxh64_u32(i as u32, 0)),
+                (Keys::MixU64(large_keys.as_slice(), 9), &mix),
+                (Keys::MixU32(small_keys.as_slice(), 9), &mix),
+            ];
+            for (keys, hash) in cases {
+                let mut out = device.alloc_uninit(n).unwrap();
+                // SAFETY: all live until the stream has been waited for.
+                unsafe { pass(&stream, keys, Digit::top(4).unwrap(), &mut out) }.unwrap();
+                let mut expected: Vec<u64> = large.iter().map(|&i| hash(i)).collect();
+                expected.sort_by_key(|h| h >> 60);
+                assert_eq!(out.to_vec().unwrap(), expected, "{keys:?}");
+            }
         }
     }
 
     #[test]
     fn many_bits_take_several_passes() {
-        let device = device(3);
-        let stream = device.new_stream().unwrap();
-        let hashes = random(TILE + 100);
-        let keys = device.from_slice(&hashes).unwrap();
-        for bits in [1, 8, 9, 16, 17, 24] {
-            let mut out = device.alloc_uninit(hashes.len()).unwrap();
-            // SAFETY: both live until the stream has been waited for.
-            unsafe { group_by_top_bits(&stream, Keys::Hashes(keys.as_slice()), bits, &mut out) }.unwrap();
-            let mut expected = hashes.clone();
-            let out = out.to_vec().unwrap();
-            assert!(out.is_sorted_by_key(|h| h >> (64 - bits)), "{bits} bits");
-            let mut found = out;
-            found.sort_unstable();
-            expected.sort_unstable();
-            assert_eq!(found, expected, "{bits} bits");
+        for device in devices(3) {
+            let stream = device.new_stream().unwrap();
+            let hashes = random(TILE + 100);
+            let keys = device.from_slice(&hashes).unwrap();
+            for bits in [1, 8, 9, 16, 17, 24] {
+                let mut out = device.alloc_uninit(hashes.len()).unwrap();
+                // SAFETY: both live until the stream has been waited for.
+                unsafe { group_by_top_bits(&stream, Keys::Hashes(keys.as_slice()), bits, &mut out) }.unwrap();
+                let mut expected = hashes.clone();
+                let out = out.to_vec().unwrap();
+                assert!(out.is_sorted_by_key(|h| h >> (64 - bits)), "{bits} bits");
+                let mut found = out;
+                found.sort_unstable();
+                expected.sort_unstable();
+                assert_eq!(found, expected, "{bits} bits");
+            }
         }
     }
 
@@ -326,15 +329,16 @@ mod tests {
         for (shift, bits) in [(0, 0), (0, 9), (60, 5), (64, 1), (u32::MAX, 8)] {
             assert!(matches!(Digit::new(shift, bits), Err(Error::InvalidDigit { .. })), "{shift} {bits}");
         }
-        let device = device(4);
-        let stream = device.new_stream().unwrap();
-        let keys = device.from_slice(&[1u64, 2]).unwrap();
-        let mut out = device.alloc_uninit(3).unwrap();
-        // SAFETY: nothing gets queued.
-        let result = unsafe { pass(&stream, Keys::Hashes(keys.as_slice()), Digit::top(1).unwrap(), &mut out) };
-        assert!(matches!(result, Err(Error::LengthMismatch { needed: 2, found: 3, .. })));
-        // SAFETY: nothing gets queued.
-        let result = unsafe { group_by_top_bits(&stream, Keys::Hashes(keys.as_slice()), 25, &mut out) };
-        assert!(matches!(result, Err(Error::InvalidBits { bits: 25 })));
+        for device in devices(4) {
+            let stream = device.new_stream().unwrap();
+            let keys = device.from_slice(&[1u64, 2]).unwrap();
+            let mut out = device.alloc_uninit(3).unwrap();
+            // SAFETY: nothing gets queued.
+            let result = unsafe { pass(&stream, Keys::Hashes(keys.as_slice()), Digit::top(1).unwrap(), &mut out) };
+            assert!(matches!(result, Err(Error::LengthMismatch { needed: 2, found: 3, .. })));
+            // SAFETY: nothing gets queued.
+            let result = unsafe { group_by_top_bits(&stream, Keys::Hashes(keys.as_slice()), 25, &mut out) };
+            assert!(matches!(result, Err(Error::InvalidBits { bits: 25 })));
+        }
     }
 }

@@ -81,29 +81,30 @@ pub unsafe fn select<T: Item>(
 mod tests {
     use super::*;
     use warpset_core::hash::mix;
-    use warpset_gpu::Device;
+    use warpset_gpu::testing::devices;
 
     fn check<T: Item + PartialEq + std::fmt::Debug>(n: usize, one_in: u64, item: impl Fn(u64) -> T) {
-        let device = Device::emulator(warpset_gpu::emulator::Config { seed: n as u64, ..Default::default() });
-        let stream = device.new_stream().unwrap();
-        let items: Vec<T> = (0..n as u64).map(item).collect();
-        let keep = |i: usize| mix(i as u64, 3).is_multiple_of(one_in);
-        let mut words = vec![0u64; n.div_ceil(64)];
-        (0..n).filter(|&i| keep(i)).for_each(|i| words[i / 64] |= 1 << (i % 64));
-        if !n.is_multiple_of(64) {
-            words[n / 64] |= !0 << (n % 64); // bits past the end do not count
+        for device in devices(n as u64) {
+            let stream = device.new_stream().unwrap();
+            let items: Vec<T> = (0..n as u64).map(&item).collect();
+            let keep = |i: usize| mix(i as u64, 3).is_multiple_of(one_in);
+            let mut words = vec![0u64; n.div_ceil(64)];
+            (0..n).filter(|&i| keep(i)).for_each(|i| words[i / 64] |= 1 << (i % 64));
+            if !n.is_multiple_of(64) {
+                words[n / 64] |= !0 << (n % 64); // bits past the end do not count
+            }
+            let (on_device, bitmap) = (device.from_slice(&items).unwrap(), device.from_slice(&words).unwrap());
+            let mut out = device.alloc_uninit(n).unwrap();
+            let mut selected = device.alloc_uninit(1).unwrap();
+            // SAFETY: all live until the stream has been waited for.
+            let queued = unsafe {
+                select(&stream, on_device.as_slice(), bitmap.as_slice(), out.as_mut_slice(), selected.as_mut_slice())
+            };
+            queued.unwrap();
+            let expected: Vec<T> = (0..n).filter(|&i| keep(i)).map(|i| items[i]).collect();
+            assert_eq!(selected.to_vec().unwrap(), [expected.len() as u64]);
+            assert_eq!(out.slice(..expected.len()).to_vec().unwrap(), expected);
         }
-        let (on_device, bitmap) = (device.from_slice(&items).unwrap(), device.from_slice(&words).unwrap());
-        let mut out = device.alloc_uninit(n).unwrap();
-        let mut selected = device.alloc_uninit(1).unwrap();
-        // SAFETY: all live until the stream has been waited for.
-        let queued = unsafe {
-            select(&stream, on_device.as_slice(), bitmap.as_slice(), out.as_mut_slice(), selected.as_mut_slice())
-        };
-        queued.unwrap();
-        let expected: Vec<T> = (0..n).filter(|&i| keep(i)).map(|i| items[i]).collect();
-        assert_eq!(selected.to_vec().unwrap(), [expected.len() as u64]);
-        assert_eq!(out.slice(..expected.len()).to_vec().unwrap(), expected);
     }
 
     #[test]
@@ -118,16 +119,17 @@ mod tests {
 
     #[test]
     fn short_outputs_are_errors() {
-        let device = Device::emulator(Default::default());
-        let stream = device.new_stream().unwrap();
-        let items = device.from_slice(&[1u32; 65]).unwrap();
-        let bitmap = device.from_slice(&[0u64]).unwrap();
-        let mut out = device.alloc_uninit(65).unwrap();
-        let mut selected = device.alloc_uninit(1).unwrap();
-        // SAFETY: nothing gets queued.
-        let result = unsafe {
-            select(&stream, items.as_slice(), bitmap.as_slice(), out.as_mut_slice(), selected.as_mut_slice())
-        };
-        assert!(matches!(result, Err(Error::LengthMismatch { needed: 2, found: 1, .. })));
+        for device in devices(0) {
+            let stream = device.new_stream().unwrap();
+            let items = device.from_slice(&[1u32; 65]).unwrap();
+            let bitmap = device.from_slice(&[0u64]).unwrap();
+            let mut out = device.alloc_uninit(65).unwrap();
+            let mut selected = device.alloc_uninit(1).unwrap();
+            // SAFETY: nothing gets queued.
+            let result = unsafe {
+                select(&stream, items.as_slice(), bitmap.as_slice(), out.as_mut_slice(), selected.as_mut_slice())
+            };
+            assert!(matches!(result, Err(Error::LengthMismatch { needed: 2, found: 1, .. })));
+        }
     }
 }

@@ -2,12 +2,10 @@
 //!
 //! Without a device the CUDA half is skipped, and says so; `WARPSET_REQUIRE_CUDA=1` makes that a failure.
 
-use std::collections::BTreeSet;
-use std::io::Write;
-use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use warpset_gpu::emulator::{Config, FaultKind};
-use warpset_gpu::{Device, EmulatorOptions, GpuError, LaunchConfig, Result};
+use warpset_gpu::{Device, EmulatorOptions, GpuError, LaunchConfig, Result, testing};
 
 use crate::{runtime_kernels as kernels, suite};
 
@@ -22,25 +20,9 @@ static MEMORY_GATE: RwLock<()> = RwLock::new(());
 
 /// The CUDA device, with our PTX known to it; `None` after saying why there is none.
 fn cuda() -> Option<Device> {
-    match Device::cuda(0) {
-        Ok(device) => {
-            warpset_gpu::register_ptx("runtime_kernels", include_str!("runtime_kernels.ptx")).expect("one text");
-            Some(device)
-        }
-        Err(why) => {
-            assert!(std::env::var_os("WARPSET_REQUIRE_CUDA").is_none(), "CUDA is required, and: {why}");
-            skipped(&format!("everything on CUDA: {why}"));
-            None
-        }
-    }
-}
-
-/// Says once what is skipped, past the test runner, which shows nothing of tests that pass.
-pub fn skipped(what: &str) {
-    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    if SAID.lock().expect("no panic").insert(what.to_owned()) {
-        let _ = writeln!(std::io::stderr(), "SKIPPED: {what}");
-    }
+    let device = testing::cuda()?;
+    warpset_gpu::register_ptx("runtime_kernels", include_str!("runtime_kernels.ptx")).expect("one text");
+    Some(device)
 }
 
 /// The same, to be used until the guard is dropped.
@@ -119,7 +101,7 @@ fn two_devices_work_together() -> Result<()> {
             suite::kernels(second)
         }
         _ => {
-            skipped("two CUDA devices at once: this machine does not have them");
+            testing::skipped("two CUDA devices at once: this machine does not have them");
             Ok(())
         }
     }
@@ -231,6 +213,16 @@ fn ptx_that_is_wrong_is_rejected_with_the_compilers_words() -> Result<()> {
 #[cfg(not(feature = "cuda"))]
 fn without_the_feature_the_reason_says_so() {
     let backend = warpset_gpu::Backend::auto();
-    assert!(matches!(backend.reason(), Some(GpuError::NotBuiltIn | GpuError::Disabled { .. })), "{backend}");
-    assert!(matches!(Device::cuda_count(), Err(GpuError::NotBuiltIn | GpuError::Disabled { .. })));
+    let count = Device::cuda_count();
+    let (device, reason) = (Device::cuda(0), backend.reason());
+    if std::env::var_os(warpset_gpu::BACKEND_VARIABLE).is_some() {
+        // What the environment says comes first.
+        assert!(!backend.is_cuda() && count.is_err() && device.is_err(), "{backend}");
+        return;
+    }
+    assert!(matches!(reason, Some(GpuError::NotBuiltIn)), "{backend}");
+    assert!(matches!(count, Err(GpuError::NotBuiltIn)), "{count:?}");
+    assert!(matches!(device, Err(GpuError::NotBuiltIn)), "{device:?}");
+    let why = reason.expect("no device").to_string();
+    assert!(why.contains("cuda"), "names the feature: {why}");
 }

@@ -24,7 +24,7 @@ use std::sync::OnceLock;
 
 use warpset_gpu::{Backend, Device, DriverCode, GpuError, LaunchConfig, Result};
 
-use crate::{executors, runtime_kernels as kernels, suite};
+use crate::{runtime_kernels as kernels, suite};
 
 const CHILD: &str = "WARPSET_GPU_SCENARIO";
 
@@ -202,7 +202,7 @@ fn library() -> Option<&'static PathBuf> {
                 Some(directory)
             }
             Err(error) => {
-                executors::skipped(&format!("the fake driver: no C compiler ({error})"));
+                warpset_gpu::testing::skipped(&format!("the fake driver: no C compiler ({error})"));
                 None
             }
         }

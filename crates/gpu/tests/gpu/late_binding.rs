@@ -74,7 +74,7 @@ fn cust_raw() -> Option<String> {
 #[test]
 fn the_import_library_has_every_function_that_cust_declares() {
     let Some(source) = cust_raw() else {
-        crate::executors::skipped("the list of driver functions: the source of cust_raw is not here");
+        warpset_gpu::testing::skipped("the list of driver functions: the source of cust_raw is not here");
         return;
     };
     let names = |text: &str| text.lines().map(str::to_owned).collect::<BTreeSet<_>>();
