@@ -20,7 +20,8 @@ use crate::layout::BATCH;
 use crate::layout::engine::Engine;
 use crate::layout::rao::RaoProbe;
 use crate::view::{TASK, is_serial, same_length};
-use crate::{Error, Hashed, Key, Layout, RaoBuilder};
+use crate::words::Words;
+use crate::{Error, Hashed, Key, Layout, RaoBuilder, RaoLayout};
 
 /// First-level hashes that a bulk insertion into an empty filter tries.
 pub const MAX_ATTEMPTS: u32 = 16;
@@ -75,22 +76,39 @@ impl RaoBloom {
     /// them at most. If keys were there already, their buckets are fixed and the overflow is an error at once. On an
     /// error the filter is as it was.
     pub fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
+        self.all_or_nothing(|filter, undo| filter.insert_undoable(keys, undo))
+    }
+
+    /// Runs a bulk insertion, and takes back what it did if it fails.
+    fn all_or_nothing(
+        &mut self,
+        insert: impl FnOnce(&mut RaoBloom, &mut Undo) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut undo = Undo::new(self)?;
+        let result = insert(self, &mut undo);
+        if result.is_err() {
+            undo.roll_back(self);
+        }
+        result
+    }
+
+    /// [`RaoBloom::insert_bulk`], but an error leaves the filter as far as it came.
+    fn insert_undoable<K: Key>(&mut self, keys: &[K], undo: &mut Undo) -> Result<(), Error> {
         let empty = self.bucket_ones.iter().all(|&ones| ones == 0);
         let limit = self.layout.shape().most_ones();
+        let first = self.layout.attempt();
         let mut attempts = 1;
-        let mut next = self.clone();
         loop {
-            next.insert_unlimited(keys);
-            let ones = next.bucket_ones.iter().copied().max().unwrap_or(0);
+            self.insert_unlimited(keys, undo)?;
+            let ones = self.bucket_ones.iter().copied().max().unwrap_or(0);
             if ones <= limit {
-                *self = next;
                 return Ok(());
             }
             if !empty || attempts == MAX_ATTEMPTS {
                 return Err(Error::BucketOverflow { attempts, limit, ones });
             }
-            next.clear();
-            next.layout = self.layout.at_attempt(self.layout.attempt().wrapping_add(attempts));
+            self.clear();
+            self.layout = self.layout.at_attempt(first.wrapping_add(attempts));
             attempts += 1;
         }
     }
@@ -101,19 +119,17 @@ impl RaoBloom {
     }
 
     /// One attempt at the build, without a look at overflows.
-    fn insert_unlimited<K: Key>(&mut self, keys: &[K]) {
+    fn insert_unlimited<K: Key>(&mut self, keys: &[K], undo: &mut Undo) -> Result<(), Error> {
         let layout = self.layout;
         let round = match layout.choices() {
             1 => keys.len().max(1),
             _ => usize::try_from(round_keys(layout.blocks(), layout.bucket_capacity())).unwrap_or(usize::MAX),
         };
-        for keys in keys.chunks(round) {
-            self.insert_round(keys);
-        }
+        keys.chunks(round).try_for_each(|keys| self.insert_round(keys, undo))
     }
 
     /// One round: partition by the filter as it is now, then each bucket alone.
-    fn insert_round<K: Key>(&mut self, keys: &[K]) {
+    fn insert_round<K: Key>(&mut self, keys: &[K], undo: &mut Undo) -> Result<(), Error> {
         let layout = self.layout;
         let (words, ones) = (self.words.as_slice(), &self.bucket_ones);
         let assign = |keys: &[K]| -> Vec<(u32, u64)> {
@@ -155,6 +171,7 @@ impl RaoBloom {
             hashes[*at] = hash;
             *at += 1;
         }
+        undo.save(self, &ends)?;
 
         let (hashes, ends) = (&hashes, &ends);
         let build = |(bucket, (words, ones)): (usize, (&mut [u32], &mut u32))| {
@@ -171,6 +188,7 @@ impl RaoBloom {
         } else {
             words.par_chunks_mut(bucket_words).zip(&mut self.bucket_ones).enumerate().for_each(build);
         }
+        Ok(())
     }
 
     /// Inserts all keys and says which were new; the rule is that of
@@ -183,35 +201,88 @@ impl RaoBloom {
         Ok(new)
     }
 
-    /// [`RaoBloom::test_and_insert_bulk`] into a slice of the same length.
+    /// [`RaoBloom::test_and_insert_bulk`] into a slice of the same length, which holds nothing of use after an error.
     pub fn test_and_insert_bulk_into<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
         same_length(keys.len(), new.len())?;
-        let mut next = self.clone();
-        let mut answers = vec![false; keys.len().min(TEST_AND_INSERT_BATCH)];
-        let mut all = Vec::with_capacity(keys.len());
-        for keys in keys.chunks(TEST_AND_INSERT_BATCH) {
-            let answers = &mut answers[..keys.len()];
-            next.contains_bulk_into(keys, answers)?;
-            let mut seen = HashSet::new();
-            let mut fresh = Vec::new();
-            for (key, answer) in keys.iter().zip(answers.iter_mut()) {
-                let hash = next.layout.probe(key).hash;
-                *answer = !*answer && seen.insert(hash);
-                if *answer {
-                    fresh.push(key);
+        self.all_or_nothing(|filter, undo| {
+            let batches = keys.chunks(TEST_AND_INSERT_BATCH).zip(new.chunks_mut(TEST_AND_INSERT_BATCH));
+            for (keys, new) in batches {
+                filter.contains_bulk_into(keys, new)?;
+                let mut seen = HashSet::new();
+                let mut fresh = Vec::new();
+                for (key, new) in keys.iter().zip(new) {
+                    let hash = filter.layout.probe(key).hash;
+                    *new = !*new && seen.insert(hash);
+                    if *new {
+                        fresh.push(key);
+                    }
                 }
+                filter.insert_undoable(&fresh, undo)?;
             }
-            next.insert_bulk(&fresh)?;
-            all.extend_from_slice(answers);
-        }
-        *self = next;
-        new.copy_from_slice(&all);
-        Ok(())
+            Ok(())
+        })
     }
 
     /// [`RaoBloom::test_and_insert_bulk`] for hashes.
     pub fn test_and_insert_hashes(&mut self, hashes: &[u64]) -> Result<Vec<bool>, Error> {
         self.test_and_insert_bulk(as_hashed(hashes))
+    }
+}
+
+/// What takes a bulk insertion back: nothing for an empty filter, else the buckets that it wrote to as they were.
+struct Undo {
+    layout: RaoLayout,
+    was_empty: bool,
+    /// The buckets in `copies`, one bit each.
+    saved: Vec<u32>,
+    /// Of every round, the buckets that it was the first to write to, and their words.
+    copies: Vec<(Vec<u32>, Vec<u32>)>,
+}
+
+impl Undo {
+    fn new(filter: &RaoBloom) -> Result<Undo, Error> {
+        let was_empty = filter.bucket_ones.iter().all(|&ones| ones == 0);
+        let buckets = if was_empty { 0 } else { filter.bucket_ones.len() as u64 };
+        let saved = Words::zeroed_vec(buckets.div_ceil(32))?;
+        Ok(Undo { layout: filter.layout, was_empty, saved, copies: Vec::new() })
+    }
+
+    /// Copies the buckets that get keys and have not been copied; bucket `b` gets those up to `ends[b]`.
+    fn save(&mut self, filter: &RaoBloom, ends: &[usize]) -> Result<(), Error> {
+        if self.was_empty {
+            return Ok(());
+        }
+        let saved = &self.saved;
+        let is_saved = |bucket: usize| saved[bucket / 32] >> (bucket % 32) & 1 == 1;
+        let gets_keys = |bucket: usize| ends[bucket] > if bucket == 0 { 0 } else { ends[bucket - 1] };
+        let buckets = || (0..ends.len()).filter(|&bucket| gets_keys(bucket) && !is_saved(bucket));
+        let bucket_words = filter.layout.shape().bucket_words as usize;
+        let count = buckets().count() as u64;
+        let mut numbers = Words::zeroed_vec(count)?;
+        let mut words = Words::zeroed_vec(count * bucket_words as u64)?;
+        numbers.iter_mut().zip(buckets()).for_each(|(number, bucket)| *number = bucket as u32);
+        words.par_chunks_mut(bucket_words).zip(&numbers).for_each(|(to, &bucket)| {
+            let start = filter.layout.bucket_start(bucket);
+            to.copy_from_slice(&filter.words.as_slice()[start..start + bucket_words]);
+        });
+        numbers.iter().for_each(|&bucket| self.saved[bucket as usize / 32] |= 1 << (bucket % 32));
+        self.copies.push((numbers, words));
+        Ok(())
+    }
+
+    fn roll_back(self, filter: &mut RaoBloom) {
+        filter.layout = self.layout;
+        if self.was_empty {
+            filter.clear();
+        }
+        let bucket_words = self.layout.shape().bucket_words as usize;
+        for (numbers, words) in &self.copies {
+            for (&bucket, from) in numbers.iter().zip(words.chunks(bucket_words)) {
+                let start = self.layout.bucket_start(bucket);
+                filter.words.as_mut_slice()[start..start + bucket_words].copy_from_slice(from);
+                filter.bucket_ones[bucket as usize] = from.iter().map(|word| word.count_ones()).sum();
+            }
+        }
     }
 }
 
@@ -247,7 +318,7 @@ impl<K: Key> FromIterator<K> for RaoBloom {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FirstLevel, RaoLayout, rates};
+    use crate::{FirstLevel, rates};
     use warpset_core::bloom::rao;
     use warpset_core::hash::string::StringHash;
 
@@ -294,12 +365,14 @@ mod tests {
             let mut filter = RaoBloom::builder(1000).choices(choices).bucket_words(64).build().unwrap();
             let empty = filter.clone();
             assert!(matches!(filter.insert_bulk(&keys), Err(Error::BucketOverflow { attempts: MAX_ATTEMPTS, .. })));
-            assert!(filter == empty);
+            assert!(filter == empty && filter.layout() == empty.layout());
+            assert!(matches!(filter.test_and_insert_bulk(&keys), Err(Error::BucketOverflow { .. })));
+            assert!(filter == empty && filter.bucket_ones() == empty.bucket_ones());
             filter.insert_bulk(&keys[..900]).unwrap();
             let before = filter.clone();
             assert!(matches!(filter.insert_bulk(&keys), Err(Error::BucketOverflow { attempts: 1, .. })));
             assert!(matches!(filter.test_and_insert_bulk(&keys), Err(Error::BucketOverflow { .. })));
-            assert!(filter == before);
+            assert!(filter == before && filter.bucket_ones() == before.bucket_ones());
             let mut i = 1000;
             while filter.insert(i as u64).is_ok() {
                 i += 1;
@@ -307,6 +380,23 @@ mod tests {
             filter.extend(keys.iter());
             assert_eq!(filter.count_contained(&keys), keys.len());
         }
+    }
+
+    #[test]
+    fn a_batch_costs_copies_of_the_buckets_that_it_writes_to() {
+        let mut filter = RaoBloom::builder(4000).choices(1).bucket_words(64).build().unwrap();
+        let mut undo = Undo::new(&filter).unwrap();
+        filter.insert_undoable(&(0..2000u64).collect::<Vec<_>>(), &mut undo).unwrap();
+        assert!(undo.copies.is_empty());
+        let before = filter.clone();
+        let mut undo = Undo::new(&filter).unwrap();
+        filter.insert_undoable(&[2000u64; 100], &mut undo).unwrap();
+        filter.insert_undoable(&[2000u64; 100], &mut undo).unwrap();
+        assert_eq!(undo.copies.iter().map(|(buckets, words)| (buckets.len(), words.len())).max(), Some((1, 64)));
+        assert_eq!(undo.copies.iter().map(|(buckets, _)| buckets.len()).sum::<usize>(), 1);
+        assert!(filter != before);
+        undo.roll_back(&mut filter);
+        assert!(filter == before && filter.bucket_ones() == before.bucket_ones());
     }
 
     #[test]
