@@ -313,7 +313,7 @@ impl RaoBuilder {
     pub fn new(keys: u64) -> RaoBuilder {
         RaoBuilder {
             size: Size::new(keys),
-            choices: 2,
+            choices: 1,
             bucket_words: None,
             load_factor: None,
             hashes: None,
@@ -324,7 +324,7 @@ impl RaoBuilder {
 
     size_setters!();
 
-    /// Buckets that a key may go to: 1, or 2 for the power of two choices. Default: 2.
+    /// Buckets that a key may go to: 1, or 2 for the power of two choices. Default: 1.
     ///
     /// With two, a query asks both, so that each bucket must have about half the rate: 1.44 bits a key more.
     pub fn choices(mut self, choices: u32) -> Self {
