@@ -1,5 +1,7 @@
-//! Kernels on the words of any Bloom filter: union, intersection, fill, folding.
+//! Kernels on the words of any Bloom filter: union, intersection, fill, rate of false positives, folding.
 
+use warpset_core::bloom::blocked::Shape;
+use warpset_core::hash::mix_spread;
 use warpset_simt::{Global, GlobalMut, atomic, kernel, thread, warp};
 
 /// Threads of a block, in every kernel of this module.
@@ -100,6 +102,70 @@ kernel! {
                 }
             }
             u += warps;
+        }
+    }
+
+    /// For each part of `part` blocks, the sum over its blocks of the probability that a random key has all its bits there:
+    /// the product over sectors of `(ones / bits) ^ bits of a key`, in a fixed order, so that every run gives one number.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid, blocks of whole warps, no shared memory; `part > 0`.
+    /// - `words`: valid for `blocks` blocks of `shape`, not written while the kernel runs.
+    /// - `sums`: valid for `blocks.div_ceil(part)` words, nobody else's.
+    pub unsafe fn words_block_rates(words: Global<u32>, shape: Shape, blocks: usize, part: usize, sums: GlobalMut<f64>) {
+        let lane = warp::lane_id() as usize;
+        let warps = thread::grid_dim_x() as usize * (thread::block_dim_x() / 32) as usize;
+        let mut p = thread::block_idx_x() as usize * (thread::block_dim_x() / 32) as usize + warp::warp_id() as usize;
+        let in_block = (shape.block_bits() / 32) as usize;
+        let in_sector = (shape.sector_bits() / 32) as usize;
+        let scale = 1.0 / shape.sector_bits() as f64;
+        while p * part < blocks {
+            let end = blocks.min((p + 1) * part);
+            let mut sum = 0.0;
+            let mut block = p * part + lane;
+            while block < end {
+                let mut rate = 1.0;
+                for sector in 0..shape.sectors() {
+                    let mut ones = 0;
+                    for w in 0..in_sector {
+                        // SAFETY: `block < blocks`, and the sectors of a block are its words.
+                        let word = unsafe { words.read_nc(block * in_block + sector as usize * in_sector + w) };
+                        ones += word.count_ones();
+                    }
+                    let fill = ones as f64 * scale;
+                    for _ in 0..shape.hashes_in_sector(sector) {
+                        rate *= fill;
+                    }
+                }
+                sum += rate;
+                block += 32;
+            }
+            let mut distance = 16;
+            while distance > 0 {
+                // SAFETY: `p` is the same for the whole warp, so all lanes are here.
+                unsafe {
+                    warp::sync_warp(warp::FULL_MASK);
+                    sum += warp::shuffle_xor(warp::FULL_MASK, sum, distance);
+                }
+                distance /= 2;
+            }
+            if lane == 0 {
+                // SAFETY: `sums[p]` belongs to this warp.
+                unsafe { sums.write(p, sum) };
+            }
+            p += warps;
+        }
+    }
+
+    /// Writes `n` sampled hashes: those of the numbers from `first` on.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid and block size, no shared memory.
+    /// - `hashes`: valid for `n` writes, nobody else's.
+    pub unsafe fn words_sample_hashes(hashes: GlobalMut<u64>, n: usize, first: u64, spread: u64) {
+        for i in thread::grid_stride(n) {
+            // SAFETY: `i < n` belongs to this thread.
+            unsafe { hashes.write(i, mix_spread(first + i as u64, spread)) };
         }
     }
 }

@@ -1,11 +1,12 @@
 //! From what a user wants to a layout: capacity with a rate, bits a key, or a memory limit.
 
 use warpset_core::bloom::{blocked, rao};
+use warpset_gpu::Device;
 
 use crate::layout::engine::OneBlock;
 use crate::{
     BlockedBloom, BlockedLayout, Error, FirstLevel, Key, Layout, RaoBloom, RaoLayout, SplitBlockBloom,
-    SplitBlockLayout, cpu::Bloom, rates,
+    SplitBlockLayout, cpu::Bloom, gpu, rates,
 };
 
 /// The rate unless the user asks for another.
@@ -159,6 +160,11 @@ impl SplitBlockBuilder {
     pub fn build(&self) -> Result<SplitBlockBloom, Error> {
         Bloom::with_layout(self.layout()?)
     }
+
+    /// Checks every setting, then allocates on a device.
+    pub fn build_on(&self, device: &Device) -> Result<gpu::SplitBlockBloom, Error> {
+        gpu::Bloom::with_layout(device, self.layout()?)
+    }
 }
 
 impl SplitBlockBloom {
@@ -275,6 +281,11 @@ impl BlockedBuilder {
     /// Checks every setting, then allocates.
     pub fn build(&self) -> Result<BlockedBloom, Error> {
         Bloom::with_layout(self.layout()?)
+    }
+
+    /// Checks every setting, then allocates on a device.
+    pub fn build_on(&self, device: &Device) -> Result<gpu::BlockedBloom, Error> {
+        gpu::Bloom::with_layout(device, self.layout()?)
     }
 }
 
@@ -435,6 +446,11 @@ impl RaoBuilder {
     /// Checks every setting, then allocates.
     pub fn build(&self) -> Result<RaoBloom, Error> {
         Bloom::with_layout(self.layout()?)
+    }
+
+    /// Checks every setting, then allocates on a device.
+    pub fn build_on(&self, device: &Device) -> Result<gpu::RaoBloom, Error> {
+        gpu::Bloom::with_layout(device, self.layout()?)
     }
 }
 

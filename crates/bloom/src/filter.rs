@@ -44,6 +44,10 @@ pub trait Filter: Sized {
     fn count_ones(&self) -> Result<u64, Error>;
     /// The rate of false positives of the filter as it is now.
     fn estimated_fpr(&self) -> Result<f64, Error>;
+    /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
+    fn measured_fpr(&self, samples: u64, seed: u64) -> Result<f64, Error>;
+    /// Halves the filter as often as its rate stays at or below `fpr`; says how often.
+    fn shrink_to_fpr(&mut self, fpr: f64) -> Result<u32, Error>;
     /// The same filter in host memory.
     fn to_cpu(&self) -> Result<Bloom<Self::Layout>, Error>;
 
@@ -130,6 +134,12 @@ macro_rules! filter_on_cpu {
             }
             fn estimated_fpr(&self) -> Result<f64, Error> {
                 Ok(self.estimated_fpr())
+            }
+            fn measured_fpr(&self, samples: u64, seed: u64) -> Result<f64, Error> {
+                Ok(self.measured_fpr(samples, seed))
+            }
+            fn shrink_to_fpr(&mut self, fpr: f64) -> Result<u32, Error> {
+                self.shrink_to_fpr(fpr)
             }
             fn to_cpu(&self) -> Result<Bloom<Self::Layout>, Error> {
                 Ok(self.clone())

@@ -14,7 +14,6 @@ use std::fmt;
 use std::sync::Mutex;
 
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
-use warpset_kernels::bloom_words as words_kernels;
 use warpset_kernels::results;
 use warpset_simt::LaunchConfig;
 
@@ -25,7 +24,9 @@ mod host;
 mod insert;
 mod kernels;
 mod keys;
+mod merge;
 mod rao;
+mod rates;
 mod staging;
 mod test_and_insert;
 
@@ -105,20 +106,6 @@ impl<L: DeviceLayout> Bloom<L> {
         Ok(cpu::Bloom::from_parts(self.layout, words))
     }
 
-    /// Queues what brings the counts up to date with the words.
-    fn count_bucket_ones(&mut self, stream: &Stream) -> Result<(), Error> {
-        let (units, unit) = (self.bucket_ones.len(), self.layout.words_per_block() as u32);
-        if units > 0 {
-            let config = self.covering(units * 32);
-            // SAFETY: there are `units` buckets of `unit` words; the filter is borrowed mutably, and its owner waits.
-            unsafe {
-                let (words, ones) = (self.words.global(), self.bucket_ones.global_mut());
-                words_kernels::words_unit_ones::launch(stream, config, words, unit, ones, units)?;
-            }
-        }
-        Ok(())
-    }
-
     /// A copy on the same device.
     pub fn try_clone(&self) -> Result<Bloom<L>, Error> {
         let mut copy = Bloom::with_layout(&self.device, self.layout)?;
@@ -149,6 +136,16 @@ impl<L: DeviceLayout> Bloom<L> {
     /// Bytes of device memory that the bits take.
     pub fn memory_bytes(&self) -> u64 {
         4 * self.layout.words()
+    }
+
+    /// Bits that keys can set.
+    pub fn bits(&self) -> u64 {
+        self.layout.bits()
+    }
+
+    /// Bits of memory a key, were `keys` in the filter.
+    pub fn bits_per_key(&self, keys: u64) -> f64 {
+        8.0 * self.memory_bytes() as f64 / keys as f64
     }
 
     /// When insertions group their hashes first. Default: [`Grouping::Auto`].
@@ -252,128 +249,6 @@ impl<L: DeviceLayout> Bloom<L> {
         Ok(())
     }
 
-    /// Removes all keys and keeps the memory. Waits for all work on the device.
-    pub fn clear(&mut self) -> Result<(), Error> {
-        self.words.fill_bytes(0)?;
-        self.bucket_ones.fill_bytes(0)?;
-        Ok(())
-    }
-
-    /// Queues [`Bloom::clear`].
-    ///
-    /// # Safety
-    /// Until `stream` has passed this work, the filter stays allocated and nobody else touches it.
-    pub unsafe fn clear_async(&mut self, stream: &Stream) -> Result<(), Error> {
-        stream.fill_bytes(&mut self.words, 0)?;
-        stream.fill_bytes(&mut self.bucket_ones, 0)?;
-        Ok(())
-    }
-
-    /// Adds all keys of `other`, a filter with the same parameters on the same device; see [`cpu::Bloom::union`].
-    pub fn union(&mut self, other: &Bloom<L>) -> Result<(), Error> {
-        self.check_compatible(other)?;
-        let (n, stream) = (self.words.len(), self.synchronised_stream()?);
-        // SAFETY: equal layouts have equal lengths; both filters are borrowed until the stream has been waited for.
-        unsafe {
-            words_kernels::words_or::launch(
-                &stream,
-                self.covering(n),
-                self.words.global_mut(),
-                other.words.global(),
-                n,
-            )?;
-        }
-        self.count_bucket_ones(&stream)?;
-        Ok(stream.synchronize()?)
-    }
-
-    /// Keeps the bits that are set in `other` too, a filter with the same parameters on the same device; see
-    /// [`cpu::Bloom::intersect`].
-    pub fn intersect(&mut self, other: &Bloom<L>) -> Result<(), Error> {
-        self.check_compatible(other)?;
-        self.layout.check_intersection()?;
-        let (n, stream) = (self.words.len(), self.synchronised_stream()?);
-        // SAFETY: equal layouts have equal lengths; both filters are borrowed until the stream has been waited for.
-        unsafe {
-            words_kernels::words_and::launch(
-                &stream,
-                self.covering(n),
-                self.words.global_mut(),
-                other.words.global(),
-                n,
-            )?;
-        }
-        self.count_bucket_ones(&stream)?;
-        Ok(stream.synchronize()?)
-    }
-
-    /// Whether `union` and `intersect` would accept `other`; the error names the first difference.
-    pub fn check_compatible(&self, other: &Bloom<L>) -> Result<(), Error> {
-        if self.device != other.device {
-            let (first, second) = (self.device.to_string(), other.device.to_string());
-            return Err(warpset_gpu::GpuError::DifferentDevices { operation: "merging filters", first, second }.into());
-        }
-        match self.layout.difference(&other.layout) {
-            None => Ok(()),
-            Some((field, left, right)) => Err(Error::Incompatible { field, left, right }),
-        }
-    }
-
-    /// Divides the number of blocks by `factor`, of which it must be a multiple; see [`cpu::Bloom::fold`].
-    ///
-    /// The filter is as it was if there is no memory for the folded one beside it.
-    pub fn fold(&mut self, factor: u64) -> Result<(), Error> {
-        let layout = self.layout.folded(factor)?;
-        let mut folded = Bloom::with_layout(&self.device, layout)?;
-        folded.grouping = self.grouping;
-        let stream = self.synchronised_stream()?;
-        // Part `part` of new block `new` is old block `new * block_step + part * part_step`.
-        let block_step = if layout.blocks() > 1 { self.layout.folded_from(1, 0, factor) } else { 1 };
-        let part_step = if factor > 1 { self.layout.folded_from(0, 1, factor) } else { 1 };
-        let (n, unit) = (folded.words.len(), layout.words_per_block() as u32);
-        // SAFETY: lengths are those of the two layouts; both live until the stream has been waited for.
-        unsafe {
-            let (from, to) = (self.words.global(), folded.words.global_mut());
-            let config = self.covering(n);
-            words_kernels::words_fold::launch(&stream, config, from, unit, block_step, part_step, factor, to, n)?;
-        }
-        folded.count_bucket_ones(&stream)?;
-        stream.synchronize()?;
-        std::mem::swap(&mut folded.staging, &mut self.staging);
-        *self = folded;
-        Ok(())
-    }
-
-    /// How many bits are set. Waits for all work on the device.
-    pub fn count_ones(&self) -> Result<u64, Error> {
-        let stream = self.synchronised_stream()?;
-        let mut total = stream.alloc_zeroed::<u64>(1)?;
-        let n = self.words.len();
-        // SAFETY: the filter is borrowed until the stream has been waited for.
-        unsafe {
-            let config = self.covering(n);
-            words_kernels::words_count_ones::launch(&stream, config, self.words.global(), n, total.global_mut())?;
-        }
-        let mut ones = [0];
-        stream.download(&total, &mut ones)?;
-        Ok(ones[0])
-    }
-
-    /// The fraction of bits that are set; about half when the filter is as full as it was meant to be.
-    pub fn fill_ratio(&self) -> Result<f64, Error> {
-        Ok(self.count_ones()? as f64 / self.layout.bits() as f64)
-    }
-
-    /// How many different keys the filter holds, estimated from the number of set bits.
-    pub fn estimated_cardinality(&self) -> Result<f64, Error> {
-        Ok(self.layout.cardinality(self.count_ones()?))
-    }
-
-    /// The rate of false positives in theory, were `keys` different keys in the filter.
-    pub fn expected_fpr(&self, keys: u64) -> f64 {
-        self.layout.expected_fpr(keys)
-    }
-
     /// A stream behind all work on the device, some of which the caller may have queued on streams of their own.
     fn synchronised_stream(&self) -> Result<Stream, Error> {
         self.device.synchronize()?;
@@ -384,6 +259,13 @@ impl<L: DeviceLayout> Bloom<L> {
     fn covering(&self, n: usize) -> LaunchConfig {
         let resident = self.device.properties().multiprocessors * 8;
         LaunchConfig::new(LaunchConfig::covering(n, BLOCK).grid.x.min(resident), BLOCK)
+    }
+}
+
+impl<L: DeviceLayout> cpu::Bloom<L> {
+    /// A copy in device memory; [`Bloom::to_host`] is the way back.
+    pub fn to_device(&self, device: &Device) -> Result<Bloom<L>, Error> {
+        Bloom::from_host(device, self)
     }
 }
 

@@ -231,6 +231,93 @@ fn test_and_insert_on_device_slices_finds_the_first_of_equal_keys() {
     }
 }
 
+/// What theory and samples say of a filter, on the device and on the host.
+fn tells_the_same_rates<L: gpu::DeviceLayout>(device: &Device, on_host: &cpu::Bloom<L>) {
+    let mut on_device = on_host.to_device(device).unwrap();
+    let (there, here) = (on_device.estimated_fpr().unwrap(), on_host.estimated_fpr());
+    assert!((there - here).abs() <= 1e-12 * here, "{on_host:?}: {there}, {here}");
+    assert_eq!(on_device.measured_fpr(3000, 5).unwrap(), on_host.measured_fpr(3000, 5));
+    assert_eq!(on_device.estimated_cardinality().unwrap(), on_host.estimated_cardinality());
+    let mut smaller = on_host.clone();
+    let halvings = smaller.shrink_to_fpr(4.0 * here).unwrap();
+    assert_eq!(on_device.shrink_to_fpr(4.0 * here).unwrap(), halvings);
+    assert!(on_device.to_host().unwrap() == smaller, "{on_host:?}");
+    assert!(matches!(on_device.shrink_to_fpr(1.0), Err(Error::InvalidFpr { .. })));
+}
+
+#[test]
+fn rates_are_those_of_the_host() {
+    for device in devices(11) {
+        let mut split = cpu::SplitBlockBloom::with_layout(SplitBlockLayout::new(2048).unwrap()).unwrap();
+        split.insert_bulk(&keys(20_000, 1));
+        tells_the_same_rates(&device, &split);
+        for (block_bits, word_bits, hashes) in [(64, 32, 3), (512, 64, 5), (1024, 32, 19)] {
+            let layout = BlockedLayout::new(48, shape(block_bits, word_bits, hashes), 5).unwrap();
+            let mut blocked = cpu::BlockedBloom::with_layout(layout).unwrap();
+            blocked.insert_bulk(&keys(u64::from(block_bits) * 3, 1));
+            tells_the_same_rates(&device, &blocked);
+        }
+        for first_level in [FirstLevel::Mixed, FirstLevel::String(StringHash::Bkdr)] {
+            let builder = cpu::RaoBloom::builder(3000).choices(2).bucket_words(64).load_factor(0.6);
+            let mut filter = builder.first_level(first_level).build().unwrap();
+            filter.insert_bulk(&keys(900, 1)).unwrap();
+            tells_the_same_rates(&device, &filter);
+        }
+    }
+}
+
+#[test]
+fn merging_and_folding_on_a_stream_wait_for_nothing_in_between() {
+    for device in devices(12) {
+        let layout = SplitBlockLayout::new(96).unwrap();
+        let [mut a, mut b] = [1, 2].map(|seed| {
+            let mut filter = cpu::SplitBlockBloom::with_layout(layout).unwrap();
+            filter.insert_bulk(&keys(900, seed));
+            filter
+        });
+        let [mut there, other] = [&a, &b].map(|filter| filter.to_device(&device).unwrap());
+        let mut counts = device.alloc_zeroed::<u64>(3).unwrap();
+        let stream = device.new_stream().unwrap();
+        // SAFETY: everything lives until the stream has been waited for, and is used by it alone.
+        let folded = unsafe {
+            there.intersect_async(&stream, &other).unwrap();
+            there.count_ones_async(&stream, counts.slice_mut(..1)).unwrap();
+            there.union_async(&stream, &other).unwrap();
+            let folded = there.folded_async(&stream, 3).unwrap();
+            folded.count_ones_async(&stream, counts.slice_mut(1..2)).unwrap();
+            there.clear_async(&stream).unwrap();
+            there.count_ones_async(&stream, counts.slice_mut(2..)).unwrap();
+            assert!(there.count_ones_async(&stream, counts.slice_mut(3..)).is_err());
+            folded
+        };
+        stream.synchronize().unwrap();
+        a.intersect(&b).unwrap();
+        let common = a.count_ones();
+        b.fold(3).unwrap();
+        assert!(folded.to_host().unwrap() == b);
+        assert_eq!(counts.to_vec().unwrap(), [common, b.count_ones(), 0]);
+    }
+}
+
+#[test]
+fn builders_build_on_devices_and_iterators_fill_them() {
+    for device in devices(13) {
+        let mut split = cpu::SplitBlockBloom::builder(500).fpr(0.01).build_on(&device).unwrap();
+        let blocked = cpu::BlockedBloom::builder(500).block_bits(512).build_on(&device).unwrap();
+        let mut rao = cpu::RaoBloom::builder(500).build_on(&device).unwrap();
+        assert!(blocked.bits_per_key(500) > 8.0 && blocked.bits() > 4000);
+        split.insert_iter(0..500u64).unwrap();
+        rao.insert_iter(0..500u64).unwrap();
+        assert_eq!(rao.count_contained(&[1u64, 499]).unwrap(), 2);
+        assert!(split.any_contained(&[7u64]).unwrap() && !blocked.any_contained(&[7u64]).unwrap());
+        let mut bytes = [7; 3];
+        split.contains_bytes_into(&[1u64, 2, u64::MAX], &mut bytes).unwrap();
+        assert_eq!(bytes[..2], [1, 1]);
+        assert!(matches!(split.contains_bytes_into(&[1u64], &mut bytes), Err(Error::LengthMismatch { .. })));
+        assert!(cpu::SplitBlockBloom::builder(0).build_on(&device).is_err());
+    }
+}
+
 #[test]
 fn running_out_of_device_memory_changes_nothing() {
     let memory = |bytes| Device::emulator_with(EmulatorOptions::default().memory_bytes(bytes));

@@ -12,6 +12,10 @@ use crate::{Bitmap, Error, Key};
 
 /// Words of answers that one task spreads to bytes.
 const TASK: usize = 1 << 10;
+/// Keys that `any_contained` asks first.
+const FIRST_STEP: usize = 1 << 16;
+/// Keys that are gathered from an iterator before they are inserted.
+const GATHERED: usize = 1 << 20;
 
 impl<L: DeviceLayout> Bloom<L> {
     /// Brings a bit a key to `take`, chunk by chunk in any order; `first` is a multiple of 64.
@@ -54,6 +58,15 @@ impl<L: DeviceLayout> Bloom<L> {
         })
     }
 
+    /// [`Bloom::contains_bulk`] as bytes 0 and 1.
+    pub fn contains_bytes_into<K: Key>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error> {
+        crate::view::same_length(keys.len(), answers.len())?;
+        self.answer(keys, |first, words| {
+            let end = answers.len().min(first + words.len() * 64);
+            spread(&mut answers[first..end], words);
+        })
+    }
+
     /// [`Bloom::contains_bulk`] as one bit a key.
     pub fn contains_bitmap<K: Key>(&self, keys: &[K]) -> Result<Bitmap, Error> {
         let mut bitmap = vec![0; keys.len().div_ceil(64)];
@@ -73,6 +86,19 @@ impl<L: DeviceLayout> Bloom<L> {
         Ok(count)
     }
 
+    /// Whether at least one of the keys may be in the filter. Stops early: asks 65,536 keys, then twice as many, and so on.
+    pub fn any_contained<K: Key>(&self, keys: &[K]) -> Result<bool, Error> {
+        let (mut rest, mut step) = (keys, FIRST_STEP);
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(step.min(rest.len()));
+            if self.count_contained(now)? > 0 {
+                return Ok(true);
+            }
+            (rest, step) = (later, step.saturating_mul(2));
+        }
+        Ok(false)
+    }
+
     /// Drops the keys that are surely not in the filter; the others keep their order.
     pub fn retain_contained<K: Key>(&self, keys: &mut Vec<K>) -> Result<(), Error> {
         let answers = self.contains_bitmap(keys)?;
@@ -80,26 +106,44 @@ impl<L: DeviceLayout> Bloom<L> {
         keys.retain(|_| answers.next() == Some(true));
         Ok(())
     }
-
-    /// The rate of false positives of the filter as it is now, from the number of ones in each block. Copies the filter
-    /// to the host.
-    pub fn estimated_fpr(&self) -> Result<f64, Error> {
-        Ok(self.to_host()?.estimated_fpr())
-    }
 }
 
-/// Bits to booleans.
-pub(super) fn spread(answers: &mut [bool], words: &[u64]) {
+/// Bits to booleans, or to bytes 0 and 1.
+pub(super) fn spread<T: Send + From<bool>>(answers: &mut [T], words: &[u64]) {
     answers.par_chunks_mut(TASK * 64).zip(words.par_chunks(TASK)).for_each(|(answers, words)| {
         for (answers, word) in answers.chunks_mut(64).zip(words) {
             for (i, answer) in answers.iter_mut().enumerate() {
-                *answer = word >> i & 1 == 1;
+                *answer = T::from(word >> i & 1 == 1);
             }
         }
     });
 }
 
+/// Calls `insert` with the keys of an iterator, so many at a time that a launch is worth it.
+pub(super) fn gather<K>(
+    keys: impl IntoIterator<Item = K>,
+    mut insert: impl FnMut(&[K]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut keys = keys.into_iter();
+    let mut gathered = Vec::with_capacity(keys.size_hint().0.min(GATHERED));
+    loop {
+        gathered.clear();
+        gathered.extend(keys.by_ref().take(GATHERED));
+        if gathered.is_empty() {
+            return Ok(());
+        }
+        insert(&gathered)?;
+    }
+}
+
 impl<L: DeviceOneBlock> Bloom<L> {
+    /// Inserts the keys of an iterator, a million at a time. (`Extend` would have no way to tell of a failing device.)
+    ///
+    /// On an error the keys of earlier portions are in the filter.
+    pub fn insert_iter<K: Key>(&mut self, keys: impl IntoIterator<Item = K>) -> Result<(), Error> {
+        gather(keys, |keys| self.insert_bulk(keys))
+    }
+
     /// Inserts all keys. Keys of any kind; those that are no integers are hashed on the host.
     ///
     /// On an error for want of memory the filter is as it was.
@@ -164,5 +208,14 @@ impl<L: DeviceOneBlock> crate::Filter for Bloom<L> {
     }
     fn count_contained<K: Key>(&self, keys: &[K]) -> Result<usize, Error> {
         self.count_contained(keys)
+    }
+    fn any_contained<K: Key>(&self, keys: &[K]) -> Result<bool, Error> {
+        self.any_contained(keys)
+    }
+    fn measured_fpr(&self, samples: u64, seed: u64) -> Result<f64, Error> {
+        self.measured_fpr(samples, seed)
+    }
+    fn shrink_to_fpr(&mut self, fpr: f64) -> Result<u32, Error> {
+        self.shrink_to_fpr(fpr)
     }
 }

@@ -9,6 +9,7 @@ use warpset_kernels::{bloom_blocked, bloom_split_block};
 use warpset_simt::{Global, GlobalMut};
 
 use super::keys::KeyClass;
+use super::rates::RateOf;
 use crate::{BlockedLayout, Error, Key, Layout, SplitBlockLayout};
 
 /// Threads of a block, in all kernels of Bloom filters.
@@ -42,6 +43,10 @@ pub trait DeviceLayout: Layout {
     /// Kind and spread seed with which kernels hash keys of a class.
     #[doc(hidden)]
     fn hashing(&self, class: KeyClass) -> (u32, u64);
+
+    /// From what the rate of a block follows.
+    #[doc(hidden)]
+    fn rate_of(&self) -> RateOf;
 
     /// An error if kernels cannot address a filter of this size.
     #[doc(hidden)]
@@ -118,6 +123,10 @@ impl DeviceLayout for SplitBlockLayout {
             KeyClass::U32 => keys::XXH64_U32,
         };
         (kind, 0)
+    }
+
+    fn rate_of(&self) -> RateOf {
+        RateOf::Block(Shape::of::<256, 32, 8>())
     }
 
     unsafe fn launch_contains(
@@ -213,32 +222,35 @@ pub(super) fn seeded_hashing(class: KeyClass, seed: u64) -> (u32, u64) {
     }
 }
 
-macro_rules! blocked_dispatch {
+macro_rules! shapes {
     ($($insert:ident, $contains:ident: $block_bits:literal, $word_bits:literal, $hashes:literal;)*) => {
+        /// Queues the insertion if the layout's shape has kernels of its own; says whether.
+        ///
         /// # Safety
         /// As `launch_insert`.
-        unsafe fn insert_blocked(
+        unsafe fn insert_shape(
             stream: &Stream, words: GlobalMut<u32>, layout: &BlockedLayout, keys: KeySlice, n: usize,
-        ) -> Result<(), GpuError> {
+        ) -> Result<bool, GpuError> {
             let (config, blocks, shape) = (one_thread_each(n), layout.blocks(), layout.shape());
             let KeySlice { keys, kind, spread } = keys;
             // SAFETY: the caller's promise is the kernels' contract.
             unsafe {
                 match (shape.block_bits(), shape.word_bits(), shape.hashes()) {
                     $(($block_bits, $word_bits, $hashes) =>
-                        bloom_blocked::$insert::launch(stream, config, words, blocks, keys, kind, spread, n),)*
-                    _ => bloom_blocked::blocked_insert::launch(
-                        stream, config, words, blocks, shape, keys, kind, spread, n,
-                    ),
+                        bloom_blocked::$insert::launch(stream, config, words, blocks, keys, kind, spread, n)?,)*
+                    _ => return Ok(false),
                 }
             }
+            Ok(true)
         }
 
+        /// Queues the lookup if the layout's shape has kernels of its own; says whether.
+        ///
         /// # Safety
         /// As `launch_contains`.
-        unsafe fn contains_blocked(
+        unsafe fn contains_shape(
             stream: &Stream, words: Global<u32>, layout: &BlockedLayout, keys: KeySlice, n: usize, answers: Answers,
-        ) -> Result<(), GpuError> {
+        ) -> Result<bool, GpuError> {
             let (config, blocks, shape) = (one_thread_each(n), layout.blocks(), layout.shape());
             let (KeySlice { keys, kind, spread }, Answers { words: out, form }) = (keys, answers);
             // SAFETY: the caller's promise is the kernels' contract.
@@ -246,35 +258,68 @@ macro_rules! blocked_dispatch {
                 match (shape.block_bits(), shape.word_bits(), shape.hashes()) {
                     $(($block_bits, $word_bits, $hashes) => bloom_blocked::$contains::launch(
                         stream, config, words, blocks, keys, kind, spread, n, form, out,
-                    ),)*
-                    (64, ..) => bloom_blocked::blocked_contains_64::launch(
-                        stream, config, words, blocks, shape, keys, kind, spread, n, form, out,
-                    ),
-                    (128, ..) => bloom_blocked::blocked_contains_128::launch(
-                        stream, config, words, blocks, shape, keys, kind, spread, n, form, out,
-                    ),
-                    (256, ..) => bloom_blocked::blocked_contains_256::launch(
-                        stream, config, words, blocks, shape, keys, kind, spread, n, form, out,
-                    ),
-                    (512, ..) => bloom_blocked::blocked_contains_512::launch(
-                        stream, config, words, blocks, shape, keys, kind, spread, n, form, out,
-                    ),
-                    _ => bloom_blocked::blocked_contains_1024::launch(
-                        stream, config, words, blocks, shape, keys, kind, spread, n, form, out,
-                    ),
+                    )?,)*
+                    _ => return Ok(false),
+                }
+            }
+            Ok(true)
+        }
+
+        /// The shapes that have kernels of their own, in which everything is a constant: block, word, bits a key. All
+        /// others have kernels in which the number of bits a key is not.
+        pub const SPECIALISED_SHAPES: &[(u32, u32, u32)] = &[$(($block_bits, $word_bits, $hashes)),*];
+    };
+}
+warpset_kernels::for_each_blocked_shape!(shapes);
+
+macro_rules! cuts {
+    ($($insert:ident, $contains:ident: $block_bits:literal, $sectors:literal;)*) => {
+        /// # Safety
+        /// As `launch_insert`.
+        unsafe fn insert_cut(
+            stream: &Stream, words: GlobalMut<u32>, layout: &BlockedLayout, keys: KeySlice, n: usize,
+        ) -> Result<(), GpuError> {
+            let (config, blocks, shape) = (one_thread_each(n), layout.blocks(), layout.shape());
+            let (KeySlice { keys, kind, spread }, hashes) = (keys, shape.hashes());
+            // SAFETY: the caller's promise is the kernels' contract.
+            unsafe {
+                match (shape.block_bits(), shape.sectors()) {
+                    $(($block_bits, $sectors) =>
+                        bloom_blocked::$insert::launch(stream, config, words, blocks, hashes, keys, kind, spread, n),)*
+                    (block_bits, sectors) => unreachable!("no shape has {sectors} sectors in {block_bits} bits"),
                 }
             }
         }
 
-        /// The shapes that have kernels of their own, in which all shifts are constants: block, word, bits a key.
-        pub const SPECIALISED_SHAPES: &[(u32, u32, u32)] = &[$(($block_bits, $word_bits, $hashes)),*];
+        /// # Safety
+        /// As `launch_contains`.
+        unsafe fn contains_cut(
+            stream: &Stream, words: Global<u32>, layout: &BlockedLayout, keys: KeySlice, n: usize, answers: Answers,
+        ) -> Result<(), GpuError> {
+            let (config, blocks, shape) = (one_thread_each(n), layout.blocks(), layout.shape());
+            let (KeySlice { keys, kind, spread }, Answers { words: out, form }) = (keys, answers);
+            let hashes = shape.hashes();
+            // SAFETY: the caller's promise is the kernels' contract.
+            unsafe {
+                match (shape.block_bits(), shape.sectors()) {
+                    $(($block_bits, $sectors) => bloom_blocked::$contains::launch(
+                        stream, config, words, blocks, hashes, keys, kind, spread, n, form, out,
+                    ),)*
+                    (block_bits, sectors) => unreachable!("no shape has {sectors} sectors in {block_bits} bits"),
+                }
+            }
+        }
     };
 }
-warpset_kernels::for_each_blocked_shape!(blocked_dispatch);
+warpset_kernels::for_each_blocked_cut!(cuts);
 
 impl DeviceLayout for BlockedLayout {
     fn hashing(&self, class: KeyClass) -> (u32, u64) {
         seeded_hashing(class, self.seed())
+    }
+
+    fn rate_of(&self) -> RateOf {
+        RateOf::Block(self.shape())
     }
 
     unsafe fn launch_contains(
@@ -288,7 +333,12 @@ impl DeviceLayout for BlockedLayout {
     ) -> Result<(), GpuError> {
         debug_assert!(string_hashes.is_none());
         // SAFETY: the caller's promise is the same.
-        unsafe { contains_blocked(stream, words, self, keys, n, answers) }
+        unsafe {
+            if contains_shape(stream, words, self, keys, n, answers)? {
+                return Ok(());
+            }
+            contains_cut(stream, words, self, keys, n, answers)
+        }
     }
 }
 
@@ -301,7 +351,12 @@ impl DeviceOneBlock for BlockedLayout {
         n: usize,
     ) -> Result<(), GpuError> {
         // SAFETY: the caller's promise is the same.
-        unsafe { insert_blocked(stream, words, self, keys, n) }
+        unsafe {
+            if insert_shape(stream, words, self, keys, n)? {
+                return Ok(());
+            }
+            insert_cut(stream, words, self, keys, n)
+        }
     }
 
     unsafe fn launch_test_and_insert(

@@ -16,6 +16,7 @@ use warpset_simt::Global;
 
 use super::kernels::{Answers, one_thread_each, seeded_hashing};
 use super::keys::{KeyClass, kernel_keys};
+use super::rates::RateOf;
 use super::{Bloom, DeviceKey, DeviceLayout, RaoBloom};
 use crate::cpu::rao::MAX_ATTEMPTS;
 use crate::key::as_hashed;
@@ -52,6 +53,10 @@ fn no_string_hashes() -> Global<u32> {
 impl DeviceLayout for RaoLayout {
     fn hashing(&self, class: KeyClass) -> (u32, u64) {
         seeded_hashing(class, self.seed())
+    }
+
+    fn rate_of(&self) -> RateOf {
+        RateOf::Bucket(self.shape())
     }
 
     fn check_device_limits(&self) -> Result<(), Error> {
@@ -276,6 +281,13 @@ impl RaoBloom {
         })
     }
 
+    /// Inserts the keys of an iterator, a million at a time.
+    ///
+    /// On an error the keys of earlier portions are in the filter; only the first can restart it.
+    pub fn insert_iter<K: Key>(&mut self, keys: impl IntoIterator<Item = K>) -> Result<(), Error> {
+        super::host::gather(keys, |keys| self.insert_bulk(keys))
+    }
+
     /// [`RaoBloom::insert_bulk`] for keys on the device. Waits, because only the result shows whether a bucket overflows.
     ///
     /// # Errors
@@ -390,5 +402,14 @@ impl crate::Filter for Bloom<RaoLayout> {
     }
     fn count_contained<K: Key>(&self, keys: &[K]) -> Result<usize, Error> {
         self.count_contained(keys)
+    }
+    fn any_contained<K: Key>(&self, keys: &[K]) -> Result<bool, Error> {
+        self.any_contained(keys)
+    }
+    fn measured_fpr(&self, samples: u64, seed: u64) -> Result<f64, Error> {
+        self.measured_fpr(samples, seed)
+    }
+    fn shrink_to_fpr(&mut self, fpr: f64) -> Result<u32, Error> {
+        self.shrink_to_fpr(fpr)
     }
 }

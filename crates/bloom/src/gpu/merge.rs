@@ -1,0 +1,195 @@
+//! Union, intersection, folding, clearing and counting: kernels on words, whatever the layout.
+
+use std::sync::Mutex;
+
+use warpset_gpu::{DeviceSliceMut, GpuError, Stream};
+use warpset_kernels::bloom_words as kernels;
+
+use super::staging::Staging;
+use super::{Bloom, DeviceLayout, check_room};
+use crate::Error;
+
+impl<L: DeviceLayout> Bloom<L> {
+    /// Queues what brings the counts up to date with the words.
+    pub(super) fn count_bucket_ones(&mut self, stream: &Stream) -> Result<(), Error> {
+        let (units, unit) = (self.bucket_ones.len(), self.layout.words_per_block() as u32);
+        if units > 0 {
+            let config = self.covering(units * 32);
+            // SAFETY: there are `units` buckets of `unit` words; the filter is borrowed mutably, and its owner waits.
+            unsafe {
+                let (words, ones) = (self.words.global(), self.bucket_ones.global_mut());
+                kernels::words_unit_ones::launch(stream, config, words, unit, ones, units)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes all keys and keeps the memory. Waits for all work on the device.
+    pub fn clear(&mut self) -> Result<(), Error> {
+        self.words.fill_bytes(0)?;
+        self.bucket_ones.fill_bytes(0)?;
+        Ok(())
+    }
+
+    /// Queues [`Bloom::clear`].
+    ///
+    /// # Safety
+    /// Until `stream` has passed this work, the filter stays allocated and nobody else touches it.
+    pub unsafe fn clear_async(&mut self, stream: &Stream) -> Result<(), Error> {
+        stream.fill_bytes(&mut self.words, 0)?;
+        stream.fill_bytes(&mut self.bucket_ones, 0)?;
+        Ok(())
+    }
+
+    /// Adds all keys of `other`, a filter with the same parameters on the same device; see
+    /// [`cpu::Bloom::union`](crate::cpu::Bloom::union).
+    pub fn union(&mut self, other: &Bloom<L>) -> Result<(), Error> {
+        let stream = self.synchronised_stream()?;
+        // SAFETY: both filters are borrowed until the stream has been waited for.
+        unsafe { self.union_async(&stream, other)? };
+        Ok(stream.synchronize()?)
+    }
+
+    /// Queues [`Bloom::union`].
+    ///
+    /// # Safety
+    /// Until `stream` has passed this work, both filters stay allocated, nobody else touches this one, and nobody writes
+    /// the other.
+    pub unsafe fn union_async(&mut self, stream: &Stream, other: &Bloom<L>) -> Result<(), Error> {
+        self.check_compatible(other)?;
+        let (n, config) = (self.words.len(), self.covering(self.words.len()));
+        // SAFETY: equal layouts have equal lengths; the rest is the caller's promise.
+        unsafe { kernels::words_or::launch(stream, config, self.words.global_mut(), other.words.global(), n)? };
+        self.count_bucket_ones(stream)
+    }
+
+    /// Keeps the bits that are set in `other` too, a filter with the same parameters on the same device; see
+    /// [`cpu::Bloom::intersect`](crate::cpu::Bloom::intersect).
+    pub fn intersect(&mut self, other: &Bloom<L>) -> Result<(), Error> {
+        let stream = self.synchronised_stream()?;
+        // SAFETY: both filters are borrowed until the stream has been waited for.
+        unsafe { self.intersect_async(&stream, other)? };
+        Ok(stream.synchronize()?)
+    }
+
+    /// Queues [`Bloom::intersect`].
+    ///
+    /// # Safety
+    /// As for [`Bloom::union_async`].
+    pub unsafe fn intersect_async(&mut self, stream: &Stream, other: &Bloom<L>) -> Result<(), Error> {
+        self.check_compatible(other)?;
+        self.layout.check_intersection()?;
+        let (n, config) = (self.words.len(), self.covering(self.words.len()));
+        // SAFETY: equal layouts have equal lengths; the rest is the caller's promise.
+        unsafe { kernels::words_and::launch(stream, config, self.words.global_mut(), other.words.global(), n)? };
+        self.count_bucket_ones(stream)
+    }
+
+    /// Whether `union` and `intersect` would accept `other`; the error names the first difference.
+    pub fn check_compatible(&self, other: &Bloom<L>) -> Result<(), Error> {
+        if self.device != other.device {
+            let (first, second) = (self.device.to_string(), other.device.to_string());
+            return Err(GpuError::DifferentDevices { operation: "merging filters", first, second }.into());
+        }
+        match self.layout.difference(&other.layout) {
+            None => Ok(()),
+            Some((field, left, right)) => Err(Error::Incompatible { field, left, right }),
+        }
+    }
+
+    /// Divides the number of blocks by `factor`, of which it must be a multiple; see
+    /// [`cpu::Bloom::fold`](crate::cpu::Bloom::fold).
+    ///
+    /// The filter is as it was if there is no memory for the folded one beside it.
+    pub fn fold(&mut self, factor: u64) -> Result<(), Error> {
+        let folded = self.folded(factor)?;
+        self.replace(folded);
+        Ok(())
+    }
+
+    /// The folded filter, beside this one.
+    pub(super) fn folded(&self, factor: u64) -> Result<Bloom<L>, Error> {
+        let stream = self.synchronised_stream()?;
+        // SAFETY: this filter is borrowed, and the other not handed out, until the stream has been waited for.
+        let folded = unsafe { self.folded_async(&stream, factor)? };
+        stream.synchronize()?;
+        Ok(folded)
+    }
+
+    /// Puts a filter in this one's place, which keeps its staging buffers.
+    pub(super) fn replace(&mut self, mut other: Bloom<L>) {
+        std::mem::swap(&mut other.staging, &mut self.staging);
+        *self = other;
+    }
+
+    /// Queues the making of a new filter, folded by `factor`, and leaves this one as it is. Memory comes from the
+    /// stream's pool.
+    ///
+    /// # Safety
+    /// Until `stream` has passed this work, both filters stay allocated, nobody writes this one, and nobody but later
+    /// work on `stream` touches the new one.
+    pub unsafe fn folded_async(&self, stream: &Stream, factor: u64) -> Result<Bloom<L>, Error> {
+        let layout = self.layout.folded(factor)?;
+        let ones = if L::COUNTS_ONES { layout.blocks() as usize } else { 0 };
+        let mut folded = Bloom {
+            layout,
+            device: self.device.clone(),
+            words: stream.alloc_uninit(layout.words() as usize)?,
+            bucket_ones: stream.alloc_uninit(ones)?,
+            grouping: self.grouping,
+            staging: Mutex::new(Staging::default()),
+        };
+        // Part `part` of new block `new` is old block `new * block_step + part * part_step`.
+        let block_step = if layout.blocks() > 1 { self.layout.folded_from(1, 0, factor) } else { 1 };
+        let part_step = if factor > 1 { self.layout.folded_from(0, 1, factor) } else { 1 };
+        let (n, unit) = (folded.words.len(), layout.words_per_block() as u32);
+        // SAFETY: lengths are those of the two layouts; the rest is the caller's promise.
+        unsafe {
+            let (from, to) = (self.words.global(), folded.words.global_mut());
+            let config = self.covering(n);
+            kernels::words_fold::launch(stream, config, from, unit, block_step, part_step, factor, to, n)?;
+        }
+        folded.count_bucket_ones(stream)?;
+        Ok(folded)
+    }
+
+    /// How many bits are set. Waits for all work on the device.
+    pub fn count_ones(&self) -> Result<u64, Error> {
+        let stream = self.synchronised_stream()?;
+        let mut total = stream.alloc_zeroed::<u64>(1)?;
+        // SAFETY: the filter is borrowed until the stream has been waited for.
+        unsafe { self.count_ones_async(&stream, total.as_mut_slice())? };
+        let mut ones = [0];
+        stream.download(&total, &mut ones)?;
+        Ok(ones[0])
+    }
+
+    /// Queues the count of set bits: adds their number to the first word of `count`. Divided by
+    /// [`Bloom::bits`] it is the fill ratio.
+    ///
+    /// # Safety
+    /// Until `stream` has passed this work, the filter and `count` stay allocated, nobody writes the filter, and nobody
+    /// but other such counts touches `count`.
+    pub unsafe fn count_ones_async(&self, stream: &Stream, mut count: DeviceSliceMut<'_, u64>) -> Result<(), Error> {
+        check_room(1, 1, count.len())?;
+        let (n, config) = (self.words.len(), self.covering(self.words.len()));
+        // SAFETY: there is a word; the rest is the caller's promise.
+        unsafe { kernels::words_count_ones::launch(stream, config, self.words.global(), n, count.global_mut())? };
+        Ok(())
+    }
+
+    /// The fraction of bits that are set; about half when the filter is as full as it was meant to be.
+    pub fn fill_ratio(&self) -> Result<f64, Error> {
+        Ok(self.count_ones()? as f64 / self.layout.bits() as f64)
+    }
+
+    /// How many different keys the filter holds, estimated from the number of set bits.
+    pub fn estimated_cardinality(&self) -> Result<f64, Error> {
+        Ok(self.layout.cardinality(self.count_ones()?))
+    }
+
+    /// The rate of false positives in theory, were `keys` different keys in the filter.
+    pub fn expected_fpr(&self, keys: u64) -> f64 {
+        self.layout.expected_fpr(keys)
+    }
+}

@@ -1,0 +1,112 @@
+//! Rates of false positives, found on the device: a few bytes come back, never the filter.
+
+use warpset_core::bloom::{blocked, rao};
+use warpset_core::hash::{mix_spread, spread_seed};
+use warpset_gpu::DeviceVec;
+use warpset_kernels::bloom_words as kernels;
+use warpset_kernels::keys::{self, KeySlice};
+use warpset_kernels::results;
+
+use super::kernels::Answers;
+use super::{Bloom, DeviceLayout};
+use crate::key::as_hashed;
+use crate::{Error, builder};
+
+/// Samples that one launch looks up.
+const SAMPLES: usize = 1 << 22;
+/// Samples that one chunk brings from the host, where keys must be hashed there.
+const HOST_SAMPLES: usize = 1 << 16;
+/// Blocks whose rates one warp sums; the sums of all warps are added on the host, in order.
+const PART: usize = 1 << 10;
+
+/// From what the rate of a block or bucket follows.
+#[derive(Clone, Copy)]
+pub enum RateOf {
+    /// The ones of a block's sectors.
+    Block(blocked::Shape),
+    /// The ones of a bucket, which the filter keeps.
+    Bucket(rao::Shape),
+}
+
+impl<L: DeviceLayout> Bloom<L> {
+    /// The rate of false positives of the filter as it is now, from the number of ones in each block. Waits for all work
+    /// on the device.
+    pub fn estimated_fpr(&self) -> Result<f64, Error> {
+        let stream = self.synchronised_stream()?;
+        let blocks = self.layout.blocks() as usize;
+        let sum: f64 = match self.layout.rate_of() {
+            RateOf::Block(shape) => {
+                let mut sums: DeviceVec<f64> = stream.alloc_uninit(blocks.div_ceil(PART))?;
+                let config = self.covering(sums.len() * 32);
+                // SAFETY: the words are blocks of this shape; the filter is borrowed until the stream has been waited for.
+                unsafe {
+                    let (words, sums) = (self.words.global(), sums.global_mut());
+                    kernels::words_block_rates::launch(&stream, config, words, shape, blocks, PART, sums)?;
+                }
+                let mut on_host = vec![0.0; sums.len()];
+                stream.download(&sums, &mut on_host)?;
+                on_host.iter().sum()
+            }
+            RateOf::Bucket(shape) => {
+                let rate = |ones: u32| (ones as f64 / shape.bits as f64).powi(shape.hashes as i32);
+                self.bucket_ones.to_vec()?.into_iter().map(rate).sum()
+            }
+        };
+        Ok(self.layout.query_rate(sum / blocks as f64))
+    }
+
+    /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain: the number that
+    /// [`cpu::Bloom::measured_fpr`](crate::cpu::Bloom::measured_fpr) gives. Waits for all work on the device.
+    pub fn measured_fpr(&self, samples: u64, seed: u64) -> Result<f64, Error> {
+        let spread = spread_seed(seed);
+        let mut hits = 0;
+        if self.layout.needs_string_hashes() {
+            let mut first = 0;
+            while first < samples {
+                let end = samples.min(first + HOST_SAMPLES as u64);
+                let hashes: Vec<u64> = (first..end).map(|i| mix_spread(i, spread)).collect();
+                hits += self.count_contained(as_hashed(&hashes))? as u64;
+                first = end;
+            }
+        } else {
+            let stream = self.synchronised_stream()?;
+            let most = samples.min(SAMPLES as u64) as usize;
+            let mut hashes = stream.alloc_uninit::<u64>(most)?;
+            let mut count = stream.alloc_zeroed::<u64>(1)?;
+            let mut first = 0;
+            while first < samples {
+                let n = (samples - first).min(most as u64) as usize;
+                let answers = Answers { words: count.global_mut(), form: results::COUNT };
+                // SAFETY: there is room for `n` hashes and one count; the filter is borrowed until the stream has been
+                // waited for, in `download`.
+                unsafe {
+                    let to = hashes.global_mut();
+                    kernels::words_sample_hashes::launch(&stream, self.covering(n), to, n, first, spread)?;
+                    let keys = KeySlice::new(hashes.global(), keys::HASH, 0);
+                    self.layout.launch_contains(&stream, self.words.global(), keys, None, n, answers)?;
+                }
+                first += n as u64;
+            }
+            let mut total = [0];
+            stream.download(&count, &mut total)?;
+            hits = total[0];
+        }
+        Ok(hits as f64 / samples.max(1) as f64)
+    }
+
+    /// Halves the filter as often as its number of blocks is even and [`Bloom::estimated_fpr`] stays at or below `fpr`;
+    /// says how often. See [`cpu::Bloom::shrink_to_fpr`](crate::cpu::Bloom::shrink_to_fpr).
+    pub fn shrink_to_fpr(&mut self, fpr: f64) -> Result<u32, Error> {
+        builder::check_fpr(fpr)?;
+        let mut halvings = 0;
+        while self.layout.blocks() > 1 && self.layout.blocks().is_multiple_of(2) {
+            let smaller = self.folded(2)?;
+            if smaller.estimated_fpr()? > fpr {
+                break;
+            }
+            self.replace(smaller);
+            halvings += 1;
+        }
+        Ok(halvings)
+    }
+}
