@@ -177,7 +177,7 @@ impl Engine {
         words.resize(base + tree_bits.div_ceil(64) as usize, 0);
         copy_parts(&mut words[base..], parts, &starts);
         words.extend(lists);
-        words.push(format::checksum(&words));
+        words[format::COMMON_WORDS - 1] = format::checksum(&words);
         Ok(RecSplit::trusted(words, header))
     }
 }

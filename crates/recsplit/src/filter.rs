@@ -3,15 +3,15 @@
 //! Source: introduction of the thesis. A key is taken for a member if the fingerprint at its number is its own, which a
 //! key that is no member passes with probability 2^-w, for fingerprints of `w` bits.
 
+use crate::format::{self, COMMON_WORDS};
 use crate::key::{Hash128, Key};
 use crate::store::{read_words, write_words};
-use crate::{Builder, Error, RecSplit, format};
+use crate::{Builder, Error, RecSplit};
 use std::io::{Read, Write};
 use warpset_core::recsplit::bits::field;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"WSRSFILT");
-/// Words before the function: magic, version and width, number of words of the function.
-const HEADER_WORDS: u64 = 3;
+/// The number of this structure.
+const STRUCTURE: u16 = 17;
 
 /// A set that cannot change, of which `contains` is sometimes wrong: it never denies a member, and takes a key that is no
 /// member for one with probability 2^-w.
@@ -99,41 +99,41 @@ impl StaticFilter {
 
     /// Writes the filter; [`StaticFilter::load`] reads it.
     pub fn save(&self, mut to: impl Write) -> Result<(), Error> {
-        let head = [MAGIC, 1 | u64::from(self.width) << 32, self.function.as_words().len() as u64];
-        write_words(&head, &mut to)?;
-        self.function.save(&mut to)?;
-        write_words(&self.fingerprints, &mut to)?;
-        let sum = format::checksum(&[format::checksum(&head), format::checksum(&self.fingerprints)]);
-        write_words(&[sum], to)
+        let function = self.function.as_words();
+        let payload = function.len() + self.fingerprints.len();
+        let mut words = Vec::with_capacity(COMMON_WORDS + payload);
+        words.extend(format::preamble(STRUCTURE, payload as u64));
+        words.extend([u64::from(self.width), function.len() as u64]);
+        words.resize(COMMON_WORDS, 0);
+        words.extend_from_slice(function);
+        words.extend_from_slice(&self.fingerprints);
+        words[COMMON_WORDS - 1] = format::checksum(&words);
+        write_words(&words, &mut to)
     }
 
     /// Reads a filter that [`StaticFilter::save`] wrote, and nothing behind it.
     pub fn load(mut from: impl Read) -> Result<Self, Error> {
-        let mut head = Vec::new();
-        read_words(&mut from, HEADER_WORDS, &mut head)?;
-        if head[0] != MAGIC {
-            return Err(Error::InvalidFormat("it does not begin with the magic bytes"));
-        }
-        if head[1] as u32 != 1 {
-            return Err(Error::UnsupportedVersion { found: head[1] as u32, supported: 1 });
-        }
-        let width = (head[1] >> 32) as u32;
-        if !(1..=32).contains(&width) {
-            return Err(Error::InvalidFormat("fingerprint width out of range"));
-        }
-        let function = RecSplit::load(&mut from)?;
-        if function.as_words().len() as u64 != head[2] || !function.shape().is_minimal() {
-            return Err(Error::InvalidFormat("the function does not fit the filter"));
-        }
-        let words = function.len().checked_mul(u64::from(width)).map(|bits| bits.div_ceil(64) + 1);
-        let words = words.ok_or(Error::InvalidFormat("too many keys"))?;
-        let mut fingerprints = Vec::new();
-        read_words(&mut from, words, &mut fingerprints)?;
-        let mut sum = Vec::new();
-        read_words(from, 1, &mut sum)?;
-        if sum[0] != format::checksum(&[format::checksum(&head), format::checksum(&fingerprints)]) {
+        let mut words = Vec::new();
+        read_words(&mut from, COMMON_WORDS as u64, &mut words)?;
+        let payload = format::check_preamble(&words, STRUCTURE)?;
+        read_words(from, payload, &mut words)?;
+        if format::checksum(&words) != words[COMMON_WORDS - 1] {
             return Err(Error::InvalidFormat("the checksum is wrong"));
         }
-        Ok(Self { function, fingerprints, width })
+        let (width, function) = (words[3], words[4]);
+        if !(1..=32).contains(&width) || words[5..COMMON_WORDS - 1].iter().any(|&word| word != 0) {
+            return Err(Error::InvalidFormat("parameters out of range"));
+        }
+        let payload = &words[COMMON_WORDS..];
+        if function > payload.len() as u64 {
+            return Err(Error::InvalidFormat("lengths do not fit"));
+        }
+        let (function, fingerprints) = payload.split_at(function as usize);
+        let function = RecSplit::from_words(function.to_vec())?;
+        let expected = u128::from(function.len()) * u128::from(width);
+        if !function.shape().is_minimal() || expected.div_ceil(64) + 1 != fingerprints.len() as u128 {
+            return Err(Error::InvalidFormat("the function does not fit the filter"));
+        }
+        Ok(Self { function, fingerprints: fingerprints.to_vec(), width: width as u32 })
     }
 }

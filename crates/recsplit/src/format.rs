@@ -1,22 +1,27 @@
 //! The saved form: words of 64 bits, little-endian in files.
 //!
+//! The header is the one of every saved structure (`docs/formats.md`), here in words:
+//!
 //! ```text
-//! word   0  magic "WSRECSPL"
-//!        1  version (low 32 bits), positions of a full leaf (high 32 bits)
-//!        2  n, number of keys
-//!        3  number of buckets
-//!        4  seed of the initial hash
-//!        5  bytes: leaf size, first fanout, second fanout, method, remix, log2 of the jump stride, low bits of keys,
-//!           low bits of positions
-//!        6  largest bucket (low 32 bits), expected bucket size (high 32 bits)
-//!        7  slope: bits a key × 2^32
-//!        8  least number of keys in a bucket
-//!        9  least difference of positions above the slope (signed)
-//!       10  bits of the trees
-//!       11  words of the upper bits of keys
-//!       12  words of the upper bits of positions
-//!       13… trees, lower bits, upper bits of keys, upper bits of positions, jump array
-//!     last  XXH3-64 of all words before, as little-endian bytes
+//! word   0  magic "WARPSET\0"
+//!        1  version (16 bits), structure (16 bits), header bytes (32 bits)
+//!        2  payload bytes
+//!        3  n, number of keys
+//!        4  number of buckets
+//!        5  seed of the initial hash
+//!        6  bytes: leaf size, first fanout, second fanout, method, remix, log2 of the jump stride, low bits of keys,
+//!           low bits of tree positions
+//!        7  largest bucket (low 32 bits), expected bucket size (high 32 bits)
+//!        8  slope: bits a key × 2^32
+//!        9  least number of keys in a bucket
+//!       10  least difference of tree positions above the slope (signed)
+//!       11… zero
+//!       15  XXH3-64 of words 0 to 14 and of the payload
+//!       16  bits of the trees
+//!       17  words of the upper bits of keys
+//!       18  words of the upper bits of tree positions
+//!       19  positions of a full leaf
+//!       20… trees, lower bits, upper bits of keys, upper bits of tree positions, jump array
 //! ```
 
 use crate::Error;
@@ -26,11 +31,55 @@ use warpset_core::recsplit::{Method, Remix, Shape};
 use xxhash_rust::xxh3::Xxh3;
 
 /// Words before the trees.
-pub(crate) const HEADER_WORDS: u64 = 13;
+pub(crate) const HEADER_WORDS: u64 = 20;
+/// Words of the header that every structure has, with its checksum as the last one.
+pub(crate) const COMMON_WORDS: usize = 16;
+/// The number of this structure.
+pub(crate) const STRUCTURE: u16 = 16;
 /// The version that this library writes and reads.
-pub(crate) const VERSION: u32 = 1;
+const VERSION: u16 = 1;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"WSRECSPL");
+const MAGIC: u64 = u64::from_le_bytes(*b"WARPSET\0");
+
+/// The first three words of a saved structure.
+pub(crate) fn preamble(structure: u16, payload_words: u64) -> [u64; 3] {
+    let kind = u64::from(VERSION) | u64::from(structure) << 16 | (COMMON_WORDS as u64 * 8) << 32;
+    [MAGIC, kind, payload_words * 8]
+}
+
+/// Checks the first words, `COMMON_WORDS` of them or more; gives the words of the payload.
+pub(crate) fn check_preamble(words: &[u64], structure: u16) -> Result<u64, Error> {
+    let invalid = |what| Err(Error::InvalidFormat(what));
+    if words.len() < COMMON_WORDS {
+        return invalid("shorter than a header");
+    }
+    if words[0] != MAGIC {
+        return invalid("it does not begin with the magic bytes");
+    }
+    if words[1] as u16 != VERSION {
+        return Err(Error::UnsupportedVersion { found: words[1] as u32 & 0xffff, supported: VERSION.into() });
+    }
+    if words[1] != preamble(structure, 0)[1] {
+        return invalid("it is another structure");
+    }
+    if words[2] % 8 != 0 {
+        return invalid("no whole number of words");
+    }
+    Ok(words[2] / 8)
+}
+
+/// XXH3-64 of all words but the checksum, as little-endian bytes.
+pub(crate) fn checksum(words: &[u64]) -> u64 {
+    let mut hasher = Xxh3::new();
+    for part in [&words[..COMMON_WORDS - 1], &words[COMMON_WORDS..]] {
+        if cfg!(target_endian = "little") {
+            hasher.update(bytemuck::cast_slice(part));
+        } else {
+            part.iter().for_each(|word| hasher.update(&word.to_le_bytes()));
+        }
+    }
+    hasher.digest()
+}
 
 /// What the first words say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +97,7 @@ pub(crate) struct Header {
 impl Header {
     /// Words of the whole function.
     pub(crate) fn words(&self) -> u64 {
-        HEADER_WORDS + self.tree_bits.div_ceil(64) + self.layout.words() + 1
+        HEADER_WORDS + self.tree_bits.div_ceil(64) + self.layout.words()
     }
 
     /// The first words.
@@ -64,9 +113,11 @@ impl Header {
             layout.low_keys as u8,
             layout.low_bits as u8,
         ];
+        let [magic, kind, payload] = preamble(STRUCTURE, self.words() - COMMON_WORDS as u64);
         [
-            MAGIC,
-            u64::from(VERSION) | u64::from(self.shape.positions()) << 32,
+            magic,
+            kind,
+            payload,
             self.keys,
             layout.buckets,
             self.seed,
@@ -75,69 +126,30 @@ impl Header {
             layout.slope,
             layout.least_keys,
             layout.least_bits as u64,
+            0,
+            0,
+            0,
+            0,
+            0,
             self.tree_bits,
             layout.upper_keys_words,
             layout.upper_bits_words,
+            self.shape.positions().into(),
         ]
     }
-}
-
-/// XXH3-64 of words as little-endian bytes.
-pub(crate) fn checksum(words: &[u64]) -> u64 {
-    if cfg!(target_endian = "little") {
-        return xxhash_rust::xxh3::xxh3_64(bytemuck::cast_slice(words));
-    }
-    let mut hasher = Xxh3::new();
-    for word in words {
-        hasher.update(&word.to_le_bytes());
-    }
-    hasher.digest()
-}
-
-/// Words of the whole function whose first words are `head`.
-pub(crate) fn words_of(head: &[u64]) -> Result<u64, Error> {
-    let invalid = Err(Error::InvalidFormat("it does not begin with the header of a function"));
-    let Some(head) = head.first_chunk::<{ HEADER_WORDS as usize }>() else { return invalid };
-    if head[0] != MAGIC {
-        return invalid;
-    }
-    let [.., log_stride, low_keys, low_bits] = head[5].to_le_bytes();
-    // Far beyond any memory, far below an overflow.
-    let limit = 1 << 50;
-    if [head[3], head[10], head[11], head[12]].iter().any(|&length| length > limit)
-        || low_keys > 63
-        || low_bits > 63
-        || !(4..=8).contains(&log_stride)
-    {
-        return Err(Error::InvalidFormat("lengths do not fit"));
-    }
-    let layout = Layout {
-        buckets: head[3],
-        slope: 0,
-        least_keys: 0,
-        least_bits: 0,
-        low_keys: low_keys.into(),
-        low_bits: low_bits.into(),
-        log_stride: log_stride.into(),
-        upper_keys_words: head[11],
-        upper_bits_words: head[12],
-    };
-    Ok(HEADER_WORDS + head[10].div_ceil(64) + layout.words() + 1)
 }
 
 /// Checks words and reads their header. Never panics and allocates nothing.
 pub(crate) fn parse(words: &[u64]) -> Result<Header, Error> {
     let invalid = |what| Err(Error::InvalidFormat(what));
+    let payload = check_preamble(words, STRUCTURE)?;
     let Some(head) = words.first_chunk::<{ HEADER_WORDS as usize }>() else {
         return invalid("shorter than a header");
     };
-    if head[0] != MAGIC {
-        return invalid("it does not begin with the magic bytes");
+    if payload != (words.len() - COMMON_WORDS) as u64 || head[11..15] != [0; 4] {
+        return invalid("lengths do not fit");
     }
-    if head[1] as u32 != VERSION {
-        return Err(Error::UnsupportedVersion { found: head[1] as u32, supported: VERSION });
-    }
-    let [leaf, first, second, method, remix, log_stride, low_keys, low_bits] = head[5].to_le_bytes();
+    let [leaf, first, second, method, remix, log_stride, low_keys, low_bits] = head[6].to_le_bytes();
     let method = match method {
         0 => Method::BruteForce,
         1 => Method::Rotation,
@@ -150,27 +162,27 @@ pub(crate) fn parse(words: &[u64]) -> Result<Header, Error> {
         _ => return invalid("unknown remix"),
     };
     let shape = Shape::new(leaf.into(), first.into(), second.into(), method);
-    let Some(shape) = shape.and_then(|shape| shape.with_positions((head[1] >> 32) as u32)) else {
+    let Some(shape) = shape.and_then(|shape| shape.with_positions(u32::try_from(head[19]).ok()?)) else {
         return invalid("no such shape");
     };
     let header = Header {
-        keys: head[2],
-        seed: head[4],
+        keys: head[3],
+        seed: head[5],
         shape,
         remix,
-        largest_bucket: head[6] as u32,
-        bucket_size: (head[6] >> 32) as u32,
-        tree_bits: head[10],
+        largest_bucket: head[7] as u32,
+        bucket_size: (head[7] >> 32) as u32,
+        tree_bits: head[16],
         layout: Layout {
-            buckets: head[3],
-            slope: head[7],
-            least_keys: head[8],
-            least_bits: head[9] as i64,
+            buckets: head[4],
+            slope: head[8],
+            least_keys: head[9],
+            least_bits: head[10] as i64,
             low_keys: low_keys.into(),
             low_bits: low_bits.into(),
             log_stride: log_stride.into(),
-            upper_keys_words: head[11],
-            upper_bits_words: head[12],
+            upper_keys_words: head[17],
+            upper_bits_words: head[18],
         },
     };
     let layout = &header.layout;
@@ -196,8 +208,7 @@ pub(crate) fn parse(words: &[u64]) -> Result<Header, Error> {
     {
         return invalid("numbers of keys and buckets do not fit");
     }
-    let (checked, sum) = words.split_at(words.len() - 1);
-    if checksum(checked) != sum[0] {
+    if checksum(words) != head[COMMON_WORDS - 1] {
         return invalid("the checksum is wrong");
     }
     Ok(header)

@@ -383,7 +383,7 @@ fn eight_bytes(words: &[u64], at: u64) -> u64 {
     }
 }
 
-/// At least 57 bits from position `at` on: one unaligned load. There is always a word, the checksum, behind all bits.
+/// At least 57 bits from position `at` on: one unaligned load. The jump array stands behind all bits that are read so.
 #[inline(always)]
 fn bits_from(words: &[u64], at: u64) -> u64 {
     if cfg!(target_endian = "little") { eight_bytes(words, at / 8) >> (at % 8) } else { window(words, at) }

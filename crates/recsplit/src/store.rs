@@ -1,6 +1,6 @@
 //! Saving, loading, mapping.
 
-use crate::format::{self, HEADER_WORDS};
+use crate::format;
 use crate::function::Words;
 use crate::{Error, RecSplit};
 use std::fs::File;
@@ -52,9 +52,9 @@ impl RecSplit {
     /// for them is not taken before they are there.
     pub fn load(mut from: impl Read) -> Result<Self, Error> {
         let mut words = Vec::new();
-        read_words(&mut from, HEADER_WORDS, &mut words)?;
-        let count = format::words_of(&words)?;
-        read_words(from, count - HEADER_WORDS, &mut words)?;
+        read_words(&mut from, format::COMMON_WORDS as u64, &mut words)?;
+        let payload = format::check_preamble(&words, format::STRUCTURE)?;
+        read_words(from, payload, &mut words)?;
         Self::from_words(words)
     }
 }
