@@ -37,7 +37,9 @@ fn rao(first_level: FirstLevel) -> RaoBloom {
 }
 
 fn fixture<L: Layout>(name: &str, filter: &Bloom<L>) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("data").join(name);
+    // At run time: packed tests run elsewhere than they were built.
+    let package = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
+    let path = PathBuf::from(package).join("data").join(name);
     if std::env::var_os("WARPSET_WRITE_FIXTURES").is_some() {
         filter.save(&path).unwrap();
     }
