@@ -72,6 +72,43 @@ fn blocked_of_every_shape_at_powers_of_two() {
 }
 
 #[test]
+fn blocked_filters_of_kilobytes_on_average() {
+    // 4 KiB and 32 KiB: so few blocks that each filter has a rate of its own, whose mean is the theory's.
+    for (block_bits, word_bits, hashes) in [(64, 64, 5), (256, 32, 8), (512, 64, 8), (1024, 32, 11)] {
+        let shape = BlockShape::new(block_bits, word_bits, hashes).unwrap();
+        for (log2_bits, filters) in [(15u32, 64u64), (18, 16)] {
+            let blocks = 1u64 << (log2_bits - block_bits.ilog2());
+            let keys: Vec<u64> = (0..(1 << log2_bits) / 12).collect();
+            let (mut measured, mut estimated, mut expected) = (0.0, 0.0, 0.0);
+            for seed in 0..filters {
+                let mut filter = BlockedBloom::with_layout(BlockedLayout::new(blocks, shape, seed).unwrap()).unwrap();
+                filter.insert_bulk(&keys);
+                measured += filter.measured_fpr(4_000_000 / filters, seed) / filters as f64;
+                estimated += filter.estimated_fpr() / filters as f64;
+                expected += filter.expected_fpr(keys.len() as u64) / filters as f64;
+            }
+            let near = |a: f64| (measured - a).abs() <= 0.10 * a;
+            assert!(
+                near(expected) && near(estimated),
+                "{shape:?}: {measured}, not {expected}; by the bits {estimated}"
+            );
+        }
+    }
+}
+
+#[test]
+fn blocked_filters_of_tens_of_megabytes() {
+    for (block_bits, word_bits, hashes) in [(256, 32, 8), (512, 64, 8)] {
+        let shape = BlockShape::new(block_bits, word_bits, hashes).unwrap();
+        let blocks = (1u64 << 28) / u64::from(block_bits);
+        let mut filter = BlockedBloom::with_layout(BlockedLayout::new(blocks, shape, 9).unwrap()).unwrap();
+        let keys = (1 << 28) / 16;
+        fill(&mut filter, keys, |filter, keys| filter.insert_bulk(keys));
+        assert_near(&filter, filter.expected_fpr(keys), 4_000_000);
+    }
+}
+
+#[test]
 fn many_hashes_do_not_repeat_themselves() {
     // Rates of 1e-4 and below come from dense filters with many bits a key.
     for (block_bits, word_bits, hashes, bits_per_key) in [(512, 64, 16, 14), (1024, 64, 24, 12), (512, 32, 32, 10)] {
