@@ -83,7 +83,7 @@ fn blocked_filters_of_kilobytes_on_average() {
             for seed in 0..filters {
                 let mut filter = BlockedBloom::with_layout(BlockedLayout::new(blocks, shape, seed).unwrap()).unwrap();
                 filter.insert_bulk(&keys);
-                measured += filter.measured_fpr(4_000_000 / filters, seed) / filters as f64;
+                measured += filter.measured_fpr(4_000_000 / filters, !seed) / filters as f64;
                 estimated += filter.estimated_fpr() / filters as f64;
                 expected += filter.expected_fpr(keys.len() as u64) / filters as f64;
             }
