@@ -41,6 +41,8 @@ pub mod limits;
 pub mod radix;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "select"))]
 pub mod select;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "strings"))]
+pub mod strings;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use launch_bounds::with_launch_bounds;
@@ -65,4 +67,5 @@ pub const MODULES: &[(&str, &str)] = &[
     ("radix", include_str!("../ptx/radix.ptx")),
     ("select", include_str!("../ptx/select.ptx")),
     ("selftest", include_str!("../ptx/selftest.ptx")),
+    ("strings", include_str!("../ptx/strings.ptx")),
 ];

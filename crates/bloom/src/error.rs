@@ -193,9 +193,17 @@ pub enum Error {
         /// Bits asked for.
         bits: u32,
     },
-    /// Keys on a device cannot be hashed by a string hash there: give them as a host slice.
-    #[error("a first level of string hashes needs the keys on the host")]
-    NeedsHostKeys,
+    /// `n` strings on a device have `n + 1` offsets, so there is at least one.
+    #[error("strings without offsets: there is one more than there are strings")]
+    MissingOffsets,
+    /// The offsets of a string on a device go backwards, or beyond the bytes.
+    #[error("string {index} does not lie between ascending offsets within its {bytes} bytes")]
+    InvalidOffsets {
+        /// The first such string.
+        index: u64,
+        /// Bytes of all strings.
+        bytes: usize,
+    },
     /// A primitive got arguments that it does not take.
     #[error(transparent)]
     Primitive(Box<warpset_primitives::Error>),

@@ -15,7 +15,7 @@ use std::sync::Mutex;
 
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::results;
-use warpset_simt::LaunchConfig;
+use warpset_simt::{GlobalMut, LaunchConfig};
 
 use crate::words::Words;
 use crate::{BlockedLayout, Error, Layout, RaoLayout, SplitBlockLayout, cpu};
@@ -28,13 +28,15 @@ mod merge;
 mod rao;
 mod rates;
 mod staging;
+mod strings;
 mod test_and_insert;
 
 pub use insert::Grouping;
 use kernels::{Answers, BLOCK};
 pub use kernels::{DeviceLayout, DeviceOneBlock, SPECIALISED_SHAPES};
-pub use keys::{DeviceKey, KeyClass};
+pub use keys::{DeviceKey, DeviceKeys, KeyClass};
 use staging::Staging;
+pub use strings::{DeviceStrings, Offset, StringVec};
 
 /// A Bloom filter in device memory; which one, the layout says.
 ///
@@ -164,15 +166,15 @@ impl<L: DeviceLayout> Bloom<L> {
     /// # Safety
     /// Until `stream` has passed this work, the filter, `keys` and `answers` stay allocated, nobody writes the filter or
     /// the keys, and nobody else touches the answers.
-    pub unsafe fn contains_bytes_async<K: DeviceKey>(
+    pub unsafe fn contains_bytes_async<K: DeviceKeys>(
         &self,
         stream: &Stream,
-        keys: DeviceSlice<'_, K>,
+        keys: K,
         mut answers: DeviceSliceMut<'_, u8>,
     ) -> Result<(), Error> {
-        check_room(keys.len(), keys.len(), answers.len())?;
-        let words =
-            warpset_simt::GlobalMut::from_raw_parts(answers.global_mut().as_ptr().cast(), keys.len().div_ceil(8));
+        let n = keys.count();
+        check_room(n, n, answers.len())?;
+        let words = GlobalMut::from_raw_parts(answers.global_mut().as_ptr().cast(), n.div_ceil(8));
         // SAFETY: there is a byte a key; the rest is the caller's promise.
         unsafe { self.contains_async(stream, keys, Answers { words, form: results::BYTES }) }
     }
@@ -181,13 +183,13 @@ impl<L: DeviceLayout> Bloom<L> {
     ///
     /// # Safety
     /// As for [`Bloom::contains_bytes_async`].
-    pub unsafe fn contains_bitmap_async<K: DeviceKey>(
+    pub unsafe fn contains_bitmap_async<K: DeviceKeys>(
         &self,
         stream: &Stream,
-        keys: DeviceSlice<'_, K>,
+        keys: K,
         mut answers: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
-        check_room(keys.len(), keys.len().div_ceil(64), answers.len())?;
+        check_room(keys.count(), keys.count().div_ceil(64), answers.len())?;
         // SAFETY: there is a bit a key; the rest is the caller's promise.
         unsafe { self.contains_async(stream, keys, Answers { words: answers.global_mut(), form: results::BITS }) }
     }
@@ -196,35 +198,31 @@ impl<L: DeviceLayout> Bloom<L> {
     ///
     /// # Safety
     /// As for [`Bloom::contains_bytes_async`]; other such counts may run at the same time.
-    pub unsafe fn count_contained_async<K: DeviceKey>(
+    pub unsafe fn count_contained_async<K: DeviceKeys>(
         &self,
         stream: &Stream,
-        keys: DeviceSlice<'_, K>,
+        keys: K,
         mut count: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
-        check_room(keys.len(), 1, count.len())?;
+        check_room(keys.count(), 1, count.len())?;
         // SAFETY: there is a word; the rest is the caller's promise.
         unsafe { self.contains_async(stream, keys, Answers { words: count.global_mut(), form: results::COUNT }) }
     }
 
     /// # Safety
     /// As for the three above; `answers` has room.
-    unsafe fn contains_async<K: DeviceKey>(
-        &self,
-        stream: &Stream,
-        keys: DeviceSlice<'_, K>,
-        answers: Answers,
-    ) -> Result<(), Error> {
-        if keys.is_empty() {
-            return Ok(()); // the driver rejects a grid of zero blocks
+    unsafe fn contains_async<K: DeviceKeys>(&self, stream: &Stream, keys: K, answers: Answers) -> Result<(), Error> {
+        let (n, chunk) = (keys.count(), keys.at_a_time(&self.layout));
+        for first in (0..n).step_by(chunk) {
+            let part = keys.part(first..n.min(first + chunk));
+            // SAFETY: the words are this layout's; scratch is freed in the order of the stream; `first` is a multiple of
+            // 64; the rest is the caller's promise.
+            unsafe {
+                let hashing = part.hashing(&self.layout, stream)?;
+                let (words, strings) = (self.words.global(), hashing.string_hashes());
+                self.layout.launch_contains(stream, words, hashing.keys, strings, part.count(), answers.from(first))?;
+            }
         }
-        if self.layout.needs_string_hashes() {
-            return Err(Error::NeedsHostKeys);
-        }
-        let n = keys.len();
-        let keys = keys::kernel_keys(&self.layout, keys);
-        // SAFETY: the words are this layout's; the rest is the caller's promise.
-        unsafe { self.layout.launch_contains(stream, self.words.global(), keys, None, n, answers)? };
         Ok(())
     }
 

@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | `u32` | XXH64, seed 0, of 4 little-endian bytes | `mix` of the value, as the same `u64` |
 //! | `u64` | XXH64, seed 0, of 8 little-endian bytes | `mix` of the value |
-//! | bytes, strings | XXH64, seed 0 | XXH3-64 with the filter's seed |
+//! | bytes, strings | XXH64, seed 0 | XXH64 with the filter's seed |
 //! | [`Hashed`] | the hash as given | the hash as given |
 //!
 //! `i32` and `i64` hash as the unsigned integer of the same bytes, as Parquet does.
@@ -150,7 +150,7 @@ impl Sealed for [u8] {
     }
     #[inline]
     fn seeded_hash(&self, seed: u64, _spread: u64) -> u64 {
-        xxhash_rust::xxh3::xxh3_64_with_seed(self, seed)
+        xxhash_rust::xxh64::xxh64(self, seed)
     }
     #[inline]
     fn string_hash(&self, function: StringHash) -> u32 {

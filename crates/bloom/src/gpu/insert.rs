@@ -1,12 +1,11 @@
 //! Insertion: directly, or grouped by the part of the filter first.
 
-use warpset_gpu::{DeviceSlice, GpuError, Stream};
+use warpset_gpu::{GpuError, Stream};
 use warpset_kernels::keys::{self, KeySlice};
 use warpset_primitives::radix;
 use warpset_simt::GlobalMut;
 
-use super::keys::kernel_keys;
-use super::{Bloom, DeviceKey, DeviceOneBlock};
+use super::{Bloom, DeviceKeys, DeviceOneBlock};
 use crate::Error;
 
 /// When an insertion groups its hashes by the part of the filter that they fall in.
@@ -57,13 +56,9 @@ impl<L: DeviceOneBlock> Bloom<L> {
     /// Until `stream` has passed this work, the filter and `keys` stay allocated, nobody else writes the keys, and the
     /// filter is not read, written or lent elsewhere. (Other insertions may run at the same time: all of them are
     /// atomic.)
-    pub unsafe fn insert_bulk_async<K: DeviceKey>(
-        &mut self,
-        stream: &Stream,
-        keys: DeviceSlice<'_, K>,
-    ) -> Result<(), Error> {
-        let l2_bytes = self.device.properties().l2_bytes;
-        if let Some(bits) = self.grouping.bits(self.memory_bytes(), keys.len(), l2_bytes) {
+    pub unsafe fn insert_bulk_async<K: DeviceKeys>(&mut self, stream: &Stream, keys: K) -> Result<(), Error> {
+        let (n, l2_bytes) = (keys.count(), self.device.properties().l2_bytes);
+        if let Some(bits) = self.grouping.bits(self.memory_bytes(), n, l2_bytes) {
             let required = self.grouping != Grouping::Auto;
             // SAFETY: the caller's promise.
             match unsafe { self.insert_grouped(stream, keys, bits) } {
@@ -71,8 +66,16 @@ impl<L: DeviceOneBlock> Bloom<L> {
                 result => return result,
             }
         }
-        // SAFETY: the caller's promise.
-        unsafe { self.insert_direct(stream, kernel_keys(&self.layout, keys), keys.len()) }
+        let chunk = keys.at_a_time(&self.layout);
+        for first in (0..n).step_by(chunk) {
+            let part = keys.part(first..n.min(first + chunk));
+            // SAFETY: the caller's promise; scratch is freed in the order of the stream.
+            unsafe {
+                let hashing = part.hashing(&self.layout, stream)?;
+                self.insert_direct(stream, hashing.keys, part.count())?;
+            }
+        }
+        Ok(())
     }
 
     /// # Safety
@@ -88,30 +91,28 @@ impl<L: DeviceOneBlock> Bloom<L> {
 
     /// # Safety
     /// As [`Bloom::insert_bulk_async`].
-    unsafe fn insert_grouped<K: DeviceKey>(
-        &self,
-        stream: &Stream,
-        keys: DeviceSlice<'_, K>,
-        bits: u32,
-    ) -> Result<(), Error> {
-        if keys.is_empty() {
+    unsafe fn insert_grouped<K: DeviceKeys>(&self, stream: &Stream, keys: K, bits: u32) -> Result<(), Error> {
+        let n = keys.count();
+        if n == 0 {
             return Ok(());
         }
         // All scratch comes first: an insertion that runs out of memory has not begun.
-        let chunk = keys.len().min(MOST_KEYS);
+        let chunk = n.min(MOST_KEYS);
         let mut grouped = stream.alloc_uninit::<u64>(chunk)?;
         let scratch = stream.alloc_uninit::<u64>(if bits > radix::MAX_DIGIT_BITS { chunk } else { 0 })?;
         drop(scratch); // the passes allocate it again, from the pool
         let mut first = 0;
-        while first < keys.len() {
-            let part = keys.slice(first..keys.len().min(first + chunk));
-            first += part.len();
-            let input = kernel_keys(&self.layout, part);
-            let mut hashes = grouped.slice_mut(..part.len());
+        while first < n {
+            let part = keys.part(first..n.min(first + chunk));
+            let len = part.count();
+            first += len;
+            let mut hashes = grouped.slice_mut(..len);
             // SAFETY: scratch is freed in the order of the stream; the rest is the caller's promise.
             unsafe {
-                radix::group_kernel_keys(stream, input, part.len(), bits, hashes.reborrow())?;
-                self.insert_direct(stream, KeySlice::new(hashes.global(), keys::HASH, 0), part.len())?;
+                let hashing = part.hashing(&self.layout, stream)?;
+                radix::group_kernel_keys(stream, hashing.keys, len, bits, hashes.reborrow())?;
+                drop(hashing);
+                self.insert_direct(stream, KeySlice::new(hashes.global(), keys::HASH, 0), len)?;
             }
         }
         Ok(())

@@ -5,12 +5,12 @@ use warpset_core::bloom::split_block::BLOCK_BYTES;
 use warpset_core::hash;
 use warpset_gpu::{GpuError, LaunchConfig, Stream};
 use warpset_kernels::keys::{self, KeySlice};
-use warpset_kernels::{bloom_blocked, bloom_split_block};
+use warpset_kernels::{bloom_blocked, bloom_split_block, results};
 use warpset_simt::{Global, GlobalMut};
 
 use super::keys::KeyClass;
 use super::rates::RateOf;
-use crate::{BlockedLayout, Error, Key, Layout, SplitBlockLayout};
+use crate::{BlockedLayout, Error, Layout, SplitBlockLayout, StringHash};
 
 /// Threads of a block, in all kernels of Bloom filters.
 pub(super) const BLOCK: u32 = 256;
@@ -27,6 +27,18 @@ pub struct Answers {
     pub words: GlobalMut<u64>,
     /// [`warpset_kernels::results::BYTES`] or its neighbours.
     pub form: u32,
+}
+
+impl Answers {
+    /// The same for keys from `first` on, a multiple of 64.
+    pub(super) fn from(self, first: usize) -> Answers {
+        let words = match self.form {
+            results::BYTES => self.words.at(first / 8),
+            results::BITS => self.words.at(first / 64),
+            _ => self.words,
+        };
+        Answers { words, ..self }
+    }
 }
 
 /// A claim table on the device.
@@ -54,16 +66,14 @@ pub trait DeviceLayout: Layout {
         Ok(())
     }
 
-    /// The string hashes of keys, if kernels need them beside the keys.
+    /// The seed with which byte strings are hashed.
     #[doc(hidden)]
-    fn string_hashes<K: Key>(&self, _keys: &[K]) -> Vec<u32> {
-        Vec::new()
-    }
+    fn bytes_seed(&self) -> u64;
 
-    /// Whether kernels need string hashes, which only the host can make.
+    /// The string hash that kernels need of every key beside the key, if there is one.
     #[doc(hidden)]
-    fn needs_string_hashes(&self) -> bool {
-        false
+    fn string_function(&self) -> Option<StringHash> {
+        None
     }
 
     /// Queues the lookup of `n` keys.
@@ -127,6 +137,10 @@ impl DeviceLayout for SplitBlockLayout {
 
     fn rate_of(&self) -> RateOf {
         RateOf::Block(Shape::of::<256, 32, 8>())
+    }
+
+    fn bytes_seed(&self) -> u64 {
+        0
     }
 
     unsafe fn launch_contains(
@@ -320,6 +334,10 @@ impl DeviceLayout for BlockedLayout {
 
     fn rate_of(&self) -> RateOf {
         RateOf::Block(self.shape())
+    }
+
+    fn bytes_seed(&self) -> u64 {
+        self.seed()
     }
 
     unsafe fn launch_contains(

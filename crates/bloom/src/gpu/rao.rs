@@ -6,7 +6,6 @@
 use std::collections::HashSet;
 use std::sync::PoisonError;
 
-use rayon::prelude::*;
 use warpset_core::bloom::TEST_AND_INSERT_BATCH;
 use warpset_core::bloom::rao::{round_keys, spread_attempt};
 use warpset_gpu::{DeviceSlice, DeviceVec, GpuError, LaunchConfig, Stream};
@@ -15,13 +14,13 @@ use warpset_kernels::keys::KeySlice;
 use warpset_simt::Global;
 
 use super::kernels::{Answers, one_thread_each, seeded_hashing};
-use super::keys::{KeyClass, kernel_keys};
+use super::keys::{KeyClass, bring_string_hashes};
 use super::rates::RateOf;
-use super::{Bloom, DeviceKey, DeviceLayout, RaoBloom};
+use super::{Bloom, DeviceKeys, DeviceLayout, RaoBloom};
 use crate::cpu::rao::MAX_ATTEMPTS;
 use crate::key::as_hashed;
 use crate::view::same_length;
-use crate::{Bitmap, Error, FirstLevel, Key, Layout, RaoLayout, cpu};
+use crate::{Bitmap, Error, FirstLevel, Key, Layout, RaoLayout, StringHash, cpu};
 
 /// Keys of one batch where their order does not matter.
 const BATCH: usize = 1 << 24;
@@ -59,20 +58,20 @@ impl DeviceLayout for RaoLayout {
         RateOf::Bucket(self.shape())
     }
 
+    fn bytes_seed(&self) -> u64 {
+        self.seed()
+    }
+
     fn check_device_limits(&self) -> Result<(), Error> {
         let blocks = self.blocks();
         if blocks < MAX_BUCKETS { Ok(()) } else { Err(Error::TooLarge { blocks, limit: MAX_BUCKETS - 1 }) }
     }
 
-    fn string_hashes<K: Key>(&self, keys: &[K]) -> Vec<u32> {
+    fn string_function(&self) -> Option<StringHash> {
         match self.first_level() {
-            FirstLevel::Mixed => Vec::new(),
-            FirstLevel::String(function) => keys.par_iter().map(|key| key.string_hash(function)).collect(),
+            FirstLevel::Mixed => None,
+            FirstLevel::String(function) => Some(function),
         }
-    }
-
-    fn needs_string_hashes(&self) -> bool {
-        matches!(self.first_level(), FirstLevel::String(_))
     }
 
     unsafe fn launch_contains(
@@ -130,7 +129,7 @@ impl RaoBloom {
             _ => usize::try_from(round_keys(layout.blocks(), layout.bucket_capacity())).unwrap_or(BATCH).min(1 << 30),
         }
         .min(n);
-        let strings = layout.needs_string_hashes();
+        let strings = keys_on_host && layout.string_function().is_some();
         let device = &self.device;
         Ok(Workshop {
             stream: device.new_stream()?,
@@ -162,9 +161,16 @@ impl RaoBloom {
     ///
     /// # Safety
     /// `keys` are `n` keys of their kind, at most a batch, valid until the workshop's stream has passed; so is the
-    /// filter, which nobody else uses; string hashes are in the workshop if the layout wants them.
-    unsafe fn insert_batch(&mut self, workshop: &mut Workshop, keys: KeySlice, n: usize) -> Result<(), Error> {
-        let Workshop { stream, string_hashes, assigned, grouped, counts, .. } = workshop;
+    /// filter, which nobody else uses; string hashes are given if the layout wants them.
+    unsafe fn insert_batch(
+        &mut self,
+        workshop: &mut Workshop,
+        keys: KeySlice,
+        string_hashes: Option<Global<u32>>,
+        n: usize,
+    ) -> Result<(), Error> {
+        let Workshop { stream, assigned, grouped, counts, .. } = workshop;
+        let string_hashes = string_hashes.unwrap_or_else(no_string_hashes);
         let (parameters, buckets) = (parameters(&self.layout), self.layout.blocks() as usize);
         let KeySlice { keys, kind, spread } = keys;
         stream.fill_bytes(&mut *counts, 0)?;
@@ -182,7 +188,7 @@ impl RaoBloom {
                 keys,
                 kind,
                 spread,
-                string_hashes.global(),
+                string_hashes,
                 n,
                 assigned.global_mut(),
                 counts.global_mut(),
@@ -266,16 +272,19 @@ impl RaoBloom {
             for keys in keys.chunks(workshop.batch) {
                 // The buffers are in use by the batch before.
                 workshop.stream.synchronize()?;
-                let strings = filter.layout.string_hashes(keys);
-                if !strings.is_empty() {
-                    workshop.stream.upload(workshop.string_hashes.slice_mut(..keys.len()), &strings)?;
-                }
                 let slice = {
                     let mut staging = filter.staging.lock().unwrap_or_else(PoisonError::into_inner);
                     staging.gather(&filter.device, &filter.layout, keys, &mut workshop.keys)?
                 };
+                let mut strings = None;
+                if let Some(function) = filter.layout.string_function() {
+                    let Workshop { stream, string_hashes, .. } = &mut *workshop;
+                    // SAFETY: keys and hashes are in the workshop, and the keys have been waited for.
+                    unsafe { bring_string_hashes(stream, function, keys, slice, string_hashes)? };
+                    strings = Some(string_hashes.global());
+                }
                 // SAFETY: the keys are in the workshop; the filter is borrowed until `attempt` has waited.
-                unsafe { filter.insert_batch(workshop, slice, keys.len())? };
+                unsafe { filter.insert_batch(workshop, slice, strings, keys.len())? };
             }
             Ok(())
         })
@@ -289,24 +298,22 @@ impl RaoBloom {
     }
 
     /// [`RaoBloom::insert_bulk`] for keys on the device. Waits, because only the result shows whether a bucket overflows.
-    ///
-    /// # Errors
-    /// Besides those of [`RaoBloom::insert_bulk`], [`Error::NeedsHostKeys`] if the first level is a string hash.
-    pub fn insert_device_slice<K: DeviceKey>(&mut self, keys: DeviceSlice<'_, K>) -> Result<(), Error> {
-        if self.layout.needs_string_hashes() {
-            return Err(Error::NeedsHostKeys);
-        }
-        if keys.is_empty() {
+    pub fn insert_device_slice<K: DeviceKeys>(&mut self, keys: K) -> Result<(), Error> {
+        let n = keys.count();
+        if n == 0 {
             return Ok(());
         }
         self.device.synchronize()?;
-        let mut workshop = self.workshop(keys.len(), false)?;
+        let mut workshop = self.workshop(n, false)?;
         self.attempt(&mut workshop, |filter, workshop| {
-            for first in (0..keys.len()).step_by(workshop.batch) {
-                let batch = keys.slice(first..keys.len().min(first + workshop.batch));
-                let slice = kernel_keys(&filter.layout, batch);
-                // SAFETY: keys and filter are borrowed until `attempt` has waited.
-                unsafe { filter.insert_batch(workshop, slice, batch.len())? };
+            for first in (0..n).step_by(workshop.batch) {
+                let batch = keys.part(first..n.min(first + workshop.batch));
+                // SAFETY: keys and filter are borrowed until `attempt` has waited; scratch is freed in the order of the
+                // workshop's stream.
+                unsafe {
+                    let hashing = batch.hashing(&filter.layout, &workshop.stream)?;
+                    filter.insert_batch(workshop, hashing.keys, hashing.string_hashes(), batch.count())?;
+                }
             }
             Ok(())
         })

@@ -11,7 +11,7 @@ use warpset_kernels::keys::KeySlice;
 use warpset_simt::Global;
 
 use super::DeviceLayout;
-use super::keys::KeyClass;
+use super::keys::{KeyClass, bring_string_hashes};
 use crate::Key;
 use crate::key::sealed::Raw;
 
@@ -94,19 +94,21 @@ impl Lane {
 
     /// Fills the pinned buffer and queues the upload to the lane's own buffer.
     fn load<K: Key, L: DeviceLayout>(&mut self, layout: &L, keys: &[K]) -> Result<KeySlice, GpuError> {
-        if layout.needs_string_hashes() {
+        let (class, words) = self.fill(layout, keys);
+        // SAFETY: the pinned buffer belongs to the lane, which is waited for before it is filled again or dropped.
+        unsafe { self.stream.upload_async(self.keys.slice_mut(..words), &self.host_keys[..words])? };
+        let (kind, spread) = layout.hashing(class);
+        let slice = KeySlice::new(self.keys.slice(..words).global(), kind, spread);
+        if let Some(function) = layout.string_function() {
             let buffer = match self.string_hashes.take() {
                 Some(buffer) => buffer,
                 None => self.stream.device().alloc_uninit(self.keys.len())?,
             };
             let buffer = self.string_hashes.insert(buffer);
-            self.stream.upload(buffer.slice_mut(..keys.len()), &layout.string_hashes(keys))?;
+            // SAFETY: keys and hashes are the lane's, and all work on them is queued on its stream.
+            unsafe { bring_string_hashes(&self.stream, function, keys, slice, buffer)? };
         }
-        let (class, words) = self.fill(layout, keys);
-        // SAFETY: the pinned buffer belongs to the lane, which is waited for before it is filled again or dropped.
-        unsafe { self.stream.upload_async(self.keys.slice_mut(..words), &self.host_keys[..words])? };
-        let (kind, spread) = layout.hashing(class);
-        Ok(KeySlice::new(self.keys.slice(..words).global(), kind, spread))
+        Ok(slice)
     }
 }
 

@@ -3,14 +3,13 @@
 use std::sync::PoisonError;
 
 use warpset_core::bloom::TEST_AND_INSERT_BATCH;
-use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
+use warpset_gpu::{DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::keys::KeySlice;
 use warpset_kernels::{claims, results};
 use warpset_simt::GlobalMut;
 
 use super::kernels::{Answers, ClaimTable};
-use super::keys::kernel_keys;
-use super::{Bloom, DeviceKey, DeviceOneBlock, check_room, host};
+use super::{Bloom, DeviceKeys, DeviceOneBlock, check_room, host};
 use crate::key::as_hashed;
 use crate::view::same_length;
 use crate::{Error, Key};
@@ -37,20 +36,25 @@ impl<L: DeviceOneBlock> Bloom<L> {
     /// # Safety
     /// Until `stream` has passed this work, the filter, `keys` and `new` stay allocated, nobody else writes the keys, and
     /// nobody touches the filter or `new`.
-    pub unsafe fn test_and_insert_bytes_async<K: DeviceKey>(
+    pub unsafe fn test_and_insert_bytes_async<K: DeviceKeys>(
         &mut self,
         stream: &Stream,
-        keys: DeviceSlice<'_, K>,
+        keys: K,
         mut new: DeviceSliceMut<'_, u8>,
     ) -> Result<(), Error> {
-        check_room(keys.len(), keys.len(), new.len())?;
-        let mut table = claim_words(stream, keys.len())?;
-        for first in (0..keys.len()).step_by(TEST_AND_INSERT_BATCH) {
-            let batch = keys.slice(first..keys.len().min(first + TEST_AND_INSERT_BATCH));
-            let words = GlobalMut::from_raw_parts(new.global_mut().at(first).as_ptr().cast(), batch.len().div_ceil(8));
+        let n = keys.count();
+        check_room(n, n, new.len())?;
+        let mut table = claim_words(stream, n)?;
+        for first in (0..n).step_by(TEST_AND_INSERT_BATCH) {
+            let batch = keys.part(first..n.min(first + TEST_AND_INSERT_BATCH));
+            let len = batch.count();
+            let words = GlobalMut::from_raw_parts(new.global_mut().at(first).as_ptr().cast(), len.div_ceil(8));
             let answers = Answers { words, form: results::BYTES };
-            // SAFETY: the caller's promise.
-            unsafe { self.batch(stream, kernel_keys(&self.layout, batch), batch.len(), answers, &mut table)? };
+            // SAFETY: the caller's promise; scratch is freed in the order of the stream.
+            unsafe {
+                let hashing = batch.hashing(&self.layout, stream)?;
+                self.batch(stream, hashing.keys, len, answers, &mut table)?;
+            }
         }
         Ok(())
     }
@@ -59,19 +63,24 @@ impl<L: DeviceOneBlock> Bloom<L> {
     ///
     /// # Safety
     /// As there.
-    pub unsafe fn test_and_insert_bitmap_async<K: DeviceKey>(
+    pub unsafe fn test_and_insert_bitmap_async<K: DeviceKeys>(
         &mut self,
         stream: &Stream,
-        keys: DeviceSlice<'_, K>,
+        keys: K,
         mut new: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
-        check_room(keys.len(), keys.len().div_ceil(64), new.len())?;
-        let mut table = claim_words(stream, keys.len())?;
-        for first in (0..keys.len()).step_by(TEST_AND_INSERT_BATCH) {
-            let batch = keys.slice(first..keys.len().min(first + TEST_AND_INSERT_BATCH));
+        let n = keys.count();
+        check_room(n, n.div_ceil(64), new.len())?;
+        let mut table = claim_words(stream, n)?;
+        for first in (0..n).step_by(TEST_AND_INSERT_BATCH) {
+            let batch = keys.part(first..n.min(first + TEST_AND_INSERT_BATCH));
+            let len = batch.count();
             let answers = Answers { words: new.global_mut().at(first / 64), form: results::BITS };
-            // SAFETY: the caller's promise.
-            unsafe { self.batch(stream, kernel_keys(&self.layout, batch), batch.len(), answers, &mut table)? };
+            // SAFETY: the caller's promise; scratch is freed in the order of the stream.
+            unsafe {
+                let hashing = batch.hashing(&self.layout, stream)?;
+                self.batch(stream, hashing.keys, len, answers, &mut table)?;
+            }
         }
         Ok(())
     }

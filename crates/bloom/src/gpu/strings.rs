@@ -1,0 +1,276 @@
+//! Byte strings in device memory.
+
+use std::ops::Range;
+
+use bytemuck::Pod;
+use warpset_gpu::{Device, DeviceSlice, DeviceVec, GpuError, LaunchConfig, Stream};
+use warpset_kernels::strings::{self, NO_FUNCTION};
+use warpset_simt::{Global, GlobalMut};
+
+use crate::{Error, StringHash};
+
+/// Strings on a device, borrowed, in the layout of Apache Arrow: string `i` lies in `bytes` from offset `i` to offset
+/// `i + 1`.
+///
+/// Kernels hash them where they lie. Wherever a filter takes keys on a device it takes these too:
+///
+/// ```
+/// use warpset_bloom::gpu::{DeviceStrings, SplitBlockBloom};
+/// use warpset_bloom::SplitBlockLayout;
+/// use warpset_gpu::Device;
+///
+/// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
+/// let bytes = device.from_slice(b"twothreefive")?;
+/// let offsets = device.from_slice(&[0u32, 3, 8, 12])?;
+/// let primes = DeviceStrings::new(offsets.as_slice(), bytes.as_slice())?;
+///
+/// let mut filter = SplitBlockBloom::with_layout(&device, SplitBlockLayout::new(100)?)?;
+/// let stream = device.new_stream()?;
+/// // SAFETY: nothing else uses filter or strings until the stream has been waited for.
+/// unsafe { filter.insert_bulk_async(&stream, primes)? };
+/// stream.synchronize()?;
+/// assert_eq!(filter.contains_bulk(&["three", "five"])?, [true, true]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct DeviceStrings<'a> {
+    offsets: Offsets<'a>,
+    bytes: DeviceSlice<'a, u8>,
+}
+
+#[derive(Clone, Copy)]
+enum Offsets<'a> {
+    Narrow(DeviceSlice<'a, u32>),
+    Wide(DeviceSlice<'a, u64>),
+}
+
+/// What offsets of strings can be: `u32`, `u64`, and Arrow's `i32` and `i64`, of which none is negative. Sealed.
+pub trait Offset: Pod + sealed::Offset {}
+
+mod sealed {
+    use super::*;
+
+    pub trait Offset: Sized {
+        #[doc(hidden)]
+        fn offsets(slice: DeviceSlice<'_, Self>) -> Result<super::sealed::Any<'_>, GpuError>;
+    }
+
+    /// Offsets of either width.
+    pub struct Any<'a>(pub(super) super::Offsets<'a>);
+}
+
+macro_rules! offsets {
+    ($($offset:ty as $unsigned:ty, $variant:ident;)*) => {$(
+        impl Offset for $offset {}
+        impl sealed::Offset for $offset {
+            fn offsets(slice: DeviceSlice<'_, Self>) -> Result<sealed::Any<'_>, GpuError> {
+                Ok(sealed::Any(Offsets::$variant(slice.cast()?)))
+            }
+        }
+    )*};
+}
+offsets! {
+    u32 as u32, Narrow;
+    i32 as u32, Narrow;
+    u64 as u64, Wide;
+    i64 as u64, Wide;
+}
+
+impl<'a> DeviceStrings<'a> {
+    /// The strings between `offsets`, one fewer than there are offsets. Waits for all work on the device, then looks at every
+    /// offset there.
+    ///
+    /// # Errors
+    /// [`Error::MissingOffsets`] if there is no offset, [`Error::InvalidOffsets`] at the first string whose offsets go
+    /// backwards or beyond the bytes.
+    pub fn new<O: Offset>(offsets: DeviceSlice<'a, O>, bytes: DeviceSlice<'a, u8>) -> Result<Self, Error> {
+        let strings = Self::unchecked(offsets, bytes)?;
+        strings.check()?;
+        Ok(strings)
+    }
+
+    /// [`DeviceStrings::new`] that does not look at the offsets, for those that work on a stream is yet to write.
+    ///
+    /// A string whose offsets turn out to be wrong is cut to what there is: the filter then holds, or is asked for, another
+    /// string, but no memory outside the two slices is read. [`DeviceStrings::check`] finds out.
+    ///
+    /// # Errors
+    /// [`Error::MissingOffsets`] if there is no offset.
+    pub fn unchecked<O: Offset>(offsets: DeviceSlice<'a, O>, bytes: DeviceSlice<'a, u8>) -> Result<Self, Error> {
+        if offsets.device() != bytes.device() {
+            let (first, second) = (offsets.device().to_string(), bytes.device().to_string());
+            return Err(GpuError::DifferentDevices { operation: "offsets and bytes of strings", first, second }.into());
+        }
+        if offsets.is_empty() {
+            return Err(Error::MissingOffsets);
+        }
+        Ok(DeviceStrings { offsets: O::offsets(offsets)?.0, bytes })
+    }
+
+    /// Whether the offsets ascend and stay within the bytes. Waits for all work on the device.
+    ///
+    /// # Errors
+    /// [`Error::InvalidOffsets`] if not.
+    pub fn check(&self) -> Result<(), Error> {
+        let n = self.len();
+        if n == 0 {
+            return Ok(());
+        }
+        self.device().synchronize()?;
+        let stream = self.device().new_stream()?;
+        let mut first_bad = stream.alloc_uninit::<u64>(1)?;
+        stream.fill_bytes(&mut first_bad, 0xff)?;
+        let (offsets, narrow) = self.offsets();
+        // SAFETY: there are `n + 1` offsets, borrowed until the stream has been waited for.
+        unsafe {
+            let (config, len) = (covering(&stream, n), self.bytes.len());
+            strings::strings_check::launch(&stream, config, offsets, narrow, len, n, first_bad.global_mut())?;
+        }
+        let mut index = [0];
+        stream.download(&first_bad, &mut index)?;
+        if index[0] == u64::MAX {
+            Ok(())
+        } else {
+            Err(Error::InvalidOffsets { index: index[0], bytes: self.bytes.len() })
+        }
+    }
+
+    /// Strings.
+    pub fn len(&self) -> usize {
+        match self.offsets {
+            Offsets::Narrow(offsets) => offsets.len() - 1,
+            Offsets::Wide(offsets) => offsets.len() - 1,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The device that they are on.
+    pub fn device(&self) -> &'a Device {
+        self.bytes.device()
+    }
+
+    /// Some of the strings.
+    ///
+    /// # Panics
+    /// If the range reaches past the end, like slices of the standard library.
+    #[track_caller]
+    pub fn slice(&self, range: Range<usize>) -> DeviceStrings<'a> {
+        let range = range.start..range.end.checked_add(1).expect("range end overflows");
+        let offsets = match self.offsets {
+            Offsets::Narrow(offsets) => Offsets::Narrow(offsets.slice(range)),
+            Offsets::Wide(offsets) => Offsets::Wide(offsets.slice(range)),
+        };
+        DeviceStrings { offsets, ..*self }
+    }
+
+    /// The offsets as kernels take them, and whether they are narrow.
+    fn offsets(&self) -> (Global<u64>, u32) {
+        match self.offsets {
+            Offsets::Narrow(offsets) => {
+                let offsets = offsets.global();
+                (Global::from_raw_parts(offsets.as_ptr().cast(), offsets.len().div_ceil(2)), 1)
+            }
+            Offsets::Wide(offsets) => (offsets.global(), 0),
+        }
+    }
+
+    /// Queues hashing: XXH64 with `seed` to `hashes`, and with a function of Table 1 to `string_hashes`.
+    ///
+    /// # Safety
+    /// There is a place a string; until `stream` has passed, all stays allocated, the strings unwritten and the hashes
+    /// untouched.
+    pub(super) unsafe fn hash(
+        &self,
+        stream: &Stream,
+        seed: u64,
+        hashes: GlobalMut<u64>,
+        function: Option<(StringHash, GlobalMut<u32>)>,
+    ) -> Result<(), GpuError> {
+        let n = self.len();
+        if n == 0 {
+            return Ok(()); // the driver rejects a grid of zero blocks
+        }
+        let (offsets, narrow) = self.offsets();
+        let (bytes, len) = (self.bytes.global(), self.bytes.len());
+        let lead = (bytes.as_ptr().addr().wrapping_neg() % 4).min(len) as u32;
+        let (function, string_hashes) = match function {
+            Some((function, hashes)) => (function as u32, hashes),
+            None => (NO_FUNCTION, GlobalMut::from_raw_parts(std::ptr::null_mut(), 0)),
+        };
+        let config = covering(stream, n);
+        // SAFETY: there are `n + 1` offsets and `len` bytes; the rest is the caller's promise.
+        unsafe {
+            strings::strings_hash::launch(
+                stream,
+                config,
+                offsets,
+                narrow,
+                bytes,
+                len,
+                lead,
+                n,
+                seed,
+                hashes,
+                function,
+                string_hashes,
+            )
+        }
+    }
+}
+
+/// Queues the string hashes of integers of 4 or 8 bytes that start where `keys` points.
+///
+/// # Safety
+/// There are `n` integers of that size, and as many places in `to`; until `stream` has passed, all stays allocated, the
+/// keys unwritten and the hashes untouched.
+pub(super) unsafe fn hash_integers(
+    stream: &Stream,
+    keys: Global<u64>,
+    size: usize,
+    n: usize,
+    function: StringHash,
+    to: GlobalMut<u32>,
+) -> Result<(), GpuError> {
+    if n == 0 {
+        return Ok(());
+    }
+    let bytes = Global::from_raw_parts(keys.as_ptr().cast(), n * size);
+    let config = covering(stream, n);
+    // SAFETY: the caller's promise.
+    unsafe { strings::strings_hash_integers::launch(stream, config, bytes, (size == 4) as u32, n, function as u32, to) }
+}
+
+/// As many blocks as fit at once, for kernels that walk by grid stride.
+fn covering(stream: &Stream, n: usize) -> LaunchConfig {
+    let resident = stream.device().properties().multiprocessors * 8;
+    LaunchConfig::new(LaunchConfig::covering(n, strings::BLOCK).grid.x.min(resident), strings::BLOCK)
+}
+
+/// Strings that own their device memory.
+pub struct StringVec {
+    offsets: DeviceVec<u64>,
+    bytes: DeviceVec<u8>,
+}
+
+impl StringVec {
+    /// Copies strings to a device.
+    pub fn from_slice<S: AsRef<[u8]>>(device: &Device, strings: &[S]) -> Result<StringVec, Error> {
+        let mut offsets = Vec::with_capacity(strings.len() + 1);
+        let mut bytes = Vec::with_capacity(strings.iter().map(|s| s.as_ref().len()).sum());
+        offsets.push(0);
+        for string in strings {
+            bytes.extend_from_slice(string.as_ref());
+            offsets.push(bytes.len() as u64);
+        }
+        Ok(StringVec { offsets: device.from_slice(&offsets)?, bytes: device.from_slice(&bytes)? })
+    }
+
+    /// The strings.
+    pub fn as_strings(&self) -> DeviceStrings<'_> {
+        DeviceStrings { offsets: Offsets::Wide(self.offsets.as_slice()), bytes: self.bytes.as_slice() }
+    }
+}
