@@ -8,7 +8,7 @@ use warpset_bloom::{
 };
 use warpset_core::hash::mix;
 use warpset_gpu::emulator::Config;
-use warpset_gpu::{Backend, Device, DeviceVec, EmulatorOptions, GpuError};
+use warpset_gpu::{Backend, Device, DeviceVec, GpuError};
 
 fn devices(seed: u64) -> Vec<Device> {
     let mut devices = vec![Device::emulator(Config { seed, ..Config::default() })];
