@@ -1,21 +1,17 @@
 //! Rates of false positives, found on the device: a few bytes come back, never the filter.
 
 use warpset_core::bloom::{blocked, rao};
-use warpset_core::hash::{mix_spread, spread_seed};
+use warpset_core::hash::spread_seed;
 use warpset_gpu::DeviceVec;
 use warpset_kernels::bloom_words as kernels;
-use warpset_kernels::keys::{self, KeySlice};
 use warpset_kernels::results;
 
 use super::kernels::Answers;
 use super::{Bloom, DeviceLayout};
-use crate::key::as_hashed;
-use crate::{Error, builder};
+use crate::{Error, Hashed, builder};
 
 /// Samples that one launch looks up.
 const SAMPLES: usize = 1 << 22;
-/// Samples that one chunk brings from the host, where keys must be hashed there.
-const HOST_SAMPLES: usize = 1 << 16;
 /// Blocks whose rates one warp sums; the sums of all warps are added on the host, in order.
 const PART: usize = 1 << 10;
 
@@ -59,39 +55,26 @@ impl<L: DeviceLayout> Bloom<L> {
     /// [`cpu::Bloom::measured_fpr`](crate::cpu::Bloom::measured_fpr) gives. Waits for all work on the device.
     pub fn measured_fpr(&self, samples: u64, seed: u64) -> Result<f64, Error> {
         let spread = spread_seed(seed);
-        let mut hits = 0;
-        if self.layout.needs_string_hashes() {
-            let mut first = 0;
-            while first < samples {
-                let end = samples.min(first + HOST_SAMPLES as u64);
-                let hashes: Vec<u64> = (first..end).map(|i| mix_spread(i, spread)).collect();
-                hits += self.count_contained(as_hashed(&hashes))? as u64;
-                first = end;
+        let stream = self.synchronised_stream()?;
+        let most = samples.min(SAMPLES as u64) as usize;
+        let mut hashes = stream.alloc_uninit::<u64>(most)?;
+        let mut count = stream.alloc_zeroed::<u64>(1)?;
+        let mut first = 0;
+        while first < samples {
+            let n = (samples - first).min(most as u64) as usize;
+            let answers = Answers { words: count.global_mut(), form: results::COUNT };
+            // SAFETY: there is room for `n` hashes and one count; the filter is borrowed until the stream has been
+            // waited for, in `download`.
+            unsafe {
+                let to = hashes.global_mut();
+                kernels::words_sample_hashes::launch(&stream, self.covering(n), to, n, first, spread)?;
+                self.contains_async(&stream, hashes.slice(..n).cast::<Hashed>()?, answers)?;
             }
-        } else {
-            let stream = self.synchronised_stream()?;
-            let most = samples.min(SAMPLES as u64) as usize;
-            let mut hashes = stream.alloc_uninit::<u64>(most)?;
-            let mut count = stream.alloc_zeroed::<u64>(1)?;
-            let mut first = 0;
-            while first < samples {
-                let n = (samples - first).min(most as u64) as usize;
-                let answers = Answers { words: count.global_mut(), form: results::COUNT };
-                // SAFETY: there is room for `n` hashes and one count; the filter is borrowed until the stream has been
-                // waited for, in `download`.
-                unsafe {
-                    let to = hashes.global_mut();
-                    kernels::words_sample_hashes::launch(&stream, self.covering(n), to, n, first, spread)?;
-                    let keys = KeySlice::new(hashes.global(), keys::HASH, 0);
-                    self.layout.launch_contains(&stream, self.words.global(), keys, None, n, answers)?;
-                }
-                first += n as u64;
-            }
-            let mut total = [0];
-            stream.download(&count, &mut total)?;
-            hits = total[0];
+            first += n as u64;
         }
-        Ok(hits as f64 / samples.max(1) as f64)
+        let mut hits = [0];
+        stream.download(&count, &mut hits)?;
+        Ok(hits[0] as f64 / samples.max(1) as f64)
     }
 
     /// Halves the filter as often as its number of blocks is even and [`Bloom::estimated_fpr`] stays at or below `fpr`;
