@@ -52,7 +52,10 @@ fn hashes_that_crowd_together_are_spread_again() {
     // Two thirds of the keys in a hundredth of the range: too large for memory at once, but many buckets.
     let crowd = |i: u64| {
         let high = i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        Hash128 { high: if i % 3 > 0 { high / 100 } else { high }, low: i.wrapping_mul(0xd6e8_feb8_6659_fd93) }
+        Hash128 {
+            high: if i.is_multiple_of(3) { high } else { high / 100 },
+            low: i.wrapping_mul(0xd6e8_feb8_6659_fd93),
+        }
     };
     let all: Vec<Hash128> = (0..400_000).map(crowd).collect();
     let builder = builder.bucket_size(10);

@@ -127,7 +127,9 @@ impl Builder {
     /// Sets leaf size, fanouts and bucket size to those that are predicted to build fastest within `bits_per_key`, which
     /// is possible from 1.53 on; below, the smallest are taken. Small functions take more, for their fixed parts.
     pub fn for_space(self, bits_per_key: f64) -> Self {
-        let mut best: Option<(bool, f64, (u32, u32, u32, u32))> = None;
+        // Whether it fits, what it costs, and the settings.
+        type Choice = (bool, f64, [u32; 4]);
+        let mut best: Option<Choice> = None;
         for leaf in 5..=24 {
             for (first, second) in [(3, 2), (4, 2), (4, 3), (4, 4), (5, 4), (6, 3), (6, 4)] {
                 let Some(shape) = Shape::new(leaf, first, second, Method::Grouped) else { continue };
@@ -142,13 +144,13 @@ impl Builder {
                         _ => cost < best_cost,
                     });
                     if better {
-                        best = Some((fits, cost, (leaf, first, second, bucket)));
+                        best = Some((fits, cost, [leaf, first, second, bucket]));
                     }
                 }
             }
         }
         match best {
-            Some((.., (leaf, first, second, bucket))) => {
+            Some((.., [leaf, first, second, bucket])) => {
                 self.leaf_size(leaf).fanouts(first, second).bucket_size(bucket).method(Method::Grouped)
             }
             None => self,

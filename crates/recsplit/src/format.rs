@@ -62,7 +62,7 @@ pub(crate) fn check_preamble(words: &[u64], structure: u16) -> Result<u64, Error
     if words[1] != preamble(structure, 0)[1] {
         return invalid("it is another structure");
     }
-    if words[2] % 8 != 0 {
+    if !words[2].is_multiple_of(8) {
         return invalid("no whole number of words");
     }
     Ok(words[2] / 8)
