@@ -123,7 +123,7 @@ struct Colliding(u64);
 
 impl Key for Colliding {
     fn hash128(&self, seed: u64) -> Hash128 {
-        if seed == 0 && self.0 % 1000 == 0 { 0_u64.hash128(0) } else { self.0.hash128(seed) }
+        if seed == 0 && self.0.is_multiple_of(1000) { 0_u64.hash128(0) } else { self.0.hash128(seed) }
     }
     fn describe(&self) -> String {
         self.0.to_string()
