@@ -117,7 +117,7 @@ pub fn rao(bytes: usize, choices: u32, hashes: u32) -> anyhow::Result<RaoLayout>
     Ok(RaoLayout::new(bytes as u64 / (4 * u64::from(bucket_words)), shape, choices, FirstLevel::Mixed, 0)?)
 }
 
-/// [`rao`] with the bits a key that leave 16 bits a key room.
+/// [`rao()`] with the bits a key that leave 16 bits a key room.
 pub fn rao_of_size(bytes: usize, choices: u32) -> anyhow::Result<RaoLayout> {
     rao(bytes, choices, RAO_HASHES)
 }
