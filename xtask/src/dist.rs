@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! dist/run.sh       runs the tests, the tests under compute-sanitizer, the bench
-//! dist/tests/       test executables, stripped
+//! dist/tests/       test executables that can drive a GPU (all with `--host-tests`), stripped
 //! dist/bin/         the other executables, `xtask` among them, stripped
 //! dist/workspace/   the repository's files: data, fixtures, sources, PTX
 //! ```
@@ -30,6 +30,9 @@ pub struct Args {
     /// The largest size of the folder in MiB: nodes are often reached over a narrow path
     #[arg(long, default_value_t = 64)]
     limit: u64,
+    /// Also pack the tests that never touch a GPU
+    #[arg(long)]
+    host_tests: bool,
 }
 
 /// Runs the command.
@@ -45,7 +48,16 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         fs::remove_dir_all(&output).with_context(|| format!("cannot replace {}", output.display()))?;
     }
     let files = repository_files(&root)?;
-    let executables = parse_messages(&build(&root)?)?;
+    let mut executables = parse_messages(&build(&root)?)?;
+    if !args.host_tests {
+        let mut kept = Vec::new();
+        for executable in executables {
+            if !executable.is_test || can_drive_gpu(&fs::read(&executable.path)?) {
+                kept.push(executable);
+            }
+        }
+        executables = kept;
+    }
     for executable in &executables {
         strip_into(executable, &output.join(if executable.is_test { "tests" } else { "bin" }))?;
     }
