@@ -37,3 +37,8 @@ pub enum Error {
 
 /// A result with this crate's error.
 pub type Result<T> = std::result::Result<T, Error>;
+
+/// Fails unless there is a place for each of `needed` things.
+pub(crate) fn check_len(what: &'static str, needed: usize, found: usize) -> Result<()> {
+    if found < needed { Err(Error::LengthMismatch { what, needed, found }) } else { Ok(()) }
+}

@@ -5,8 +5,10 @@
 //!
 //! Everything takes device slices and a [`Stream`](warpset_gpu::Stream), queues its work and returns: nothing is copied
 //! to the host, nothing is waited for, and scratch memory is allocated and freed in the order of the stream. All of it
-//! runs on the emulator too.
+//! runs on the emulator too. [`cpu`] holds the same operations on host slices.
+//! The same operations on host slices are in [`cpu`].
 
+pub mod cpu;
 mod error;
 pub mod radix;
 pub mod select;

@@ -4,11 +4,12 @@ use bytemuck::Pod;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
 use warpset_kernels::select::{self as kernels, BLOCK, SHARED_BYTES, TILE};
 
-use crate::{Error, Result};
+use crate::Result;
+use crate::error::check_len;
 
 /// What can be selected: items of 4 or 8 bytes. Sealed.
-pub trait Item: Pod + sealed::Sealed {}
-impl<T: Pod + sealed::Sealed> Item for T {}
+pub trait Item: Pod + Send + Sync + sealed::Sealed {}
+impl<T: Pod + Send + Sync + sealed::Sealed> Item for T {}
 
 mod sealed {
     pub trait Sealed {
@@ -44,15 +45,9 @@ pub unsafe fn select<T: Item>(
     mut selected: DeviceSliceMut<'_, u64>,
 ) -> Result<()> {
     let n = items.len();
-    for (what, needed, found) in [
-        ("the bitmap's words", n.div_ceil(64), bitmap.len()),
-        ("selected items", n, out.len()),
-        ("the number of selected items", 1, selected.len()),
-    ] {
-        if found < needed {
-            return Err(Error::LengthMismatch { what, needed, found });
-        }
-    }
+    check_len("the bitmap's words", n.div_ceil(64), bitmap.len())?;
+    check_len("selected items", n, out.len())?;
+    check_len("the number of selected items", 1, selected.len())?;
     if n == 0 {
         stream.fill_bytes(selected.slice_mut(..1), 0)?;
         return Ok(());
@@ -80,6 +75,7 @@ pub unsafe fn select<T: Item>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Error;
     use warpset_core::hash::mix;
     use warpset_gpu::testing::devices;
 

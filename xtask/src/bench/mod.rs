@@ -9,6 +9,7 @@ mod clock;
 mod gpu_limits;
 mod limits;
 mod machine;
+mod primitives;
 mod progress;
 pub mod record;
 mod suite;
@@ -30,7 +31,7 @@ use suite::{Input, Session, Setup, Suite, Target};
 
 /// Every structure that exists.
 fn suites() -> Vec<Box<dyn Suite>> {
-    vec![Box::new(bloom::Bloom)]
+    vec![Box::new(bloom::Bloom), Box::new(primitives::Primitives)]
 }
 
 /// The arguments of `bench`.

@@ -32,6 +32,9 @@ pub struct Record {
     pub seconds: Option<f64>,
     /// `n / seconds`.
     pub items_per_second: Option<f64>,
+    /// Bytes that the operation has to read and write at the least, over its time.
+    #[serde(default)]
+    pub bytes_per_second: Option<f64>,
     /// Memory of the structure over the items in it.
     pub bits_per_item: Option<f64>,
     /// Measured false-positive rate.
@@ -58,6 +61,7 @@ impl Record {
             params: Params::new(),
             seconds: None,
             items_per_second: None,
+            bytes_per_second: None,
             bits_per_item: None,
             fpr: None,
             limit_fraction: None,
@@ -77,6 +81,13 @@ impl Record {
     pub fn time(mut self, seconds: f64) -> Self {
         self.seconds = Some(seconds);
         self.items_per_second = (seconds > 0.0).then(|| self.n as f64 / seconds);
+        self
+    }
+
+    /// Sets the rate of bytes, once the time is known, and its part of what copying reaches.
+    pub fn bytes(mut self, bytes: usize, copied_per_second: Option<f64>) -> Self {
+        self.bytes_per_second = self.seconds.filter(|&seconds| seconds > 0.0).map(|seconds| bytes as f64 / seconds);
+        self.limit_fraction = self.bytes_per_second.zip(copied_per_second).map(|(rate, limit)| rate / limit);
         self
     }
 
@@ -196,6 +207,7 @@ mod tests {
                 "params",
                 "seconds",
                 "items_per_second",
+                "bytes_per_second",
                 "bits_per_item",
                 "fpr",
                 "limit_fraction",

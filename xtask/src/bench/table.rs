@@ -31,7 +31,9 @@ fn structure_table(rows: &[&Record]) -> Table {
         }
     }
     let mut header: Vec<String> =
-        ["operation", "on", "n", "parameters", "items/s", "bits/item", "FPR", "of limit"].map(String::from).into();
+        ["operation", "on", "n", "parameters", "items/s", "bytes/s", "bits/item", "FPR", "of limit"]
+            .map(String::from)
+            .into();
     header.extend(peers.iter().map(|peer| format!("x {peer}")));
     header.push("checked".into());
     // The peers' own rows show as ratios, and a study prints its own table; all rows are in the JSON and the report.
@@ -102,6 +104,7 @@ fn cells(row: &Record, peer_rows: &[&Record], peers: &[&str]) -> Vec<String> {
         if row.n > 0 { HumanCount(row.n).to_string() } else { String::new() },
         parameters(row),
         text(row.items_per_second, rate),
+        text(row.bytes_per_second, rate),
         text(row.bits_per_item, |bits| format!("{bits:.2}")),
         text(row.fpr, percent),
         text(row.limit_fraction, |part| format!("{:.0} %", 100.0 * part)),

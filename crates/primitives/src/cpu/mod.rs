@@ -1,0 +1,4 @@
+//! The primitives on host slices, on the threads of the current rayon pool: the same names as on a device, the same
+//! results, the same errors.
+
+pub mod select;
