@@ -22,9 +22,13 @@ mod launch_bounds;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod stamp;
 
-// What several modules of kernels use.
+// What several modules of kernels use. Only the PTX of those that do is stamped with a file that names its users here.
+#[cfg(any(not(target_arch = "nvptx64"), feature = "scan"))]
+pub mod block;
 pub mod claims;
 pub mod keys;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "scan"))]
+pub mod look_back;
 pub mod results;
 
 #[cfg(any(not(target_arch = "nvptx64"), feature = "bloom_blocked"))]

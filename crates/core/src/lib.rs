@@ -5,6 +5,7 @@
 //!
 //! - [`hash`]: hashes of integers and byte strings.
 //! - [`bloom`]: addressing and bit patterns of the Bloom filters.
+//! - [`scan`]: operators of scans, associative and not.
 //! - [`recsplit`]: trial hashes, splitting trees and bit vectors of RecSplit.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -12,3 +13,4 @@
 pub mod bloom;
 pub mod hash;
 pub mod recsplit;
+pub mod scan;

@@ -30,6 +30,30 @@ pub enum Error {
         /// How many there are.
         found: usize,
     },
+    /// Bits of a key that end before they begin, or past the key.
+    #[error("bits {begin}..{end} of a key of {width} bits")]
+    InvalidBitRange {
+        /// The lowest.
+        begin: u32,
+        /// One past the highest.
+        end: u32,
+        /// The key's.
+        width: u32,
+    },
+    /// An output that shares memory with an input that is still to be read.
+    #[error("{what} overlap")]
+    Overlap {
+        /// Which two.
+        what: &'static str,
+    },
+    /// More items than the primitive can take.
+    #[error("{len} items, and {max} is the limit")]
+    TooLong {
+        /// How many there are.
+        len: usize,
+        /// How many there may be.
+        max: usize,
+    },
     /// The device refused an allocation or a launch.
     #[error(transparent)]
     Gpu(#[from] GpuError),

@@ -4,13 +4,15 @@
 //! - [`select`]: keeps the items whose bit is set in a bitmap, in order.
 //!
 //! Everything takes device slices and a [`Stream`](warpset_gpu::Stream), queues its work and returns: nothing is copied
-//! to the host, nothing is waited for, and scratch memory is allocated and freed in the order of the stream. All of it
-//! runs on the emulator too. [`cpu`] holds the same operations on host slices.
-//! The same operations on host slices are in [`cpu`].
+//! to the host, nothing is waited for, and scratch memory is allocated and freed in the order of the stream, from the
+//! device's pool: each module says how many bytes. All of it runs on the emulator too. The same operations on host slices
+//! are in [`cpu`].
 
+mod check;
 pub mod cpu;
 mod error;
 pub mod radix;
+mod scratch;
 pub mod select;
 
 pub use error::{Error, Result};

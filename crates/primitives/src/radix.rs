@@ -12,7 +12,8 @@ use warpset_kernels::radix::{
 };
 use warpset_kernels::{keys, keys::KeySlice};
 
-use crate::{Error, Result};
+use crate::scratch::LookBack;
+use crate::{Error, Result, check};
 
 /// The most bits of one digit.
 pub const MAX_DIGIT_BITS: u32 = MAX_DIGITS.trailing_zeros();
@@ -126,9 +127,7 @@ unsafe fn pass_over(
     order: Order,
     mut out: DeviceSliceMut<'_, u64>,
 ) -> Result<DeviceVec<u64>> {
-    if out.len() != n {
-        return Err(Error::LengthMismatch { what: "grouped hashes", needed: n, found: out.len() });
-    }
+    check::same_len("grouped hashes", n, out.len())?;
     let Digit { shift, bits } = digit;
     let mut starts = stream.alloc_zeroed::<u64>(digit.values())?;
     if n == 0 {
@@ -138,10 +137,9 @@ unsafe fn pass_over(
         Order::Kept => (TILE, PASS_SHARED_BYTES),
         Order::Any => (GROUP_TILE, GROUP_SHARED_BYTES),
     };
-    let tiles = n.div_ceil(tile);
-    // The ticket stands behind the look-back words, so that one fill clears both.
-    let mut look_back = stream.alloc_zeroed::<u64>(tiles * digit.values() + 1)?;
-    let ticket = look_back.global_mut().at(tiles * digit.values()).cast();
+    let tiles = check::tiles(n, tile)?;
+    let mut look_back = LookBack::new(stream, tiles as usize * digit.values())?;
+    let ticket = look_back.ticket();
     let resident = stream.device().properties().multiprocessors as usize * 8;
     let histogram_grid = n.div_ceil(BLOCK as usize).min(resident) as u32;
     // SAFETY: sizes are as the kernels ask; scratch is this call's own, and freed in the order of the stream; the caller
@@ -152,8 +150,8 @@ unsafe fn pass_over(
         kernels::radix_histogram::launch(stream, config, keys.keys, keys.kind, keys.spread, n, shift, bits, counts)?;
         let config = LaunchConfig::new(1, BLOCK).shared(64);
         kernels::radix_scan::launch(stream, config, starts.global_mut(), digit.values() as u32)?;
-        let config = LaunchConfig::new(tiles as u32, BLOCK).shared(shared_bytes);
-        let (starts, look_back, out) = (starts.global(), look_back.global_mut(), out.global_mut());
+        let config = LaunchConfig::new(tiles, BLOCK).shared(shared_bytes);
+        let (starts, look_back, out) = (starts.global(), look_back.words(), out.global_mut());
         let KeySlice { keys, kind, spread } = keys;
         match order {
             Order::Kept => kernels::radix_pass::launch(

@@ -4,8 +4,9 @@ use bytemuck::Pod;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
 use warpset_kernels::select::{self as kernels, BLOCK, SHARED_BYTES, TILE};
 
-use crate::Result;
 use crate::error::check_len;
+use crate::scratch::LookBack;
+use crate::{Result, check};
 
 /// What can be selected: items of 4 or 8 bytes. Sealed.
 pub trait Item: Pod + Send + Sync + sealed::Sealed {}
@@ -48,16 +49,16 @@ pub unsafe fn select<T: Item>(
     check_len("the bitmap's words", n.div_ceil(64), bitmap.len())?;
     check_len("selected items", n, out.len())?;
     check_len("the number of selected items", 1, selected.len())?;
+    check::apart("items and selected items", items, &out)?;
     if n == 0 {
         stream.fill_bytes(selected.slice_mut(..1), 0)?;
         return Ok(());
     }
-    let tiles = n.div_ceil(TILE);
-    // The ticket stands behind the look-back words, so that one fill clears both.
-    let mut look_back = stream.alloc_zeroed::<u64>(tiles + 1)?;
-    let ticket = look_back.global_mut().at(tiles).cast();
-    let config = LaunchConfig::new(tiles as u32, BLOCK).shared(SHARED_BYTES);
-    let (bitmap, look_back, selected) = (bitmap.global().cast(), look_back.global_mut(), selected.global_mut());
+    let tiles = check::tiles(n, TILE)?;
+    let mut look_back = LookBack::new(stream, tiles as usize)?;
+    let ticket = look_back.ticket();
+    let config = LaunchConfig::new(tiles, BLOCK).shared(SHARED_BYTES);
+    let (bitmap, look_back, selected) = (bitmap.global().cast(), look_back.words(), selected.global_mut());
     // SAFETY: sizes were checked above; scratch is this call's own, and freed in the order of the stream; the caller
     // answers for the rest.
     unsafe {

@@ -128,3 +128,27 @@ pub unsafe fn store_release<T: AtomicWord>(word: GlobalMut<T>, value: T) {
     // SAFETY: the caller's promise is the same.
     unsafe { imp::store_release(word.0, value) }
 }
+
+/// Reads two neighbouring words in one 128-bit access, each as by [`load_relaxed`]: both are whole, but the two need not
+/// be of the same moment.
+///
+/// # Safety
+/// As for [`load_relaxed`], for both; the address is a multiple of 16.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn load_relaxed2<P: Place<Word = u64>>(words: P) -> [u64; 2] {
+    // SAFETY: the caller's promise is the same.
+    unsafe { imp::load_relaxed2(words.place().0) }
+}
+
+/// Sets two neighbouring words in one 128-bit access, each as by [`store_relaxed`]: another thread may see one of them
+/// without the other.
+///
+/// # Safety
+/// As for [`store_relaxed`], for both; the address is a multiple of 16.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn store_relaxed2(words: GlobalMut<u64>, values: [u64; 2]) {
+    // SAFETY: the caller's promise is the same.
+    unsafe { imp::store_relaxed2(words.0, values) }
+}

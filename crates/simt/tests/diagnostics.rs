@@ -303,6 +303,33 @@ fn misaligned_vectors() {
 }
 
 kernel! {
+    /// Copies words `i` and `i + 1` to the two after them, atomically each.
+    pub unsafe fn atomic_pairs(words: GlobalMut<u64>, i: usize) {
+        // SAFETY: depends on the arguments, which is the point.
+        unsafe {
+            let pair = atomic::load_relaxed2(words.at(i));
+            atomic::store_relaxed2(words.at(i + 2), pair);
+        }
+    }
+}
+
+#[test]
+fn pairs_of_atomics() {
+    let launch = |i| {
+        move |e: &Emulator| {
+            let words = e.buffer_from(&[1u64, 2, 3, 4, 5, 6]);
+            // SAFETY: the emulator checks.
+            let done = unsafe { atomic_pairs::launch(e, LaunchConfig::new(1, 1), words.global_mut(), i) };
+            assert!(done.is_err() || words.to_vec() == [1, 2, 3, 4, 3, 4]);
+            done
+        }
+    };
+    never(launch(2));
+    always(launch(1), |kind| matches!(kind, FaultKind::Misaligned { space: Space::Global, align: 16, .. }));
+    always(launch(4), |kind| matches!(kind, FaultKind::GlobalOutOfBounds { .. }));
+}
+
+kernel! {
     /// Writes word `i` of shared memory, plus `skew` bytes.
     pub unsafe fn poke_shared(i: u32, skew: u32) {
         let tile: Shared<u32> = shared::dynamic(skew);

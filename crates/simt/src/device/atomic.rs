@@ -1,6 +1,7 @@
 //! Atomics on global memory.
 use super::memory::Raw;
 use super::word::AtomicWord;
+use core::arch::asm;
 
 macro_rules! read_modify_write {
     ($($name:ident $(, $reduce:ident)?;)*) => {$(
@@ -67,3 +68,27 @@ macro_rules! stores {
 
 loads! { load_relaxed; load_acquire; }
 stores! { store_relaxed; store_release; }
+
+/// # Safety
+/// As for the public function.
+#[inline(always)]
+pub unsafe fn load_relaxed2(words: Raw<u64>) -> [u64; 2] {
+    let (a, b);
+    // SAFETY: the caller vouches for the words and their alignment. Not `pure`: a poll must not be hoisted.
+    unsafe {
+        asm!("ld.relaxed.gpu.global.v2.u64 {{{a}, {b}}}, [{p}];", p = in(reg64) words.pointer(), a = out(reg64) a,
+             b = out(reg64) b, options(nostack, preserves_flags));
+    }
+    [a, b]
+}
+
+/// # Safety
+/// As for the public function.
+#[inline(always)]
+pub unsafe fn store_relaxed2(words: Raw<u64>, [a, b]: [u64; 2]) {
+    // SAFETY: the caller vouches for the words and their alignment.
+    unsafe {
+        asm!("st.relaxed.gpu.global.v2.u64 [{p}], {{{a}, {b}}};", p = in(reg64) words.pointer(), a = in(reg64) a,
+             b = in(reg64) b, options(nostack, preserves_flags));
+    }
+}

@@ -134,6 +134,15 @@ pub fn global_atomic<T: AtomicWord>(word: Raw<T>, op: Atomic<T>, order: Order, d
     }))
 }
 
+/// Checks that two words can be had in one 128-bit access; whoever accesses them notes each by itself.
+#[track_caller]
+pub fn check_pair(words: Raw<u64>) {
+    let checked = with(|engine| engine.check_global(words.pointer().addr(), 0, 2, words.count(), 8, 16));
+    if let Err(kind) = checked {
+        raise(kind, Location::caller());
+    }
+}
+
 #[track_caller]
 pub fn shared_atomic<T: AtomicWord>(address: u32, op: Atomic<T>) -> T {
     preempt();

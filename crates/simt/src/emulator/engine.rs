@@ -18,8 +18,8 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 pub use super::access::{
-    Access, Atomic, Order, Scope, fence, global_access, global_atomic, preempt, shared_access, shared_atomic,
-    shared_volatile,
+    Access, Atomic, Order, Scope, check_pair, fence, global_access, global_atomic, preempt, shared_access,
+    shared_atomic, shared_volatile,
 };
 
 pub use super::meeting::{barrier, collective};

@@ -1,6 +1,6 @@
 //! Atomics on global memory. Host atomics underneath, because other host threads may
 //! run launches on the same buffers.
-use super::memory::Raw;
+use super::memory::{self, Raw};
 use super::word::{AtomicWord, Modify};
 use crate::emulator::engine::{self, Atomic, Order};
 
@@ -66,4 +66,22 @@ pub unsafe fn store_relaxed<T: AtomicWord>(word: Raw<T>, value: T) {
 #[track_caller]
 pub unsafe fn store_release<T: AtomicWord>(word: Raw<T>, value: T) {
     engine::global_atomic(word, Atomic::Store(value), Order::Ordered, false);
+}
+
+/// # Safety
+/// As for the public function.
+#[track_caller]
+pub unsafe fn load_relaxed2(words: Raw<u64>) -> [u64; 2] {
+    engine::check_pair(words);
+    [0, 1].map(|i| engine::global_atomic(memory::at(words, i), Atomic::Load, Order::Relaxed, false))
+}
+
+/// # Safety
+/// As for the public function.
+#[track_caller]
+pub unsafe fn store_relaxed2(words: Raw<u64>, values: [u64; 2]) {
+    engine::check_pair(words);
+    for (i, value) in values.into_iter().enumerate() {
+        engine::global_atomic(memory::at(words, i), Atomic::Store(value), Order::Relaxed, true);
+    }
 }

@@ -1,0 +1,62 @@
+//! What is checked of arguments before anything is queued.
+
+use bytemuck::Pod;
+use warpset_gpu::{DeviceSlice, DeviceSliceMut};
+
+use crate::{Error, Result};
+
+/// Tiles are blocks of a one-dimensional grid, of which there are less than 2^31.
+const MAX_TILES: usize = i32::MAX as usize;
+
+/// Exactly as many as are needed.
+pub(crate) fn same_len(what: &'static str, needed: usize, found: usize) -> Result<()> {
+    if found != needed { Err(Error::LengthMismatch { what, needed, found }) } else { Ok(()) }
+}
+
+/// The blocks of a grid with a tile of `tile` items each.
+pub(crate) fn tiles(n: usize, tile: usize) -> Result<u32> {
+    match n.div_ceil(tile) {
+        tiles if tiles <= MAX_TILES => Ok(tiles as u32),
+        _ => Err(Error::TooLong { len: n, max: MAX_TILES.saturating_mul(tile) }),
+    }
+}
+
+/// Input and output share no byte. (Borrows keep safe code from that; who went around them meets this.)
+pub(crate) fn apart<T: Pod, U: Pod>(
+    what: &'static str,
+    input: DeviceSlice<'_, T>,
+    output: &DeviceSliceMut<'_, U>,
+) -> Result<()> {
+    let start = |pointer: *const u8| pointer.addr();
+    let (a, b) = (start(input.global().as_ptr().cast()), start(output.global().as_ptr().cast()));
+    let both = !input.is_empty() && !output.is_empty();
+    if both && a < b + output.byte_len() && b < a + input.byte_len() {
+        return Err(Error::Overlap { what });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use warpset_gpu::Device;
+
+    #[test]
+    fn grids_have_their_limit() {
+        assert_eq!(tiles(0, 100).unwrap(), 0);
+        assert_eq!(tiles(101, 100).unwrap(), 2);
+        assert_eq!(tiles(MAX_TILES * 100, 100).unwrap(), i32::MAX as u32);
+        let error = tiles(MAX_TILES * 100 + 1, 100).unwrap_err();
+        assert!(matches!(error, Error::TooLong { max, .. } if max == MAX_TILES * 100), "{error}");
+    }
+
+    #[test]
+    fn only_shared_bytes_are_an_overlap() {
+        let device = Device::emulator(Default::default());
+        let mut words = device.from_slice(&[0u32; 16]).unwrap();
+        let (input, output) = words.as_mut_slice().split_at_mut(8);
+        apart("them", input.as_slice(), &output).unwrap();
+        assert!(matches!(apart("them", output.as_slice(), &output), Err(Error::Overlap { what: "them" })));
+        apart("them", output.slice(..0), &output).unwrap();
+    }
+}

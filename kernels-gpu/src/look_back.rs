@@ -1,0 +1,413 @@
+//! Decoupled look-back: how a tile learns, in a single pass, what the tiles before it amount to.
+//!
+//! Every tile publishes first the aggregate of its own items and, once it knows what stands before them, the inclusive
+//! prefix up to its end. A tile walks back over its predecessors, a warp reading 32 of them at a time, combining
+//! aggregates until it meets a prefix. Source: Merrill and Garland, "Single-pass Parallel Prefix Scan with Decoupled
+//! Look-back", NVIDIA NVR-2016-002, 2016.
+//!
+//! What a tile publishes is one or more 64-bit *words*, each with the tile's state in its two highest bits over 62 bits
+//! of payload:
+//!
+//! ```text
+//!   63 62 61                                                       0
+//!  +-----+---------------------------------------------------------+
+//!  |state| payload: a 32-bit value, a count, half of a 64-bit value |
+//!  +-----+---------------------------------------------------------+
+//! ```
+//!
+//! A word goes from unknown (zero) through aggregate to inclusive, each at most once. So words that show the same state
+//! belong to the same value, whichever of them became visible first, and relaxed accesses without any fence will do, for
+//! values of any size. Departure: the paper has a flag beside a value of more than 32 bits, and a fence between them.
+//!
+//! # How a kernel uses it
+//!
+//! The host clears the words and the ticket. A block takes its tile by [`ticket`], because blocks may start in any
+//! order, and a tile must only wait for tiles that have begun. Then [`publish`] the aggregate, look back by
+//! [`exclusive_prefix`] (one warp) or [`exclusive_prefix_by_thread`] (each thread a chain of its own), and publish the
+//! inclusive prefix; [`tile_prefix`] does all three for a block.
+
+use warpset_core::scan::{Flagged, Lift, Number, Operator, Runs};
+use warpset_simt::shared::Shared;
+use warpset_simt::warp::{self, FULL_MASK};
+use warpset_simt::{GlobalMut, atomic, thread};
+
+use crate::block::Value;
+
+/// The state of a tile that has published the value of its own items.
+pub const AGGREGATE: u64 = 1 << 62;
+/// The state of a tile that has published the value of everything up to its end.
+pub const INCLUSIVE: u64 = 2 << 62;
+/// The bits of a word that are payload.
+pub const PAYLOAD: u64 = AGGREGATE - 1;
+
+/// The words of one value: `[u64; 1]`, `[u64; 2]` or `[u64; 4]`.
+pub trait Words: Copy + AsRef<[u64]> + AsMut<[u64]> {
+    /// How many.
+    const COUNT: usize;
+    /// All zero.
+    const ZERO: Self;
+    /// # Safety
+    /// `at` is valid for `COUNT` words, accessed only atomically, at a multiple of 16 bytes if there are several.
+    unsafe fn load(at: GlobalMut<u64>) -> Self;
+    /// # Safety
+    /// As for [`load`](Self::load).
+    unsafe fn store(self, at: GlobalMut<u64>);
+}
+
+impl Words for [u64; 1] {
+    const COUNT: usize = 1;
+    const ZERO: Self = [0];
+    #[inline(always)]
+    unsafe fn load(at: GlobalMut<u64>) -> Self {
+        // SAFETY: the caller's promise is the same.
+        [unsafe { atomic::load_relaxed(at) }]
+    }
+    #[inline(always)]
+    unsafe fn store(self, at: GlobalMut<u64>) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { atomic::store_relaxed(at, self[0]) }
+    }
+}
+
+impl Words for [u64; 2] {
+    const COUNT: usize = 2;
+    const ZERO: Self = [0; 2];
+    #[inline(always)]
+    unsafe fn load(at: GlobalMut<u64>) -> Self {
+        // SAFETY: the caller's promise is the same.
+        unsafe { atomic::load_relaxed2(at) }
+    }
+    #[inline(always)]
+    unsafe fn store(self, at: GlobalMut<u64>) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { atomic::store_relaxed2(at, self) }
+    }
+}
+
+impl Words for [u64; 4] {
+    const COUNT: usize = 4;
+    const ZERO: Self = [0; 4];
+    #[inline(always)]
+    unsafe fn load(at: GlobalMut<u64>) -> Self {
+        // SAFETY: the caller's promise is the same; both pairs are aligned if the first is.
+        let ([a, b], [c, d]) = unsafe { (atomic::load_relaxed2(at), atomic::load_relaxed2(at.at(2))) };
+        [a, b, c, d]
+    }
+    #[inline(always)]
+    unsafe fn store(self, at: GlobalMut<u64>) {
+        let [a, b, c, d] = self;
+        // SAFETY: the caller's promise is the same; both pairs are aligned if the first is.
+        unsafe {
+            atomic::store_relaxed2(at, [a, b]);
+            atomic::store_relaxed2(at.at(2), [c, d]);
+        }
+    }
+}
+
+/// The state that all words show; 0 if they do not agree, which ends when the rest becomes visible.
+#[inline(always)]
+fn state<W: Words>(words: W) -> u64 {
+    let (mut all, mut any) = (!0, 0);
+    for &word in words.as_ref() {
+        all &= word;
+        any |= word;
+    }
+    if (all ^ any) & !PAYLOAD == 0 { all & !PAYLOAD } else { 0 }
+}
+
+/// A value that tiles can publish.
+pub trait Published: Value {
+    /// The words it takes.
+    type Words: Words;
+    /// Its words, with the two highest bits of each clear.
+    fn pack(self) -> Self::Words;
+    /// The value of words whose two highest bits are clear.
+    fn unpack(words: Self::Words) -> Self;
+}
+
+/// The words of `tiles` tiles that publish values of type `V`: what a host allocates.
+pub const fn words<V: Published>(tiles: usize) -> usize {
+    tiles * V::Words::COUNT
+}
+
+/// A number below 2^62, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Count(pub u64);
+
+impl Number for Count {
+    const ZERO: Self = Count(0);
+    const MIN: Self = Count(0);
+    const MAX: Self = Count(PAYLOAD);
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        Count(self.0.wrapping_add(other.0))
+    }
+    #[inline(always)]
+    fn smaller(self, other: Self) -> Self {
+        Ord::min(self, other)
+    }
+    #[inline(always)]
+    fn larger(self, other: Self) -> Self {
+        Ord::max(self, other)
+    }
+}
+
+impl Published for Count {
+    type Words = [u64; 1];
+    #[inline(always)]
+    fn pack(self) -> [u64; 1] {
+        [self.0]
+    }
+    #[inline(always)]
+    fn unpack([count]: [u64; 1]) -> Self {
+        Count(count)
+    }
+}
+
+macro_rules! published {
+    ($($number:ty as $unsigned:ty: $words:literal, $lift:literal;)*) => {$(
+        impl Published for $number {
+            type Words = [u64; $words];
+            #[inline(always)]
+            fn pack(self) -> Self::Words {
+                let mut words = [0; $words];
+                for (i, word) in words.iter_mut().enumerate() {
+                    *word = (self as $unsigned as u64) >> (32 * i) & 0xffff_ffff;
+                }
+                words
+            }
+            #[inline(always)]
+            fn unpack(words: Self::Words) -> Self {
+                let mut bits = 0;
+                for (i, word) in words.into_iter().enumerate() {
+                    bits |= (word & 0xffff_ffff) << (32 * i);
+                }
+                bits as $number
+            }
+        }
+
+        /// The flag goes above the last word's 32 bits of value.
+        impl Published for Flagged<$number> {
+            type Words = [u64; $words];
+            #[inline(always)]
+            fn pack(self) -> Self::Words {
+                let mut words = self.value.pack();
+                words[$words - 1] |= u64::from(self.head) << 32;
+                words
+            }
+            #[inline(always)]
+            fn unpack(words: Self::Words) -> Self {
+                Flagged { head: words[$words - 1] >> 32 != 0, value: <$number>::unpack(words) }
+            }
+        }
+
+        /// 62 bits of the value; the rest of it, and the heads.
+        impl Published for Runs<$number> {
+            type Words = [u64; 2];
+            #[inline(always)]
+            fn pack(self) -> [u64; 2] {
+                let bits = self.value as $unsigned as u64;
+                [bits & PAYLOAD, bits >> 62 | self.heads << 2]
+            }
+            #[inline(always)]
+            fn unpack([low, high]: [u64; 2]) -> Self {
+                Runs { heads: high >> 2, value: (low | high << 62) as $number }
+            }
+        }
+
+        impl Published for Lift<$number> {
+            type Words = [u64; $lift];
+            #[inline(always)]
+            fn pack(self) -> Self::Words {
+                let (floor, add) = (self.floor.pack(), self.add.pack());
+                let mut words = [0; $lift];
+                words[..$words].copy_from_slice(&floor);
+                words[$words..].copy_from_slice(&add);
+                words
+            }
+            #[inline(always)]
+            fn unpack(words: Self::Words) -> Self {
+                let (mut floor, mut add) = ([0; $words], [0; $words]);
+                floor.copy_from_slice(&words[..$words]);
+                add.copy_from_slice(&words[$words..]);
+                Lift { floor: <$number>::unpack(floor), add: <$number>::unpack(add) }
+            }
+        }
+    )*};
+}
+published! {
+    u32 as u32: 1, 2;
+    i32 as u32: 1, 2;
+    u64 as u64: 2, 4;
+    i64 as u64: 2, 4;
+}
+
+/// Takes the block's tile: the number of blocks that did so before. All threads get it.
+///
+/// # Safety
+/// All threads of the block come here together. `counter` is one word, zero before the launch, nobody else's; `slot` is
+/// one word of shared memory that nobody touches meanwhile and until the next barrier.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn ticket(counter: GlobalMut<u32>, slot: Shared<u32>) -> usize {
+    // SAFETY: one thread writes the slot, and a barrier stands before the others read it.
+    unsafe {
+        if thread::thread_idx_x() == 0 {
+            slot.set(0, atomic::fetch_add(counter, 1));
+        }
+        thread::sync_threads();
+        slot.get(0) as usize
+    }
+}
+
+/// Publishes `value` as value `at` of `look_back`, in `state` ([`AGGREGATE`] or [`INCLUSIVE`]).
+///
+/// # Safety
+/// `look_back` has room for it, at an address divisible by 16, and is accessed by this module's functions only; no other
+/// thread publishes there.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn publish<V: Published>(look_back: GlobalMut<u64>, at: usize, state: u64, value: V) {
+    let mut words = value.pack();
+    for word in words.as_mut() {
+        *word |= state;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { words.store(look_back.at(at * V::Words::COUNT)) }
+}
+
+/// The state of value `at`, and the value; state 0 if there is none yet.
+///
+/// # Safety
+/// As [`publish`], for reading.
+#[inline(always)]
+#[track_caller]
+unsafe fn look<V: Published>(look_back: GlobalMut<u64>, at: usize) -> (u64, V) {
+    // SAFETY: the caller's promise.
+    let mut words = unsafe { V::Words::load(look_back.at(at * V::Words::COUNT)) };
+    let state = state(words);
+    for word in words.as_mut() {
+        *word &= PAYLOAD;
+    }
+    (state, V::unpack(words))
+}
+
+/// What values `0..tile` of `look_back` amount to; by one warp, each lane of which gets it.
+///
+/// # Safety
+/// All lanes of the warp come here together. `look_back` is as [`publish`] asks, and each of the tiles before `tile`
+/// publishes without waiting for this one.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn exclusive_prefix<O: Operator<Value: Published>>(look_back: GlobalMut<u64>, tile: usize) -> O::Value {
+    let lane = warp::lane_id();
+    let mut prefix = O::IDENTITY;
+    let mut end = tile; // tiles below `end` are still to be added
+    // SAFETY: indices are below `tile`; loops and votes are the same for the whole warp.
+    unsafe {
+        loop {
+            let inside = (lane as usize) < end;
+            let mut state = INCLUSIVE; // of nothing, before the first tile
+            let mut value = O::IDENTITY;
+            if inside {
+                (state, value) = look(look_back, end - 1 - lane as usize);
+            }
+            while warp::any(FULL_MASK, state == 0) {
+                thread::spin_hint();
+                if state == 0 {
+                    (state, value) = look(look_back, end - 1 - lane as usize);
+                }
+            }
+            let inclusive = warp::ballot(FULL_MASK, state == INCLUSIVE);
+            let nearest = if inclusive == 0 { 31 } else { inclusive.trailing_zeros() };
+            if lane > nearest {
+                value = O::IDENTITY;
+            }
+            // Lane 0 is the latest tile: values of higher lanes stand before those of lower ones.
+            let mut distance = 1;
+            while distance < 32 {
+                let before = value.shuffle_down(distance);
+                if lane + distance < 32 {
+                    value = O::combine(before, value);
+                }
+                distance *= 2;
+            }
+            prefix = O::combine(value.shuffle_idx(0), prefix);
+            if inclusive != 0 {
+                return prefix;
+            }
+            end -= 32;
+        }
+    }
+}
+
+/// What values `at - stride`, `at - 2 * stride` and so on, down to the first below `stride`, amount to; by one thread,
+/// for kernels that keep a chain a thread, as a radix pass does for its digits.
+///
+/// # Safety
+/// `look_back` is as [`publish`] asks; each of the values gets published without waiting for this one.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn exclusive_prefix_by_thread<O: Operator<Value: Published>>(
+    look_back: GlobalMut<u64>,
+    mut at: usize,
+    stride: usize,
+) -> O::Value {
+    let mut prefix = O::IDENTITY;
+    while at >= stride {
+        // SAFETY: `at - stride` is such a value.
+        let (state, value) = unsafe { look(look_back, at - stride) };
+        if state == 0 {
+            thread::spin_hint();
+            continue;
+        }
+        prefix = O::combine(value, prefix);
+        if state == INCLUSIVE {
+            break;
+        }
+        at -= stride;
+    }
+    prefix
+}
+
+/// What the tiles before `tile` amount to, for all threads of its block, given what `tile` itself does; publishes both.
+/// The first warp looks back.
+///
+/// # Safety
+/// As for [`exclusive_prefix`]; besides, all threads of the block come here together, `aggregate` is the first thread's
+/// (others need not know it), and `slot` is room for a value in shared memory, aligned to 8 bytes, that nobody touches
+/// meanwhile and until the next barrier.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn tile_prefix<O: Operator<Value: Published>>(
+    look_back: GlobalMut<u64>,
+    tile: usize,
+    aggregate: O::Value,
+    slot: Shared<u32>,
+) -> O::Value {
+    let t = thread::thread_idx_x();
+    // SAFETY: the first warp comes here as a whole, and one thread writes the slot and publishes; a barrier stands before
+    // the others read the slot.
+    unsafe {
+        if t < warp::WARP_SIZE {
+            if t == 0 {
+                publish(look_back, tile, if tile == 0 { INCLUSIVE } else { AGGREGATE }, aggregate);
+            }
+            let mut prefix = O::IDENTITY;
+            if tile != 0 {
+                prefix = exclusive_prefix::<O>(look_back, tile);
+                if t == 0 {
+                    publish(look_back, tile, INCLUSIVE, O::combine(prefix, aggregate));
+                }
+            }
+            if t == 0 {
+                prefix.to_shared(slot);
+            }
+        }
+        thread::sync_threads();
+        O::Value::from_shared(slot)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

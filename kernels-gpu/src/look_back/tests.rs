@@ -1,0 +1,229 @@
+//! Chains of all kinds of values, under schedules that hold tiles back and let stores arrive late.
+
+use warpset_core::hash::mix;
+use warpset_core::scan::{ByRun, MaxPlus, Segmented, Sum};
+use warpset_simt::emulator::{Config, Emulator};
+use warpset_simt::{Global, LaunchConfig, kernel, shared};
+
+use super::*;
+
+#[test]
+fn values_survive_packing() {
+    fn check<V: Published + PartialEq + std::fmt::Debug>(value: V) {
+        let words = value.pack();
+        assert!(words.as_ref().iter().all(|word| word & !PAYLOAD == 0), "{value:?}");
+        assert_eq!(V::unpack(words), value);
+    }
+    check(Count(0));
+    check(Count(PAYLOAD));
+    for number in [0u64, 1, 0xffff_ffff, 1 << 62, 3 << 62, 0x8000_0000_0000_0001, !0] {
+        check(number);
+        check(number as i64);
+        check(number as u32);
+        check(number as i32);
+        for head in [false, true] {
+            check(Flagged { head, value: number });
+            check(Flagged { head, value: number as i32 });
+        }
+        for heads in [0, 1, (1 << 60) - 1] {
+            check(Runs { heads, value: number as i64 });
+            check(Runs { heads, value: number as u32 });
+        }
+        check(Lift { floor: number as i64, add: -1 });
+        check(Lift { floor: 7, add: number as u32 });
+    }
+}
+
+#[test]
+fn words_of_different_states_do_not_count() {
+    assert_eq!(state([AGGREGATE | 5]), AGGREGATE);
+    assert_eq!(state([INCLUSIVE, INCLUSIVE | 1]), INCLUSIVE);
+    for words in [[0, AGGREGATE], [AGGREGATE, INCLUSIVE], [INCLUSIVE | 7, AGGREGATE | 7], [0, 0]] {
+        assert_eq!(state(words), 0);
+    }
+}
+
+/// Value `i` of an array of packed values.
+///
+/// # Safety
+/// `x` has it.
+#[inline(always)]
+pub unsafe fn read<V: Published>(x: Global<u64>, i: usize) -> V {
+    let mut words = V::Words::ZERO;
+    for (k, word) in words.as_mut().iter_mut().enumerate() {
+        // SAFETY: the caller's promise.
+        *word = unsafe { x.read(i * V::Words::COUNT + k) };
+    }
+    V::unpack(words)
+}
+
+/// Writes value `i` of an array of packed values.
+///
+/// # Safety
+/// `y` has a place for it, and nobody else touches that.
+#[inline(always)]
+pub unsafe fn write<V: Published>(y: GlobalMut<u64>, i: usize, value: V) {
+    for (k, &word) in value.pack().as_ref().iter().enumerate() {
+        // SAFETY: the caller's promise.
+        unsafe { y.write(i * V::Words::COUNT + k, word) };
+    }
+}
+
+/// An array of packed values.
+pub fn packed<V: Published>(values: &[V]) -> Vec<u64> {
+    values.iter().flat_map(|value| value.pack().as_ref().to_vec()).collect()
+}
+
+/// What [`packed`] packed.
+pub fn unpacked<V: Published>(words: &[u64]) -> Vec<V> {
+    let value = |words: &[u64]| {
+        let mut own = V::Words::ZERO;
+        own.as_mut().copy_from_slice(words);
+        V::unpack(own)
+    };
+    words.chunks(V::Words::COUNT).map(value).collect()
+}
+
+/// A tile a block: writes what stands before it.
+///
+/// # Safety
+/// `x` has a value a block, `y` a place.
+#[inline(always)]
+unsafe fn chain<O: Operator<Value: Published>>(
+    x: Global<u64>,
+    y: GlobalMut<u64>,
+    look_back: GlobalMut<u64>,
+    counter: GlobalMut<u32>,
+) {
+    // SAFETY: the caller's promise, and 32 bytes of shared memory in two places.
+    unsafe {
+        let tile = ticket(counter, shared::dynamic(0));
+        let prefix = tile_prefix::<O>(look_back, tile, read(x, tile), shared::dynamic(16));
+        if thread::thread_idx_x() == thread::block_dim_x() - 1 {
+            write(y, tile, prefix);
+        }
+    }
+}
+
+macro_rules! chains {
+    ($($name:ident: $operator:ty, |$random:ident| $sample:expr;)*) => {
+        kernel! {
+            $(
+                /// [`chain`].
+                ///
+                /// # Safety
+                /// As there.
+                pub unsafe fn $name(
+                    x: Global<u64>, y: GlobalMut<u64>,
+                    look_back: GlobalMut<u64>, counter: GlobalMut<u32>,
+                ) {
+                    // SAFETY: the caller's promise is the same.
+                    unsafe { chain::<$operator>(x, y, look_back, counter) }
+                }
+            )*
+        }
+
+        $(
+            #[test]
+            fn $name() {
+                type Value = <$operator as Operator>::Value;
+                for (seed, tiles) in [1usize, 2, 31, 32, 33, 34, 65, 100].into_iter().enumerate() {
+                    for seed in [seed as u64, seed as u64 + 100] {
+                        let values: Vec<Value> = (0..tiles as u64)
+                            .map(|i| {
+                                let $random = mix(i, seed);
+                                $sample
+                            })
+                            .collect();
+                        let resident_blocks = [2, 5, 40][(seed % 3) as usize];
+                        let emulator = Emulator::new(Config { resident_blocks, ..Config::seeded(seed) });
+                        let (x, y) = (emulator.buffer_from(&packed(&values)), emulator.buffer_from(&packed(&values)));
+                        let look_back = emulator.buffer_from(&vec![0u64; words::<Value>(tiles)]);
+                        let counter = emulator.buffer_from(&[0u32]);
+                        let config = LaunchConfig::new(tiles as u32, 64).shared(48);
+                        // SAFETY: sizes as the kernel asks.
+                        let done = unsafe {
+                            self::$name::launch(
+                                &emulator, config, x.global(), y.global_mut(), look_back.global_mut(),
+                                counter.global_mut(),
+                            )
+                        };
+                        done.unwrap();
+                        let mut before = <$operator>::IDENTITY;
+                        for (tile, (&value, found)) in values.iter().zip(unpacked::<Value>(&y.to_vec())).enumerate() {
+                            assert_eq!(found, before, "tile {tile} of {tiles}");
+                            before = <$operator>::combine(before, value);
+                        }
+                    }
+                }
+            }
+        )*
+    };
+}
+
+chains! {
+    counts: Sum<Count>, |random| Count(random >> 10);
+    narrow: Sum<u32>, |random| random as u32;
+    wide: Sum<u64>, |random| random;
+    flagged: Segmented<Sum<u64>>, |random| Flagged { head: random % 10 == 0, value: random };
+    runs: ByRun<Sum<u32>>, |random| Runs { heads: random % 4 / 3, value: random as u32 };
+    lifts: MaxPlus<i64>, |random| {
+        let add = (random % 100) as i64 - 50;
+        Lift { floor: (random % 7) as i64 + add.max(0), add }
+    };
+}
+
+kernel! {
+    /// A chain a thread: each block publishes a count a thread and adds up those of its column.
+    ///
+    /// # Safety
+    /// - Launch: 4 bytes of shared memory.
+    /// - `x`: a count a thread; `y`: a place; `look_back`: a word a thread, zero; `counter`: one word, zero.
+    pub unsafe fn columns(x: Global<u32>, y: GlobalMut<u64>, look_back: GlobalMut<u64>, counter: GlobalMut<u32>) {
+        let stride = thread::block_dim_x() as usize;
+        // SAFETY: the caller's promise.
+        unsafe {
+            let tile = ticket(counter, shared::dynamic(0));
+            let at = tile * stride + thread::thread_idx_x() as usize;
+            let own = Count(u64::from(x.read(at)));
+            publish(look_back, at, if tile == 0 { INCLUSIVE } else { AGGREGATE }, own);
+            let before = exclusive_prefix_by_thread::<Sum<Count>>(look_back, at, stride);
+            if tile != 0 {
+                publish(look_back, at, INCLUSIVE, before.plus(own));
+            }
+            y.write(at, before.0);
+        }
+    }
+}
+
+#[test]
+fn a_chain_a_thread() {
+    for (seed, (tiles, columns)) in [(1, 32), (2, 64), (40, 96)].into_iter().enumerate() {
+        let counts: Vec<u32> = (0..tiles * columns).map(|i| mix(i as u64, 1) as u32).collect();
+        let emulator = Emulator::new(Config::seeded(seed as u64));
+        let (x, y) = (emulator.buffer_from(&counts), emulator.buffer_from(&vec![0u64; counts.len()]));
+        let look_back = emulator.buffer_from(&vec![0u64; counts.len()]);
+        let counter = emulator.buffer_from(&[0u32]);
+        let config = LaunchConfig::new(tiles as u32, columns as u32).shared(4);
+        // SAFETY: sizes as the kernel asks.
+        let done = unsafe {
+            self::columns::launch(
+                &emulator,
+                config,
+                x.global(),
+                y.global_mut(),
+                look_back.global_mut(),
+                counter.global_mut(),
+            )
+        };
+        done.unwrap();
+        let found = y.to_vec();
+        for column in 0..columns {
+            let mut before = 0;
+            for at in (column..counts.len()).step_by(columns) {
+                assert_eq!(found[at], before);
+                before += u64::from(counts[at]);
+            }
+        }
+    }
+}
