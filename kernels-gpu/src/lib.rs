@@ -25,10 +25,14 @@ pub mod stamp;
 // What several modules of kernels use. Only the PTX of those that do is stamped with a file that names its users here.
 #[cfg(any(not(target_arch = "nvptx64"), feature = "scan"))]
 pub mod block;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "radix_sort"))]
+pub mod block_sort;
 pub mod claims;
 pub mod keys;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "scan"))]
 pub mod look_back;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "radix_sort"))]
+pub mod ranking;
 pub mod results;
 
 #[cfg(any(not(target_arch = "nvptx64"), feature = "bloom_blocked"))]
@@ -43,6 +47,8 @@ pub mod bloom_words;
 pub mod limits;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "radix"))]
 pub mod radix;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "radix_sort"))]
+pub mod radix_sort;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "select"))]
 pub mod select;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "strings"))]
@@ -69,6 +75,7 @@ pub const MODULES: &[(&str, &str)] = &[
     ("bloom_words", include_str!("../ptx/bloom_words.ptx")),
     ("limits", include_str!("../ptx/limits.ptx")),
     ("radix", include_str!("../ptx/radix.ptx")),
+    ("radix_sort", include_str!("../ptx/radix_sort.ptx")),
     ("select", include_str!("../ptx/select.ptx")),
     ("selftest", include_str!("../ptx/selftest.ptx")),
     ("strings", include_str!("../ptx/strings.ptx")),

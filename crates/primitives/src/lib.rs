@@ -2,6 +2,7 @@
 //!
 //! - [`radix`]: groups keys by a digit of their hash, in one stable single-pass scatter.
 //! - [`select`]: keeps the items whose bit is set in a bitmap, in order.
+//! - [`sort`]: sorts keys, or keys with payloads, by any range of bits.
 //!
 //! Everything takes device slices and a [`Stream`](warpset_gpu::Stream), queues its work and returns: nothing is copied
 //! to the host, nothing is waited for, and scratch memory is allocated and freed in the order of the stream, from the
@@ -14,5 +15,6 @@ mod error;
 pub mod radix;
 mod scratch;
 pub mod select;
+pub mod sort;
 
 pub use error::{Error, Result};

@@ -2,3 +2,4 @@
 //! results, the same errors.
 
 pub mod select;
+pub mod sort;

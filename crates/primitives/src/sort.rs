@@ -1,0 +1,523 @@
+//! Radix sort: stable, by any range of bits, of keys or of keys with payloads.
+//!
+//! [`sort_keys`] and [`sort_pairs`] leave their input as it is; [`sort_keys_in_place`] and [`sort_pairs_in_place`]
+//! sort where the items are. [`cpu::sort`](crate::cpu::sort) has the same functions for host slices.
+//!
+//! One launch counts all digits, then each digit of at most 8 bits takes one read and one write of the items (see
+//! [`warpset_kernels::radix_sort`]); a digit that is the same in all keys takes none. Up to [`ONE_BLOCK`] items take one
+//! launch altogether.
+//!
+//! Scratch, allocated and freed in the order of the stream: [`scratch_bytes`], that is once the items' own bytes, and
+//! 2 KiB for each tile of 4,600 to 7,700 items, tiles of at most 2^30 items counted.
+
+use std::ops::Range;
+
+use bytemuck::Pod;
+use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
+use warpset_kernels::radix_sort::{
+    self as kernels, HISTOGRAM_BLOCK, HISTOGRAM_SHARED_BYTES, PassShape, SMALL_BLOCK, SMALL_ITEMS, SMALL_SHARED_BYTES,
+};
+use warpset_kernels::ranking::{DIGIT_BITS, DIGITS, Digit, LOOK_BACK_ITEMS};
+use warpset_simt::{Global, GlobalMut};
+
+use crate::{Error, Result, check};
+
+/// The most items that one block sorts in one launch.
+pub const ONE_BLOCK: usize = SMALL_ITEMS;
+
+/// Which bits of the keys decide, and in which direction. Items whose bits are equal keep their order either way.
+///
+/// ```
+/// use warpset_primitives::sort::By;
+/// let all_bits = By::ascending();
+/// let fingerprint = By::descending().bits(4..32);
+/// assert_ne!(all_bits, fingerprint);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct By {
+    bits: Option<Range<u32>>,
+    descending: bool,
+}
+
+impl By {
+    /// Least keys first, by all bits.
+    pub fn ascending() -> By {
+        By { bits: None, descending: false }
+    }
+
+    /// Greatest keys first, by all bits.
+    pub fn descending() -> By {
+        By { bits: None, descending: true }
+    }
+
+    /// By these bits only; bit 0 is the lowest. Time is paid for these bits only, in steps of 8. Default: all bits.
+    #[must_use]
+    pub fn bits(self, bits: Range<u32>) -> By {
+        By { bits: Some(bits), ..self }
+    }
+
+    /// The bits of keys of type `K`; `0..0` if there are none.
+    pub(crate) fn range<K: Key>(&self) -> Result<Range<u32>> {
+        let width = 8 * size_of::<K>() as u32;
+        let bits = self.bits.clone().unwrap_or(0..width);
+        if bits.start > bits.end || bits.end > width {
+            return Err(Error::InvalidBitRange { begin: bits.start, end: bits.end, width });
+        }
+        Ok(if bits.is_empty() { 0..0 } else { bits })
+    }
+
+    pub(crate) fn is_descending(&self) -> bool {
+        self.descending
+    }
+
+    pub(crate) fn flip(&self) -> u32 {
+        if self.descending { !0 } else { 0 }
+    }
+}
+
+/// What can be sorted by: `u32` and `u64`. Sealed.
+pub trait Key: Pod + Ord + sealed::Word {}
+impl Key for u32 {}
+impl Key for u64 {}
+
+/// What can travel with a key: integers of 4 or 8 bytes. Sealed.
+pub trait Payload: Pod + sealed::Word {}
+impl<T: Pod + sealed::Word> Payload for T {}
+
+pub(crate) mod sealed {
+    pub trait Word: Send + Sync {
+        const WIDE: bool;
+        fn bits(self) -> u64;
+    }
+    macro_rules! words {
+        ($($word:ty: $wide:literal;)*) => {$(
+            impl Word for $word {
+                const WIDE: bool = $wide;
+                fn bits(self) -> u64 {
+                    self as u64
+                }
+            }
+        )*};
+    }
+    words! { u32: false; i32: false; u64: true; i64: true; }
+}
+
+/// What kernels there are: by the widths of keys and payloads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Widths {
+    pub(crate) wide_keys: bool,
+    /// `None` if there are no payloads.
+    pub(crate) wide_values: Option<bool>,
+}
+
+impl Widths {
+    pub(crate) fn keys<K: Key>() -> Widths {
+        Widths { wide_keys: K::WIDE, wide_values: None }
+    }
+
+    pub(crate) fn pairs<K: Key, V: Payload>() -> Widths {
+        Widths { wide_keys: K::WIDE, wide_values: Some(V::WIDE) }
+    }
+
+    fn key_bytes(self) -> usize {
+        if self.wide_keys { 8 } else { 4 }
+    }
+
+    fn value_bytes(self) -> usize {
+        self.wide_values.map_or(0, |wide| if wide { 8 } else { 4 })
+    }
+}
+
+/// Evaluates `$call` with `$kernel` naming the one of six kernels (or constants) that these [`Widths`] ask for.
+macro_rules! by_widths {
+    ($widths:expr, $module:ident::{$a:ident, $b:ident, $c:ident, $d:ident, $e:ident, $f:ident}, |$kernel:ident| $call:expr) => {{
+        macro_rules! with {
+            ($chosen:ident) => {{
+                use $module::$chosen as $kernel;
+                $call
+            }};
+        }
+        match ($widths.wide_keys, $widths.wide_values) {
+            (false, None) => with!($a),
+            (false, Some(false)) => with!($b),
+            (false, Some(true)) => with!($c),
+            (true, None) => with!($d),
+            (true, Some(false)) => with!($e),
+            (true, Some(true)) => with!($f),
+        }
+    }};
+}
+
+/// Keys and payloads, whatever their types, to be read.
+#[derive(Clone, Copy)]
+pub(crate) struct Source {
+    pub(crate) keys: Global<u8>,
+    pub(crate) values: Global<u8>,
+}
+
+/// The same, to be written.
+#[derive(Clone, Copy)]
+pub(crate) struct Target {
+    pub(crate) keys: GlobalMut<u8>,
+    pub(crate) values: GlobalMut<u8>,
+}
+
+impl Source {
+    pub(crate) fn keys<K: Key>(keys: DeviceSlice<'_, K>) -> Source {
+        Source { keys: keys.global().cast(), values: Global::from_raw_parts(std::ptr::null(), 0) }
+    }
+
+    pub(crate) fn pairs<K: Key, V: Payload>(keys: DeviceSlice<'_, K>, values: DeviceSlice<'_, V>) -> Source {
+        Source { keys: keys.global().cast(), values: values.global().cast() }
+    }
+}
+
+impl Target {
+    pub(crate) fn keys<K: Key>(mut keys: DeviceSliceMut<'_, K>) -> Target {
+        Target { keys: keys.global_mut().cast(), values: GlobalMut::from_raw_parts(std::ptr::null_mut(), 0) }
+    }
+
+    pub(crate) fn pairs<K: Key, V: Payload>(
+        mut keys: DeviceSliceMut<'_, K>,
+        mut values: DeviceSliceMut<'_, V>,
+    ) -> Target {
+        Target { keys: keys.global_mut().cast(), values: values.global_mut().cast() }
+    }
+
+    pub(crate) fn as_source(self) -> Source {
+        Source { keys: self.keys.as_const(), values: self.values.as_const() }
+    }
+}
+
+/// Queues a sort of `keys` into `out`.
+///
+/// # Errors
+/// Before anything is queued: [`Error::LengthMismatch`] if `out` is not as long as `keys`, [`Error::InvalidBitRange`],
+/// [`Error::Overlap`].
+///
+/// # Safety
+/// Until `stream` has passed this work, both stay allocated, nobody else writes `keys` or touches `out`.
+pub unsafe fn sort_keys<'a, K: Key>(
+    stream: &Stream,
+    keys: DeviceSlice<'_, K>,
+    out: impl Into<DeviceSliceMut<'a, K>>,
+    by: By,
+) -> Result<()> {
+    let out = out.into();
+    check::same_len("sorted keys", keys.len(), out.len())?;
+    check::apart("keys and sorted keys", keys, &out)?;
+    let (source, target) = (Source::keys(keys), Target::keys(out));
+    // SAFETY: the caller's promise; lengths are checked.
+    unsafe { sort_items::<K>(stream, Widths::keys::<K>(), source, target, keys.len(), by, false) }
+}
+
+/// Queues a sort of `keys` with `values` into `out_keys` and `out_values`.
+///
+/// # Errors
+/// Before anything is queued: [`Error::LengthMismatch`] unless all four are of one length, [`Error::InvalidBitRange`],
+/// [`Error::Overlap`].
+///
+/// # Safety
+/// Until `stream` has passed this work, all four stay allocated, nobody else writes the first two or touches the others.
+pub unsafe fn sort_pairs<'a, 'b, K: Key, V: Payload>(
+    stream: &Stream,
+    keys: DeviceSlice<'_, K>,
+    values: DeviceSlice<'_, V>,
+    out_keys: impl Into<DeviceSliceMut<'a, K>>,
+    out_values: impl Into<DeviceSliceMut<'b, V>>,
+    by: By,
+) -> Result<()> {
+    let (out_keys, out_values) = (out_keys.into(), out_values.into());
+    let n = keys.len();
+    check_pairs(keys, values, &out_keys, &out_values)?;
+    let (source, target) = (Source::pairs(keys, values), Target::pairs(out_keys, out_values));
+    // SAFETY: the caller's promise; lengths are checked.
+    unsafe { sort_items::<K>(stream, Widths::pairs::<K, V>(), source, target, n, by, false) }
+}
+
+/// Fails unless all four are of one length and the outputs share no byte with anything else.
+pub(crate) fn check_pairs<K: Key, V: Payload>(
+    keys: DeviceSlice<'_, K>,
+    values: DeviceSlice<'_, V>,
+    out_keys: &DeviceSliceMut<'_, K>,
+    out_values: &DeviceSliceMut<'_, V>,
+) -> Result<()> {
+    let n = keys.len();
+    check::same_len("payloads", n, values.len())?;
+    check::same_len("sorted keys", n, out_keys.len())?;
+    check::same_len("sorted payloads", n, out_values.len())?;
+    check::apart("keys and sorted keys", keys, out_keys)?;
+    check::apart("payloads and sorted keys", values, out_keys)?;
+    check::apart("keys and sorted payloads", keys, out_values)?;
+    check::apart("payloads and sorted payloads", values, out_values)?;
+    check::apart("sorted keys and sorted payloads", out_keys.as_slice(), out_values)
+}
+
+/// Queues a sort of `keys` where they are.
+///
+/// # Errors
+/// Before anything is queued: [`Error::InvalidBitRange`].
+///
+/// # Safety
+/// Until `stream` has passed this work, `keys` stay allocated and nobody else touches them.
+pub unsafe fn sort_keys_in_place<'a, K: Key>(
+    stream: &Stream,
+    keys: impl Into<DeviceSliceMut<'a, K>>,
+    by: By,
+) -> Result<()> {
+    let keys = keys.into();
+    let n = keys.len();
+    let target = Target::keys(keys);
+    // SAFETY: the caller's promise.
+    unsafe { sort_items::<K>(stream, Widths::keys::<K>(), target.as_source(), target, n, by, true) }
+}
+
+/// Queues a sort of `keys` with `values` where they are.
+///
+/// # Errors
+/// Before anything is queued: [`Error::LengthMismatch`] unless both are of one length, [`Error::InvalidBitRange`],
+/// [`Error::Overlap`].
+///
+/// # Safety
+/// Until `stream` has passed this work, both stay allocated and nobody else touches them.
+pub unsafe fn sort_pairs_in_place<'a, 'b, K: Key, V: Payload>(
+    stream: &Stream,
+    keys: impl Into<DeviceSliceMut<'a, K>>,
+    values: impl Into<DeviceSliceMut<'b, V>>,
+    by: By,
+) -> Result<()> {
+    let (keys, values) = (keys.into(), values.into());
+    let n = keys.len();
+    check::same_len("payloads", n, values.len())?;
+    check::apart("keys and payloads", keys.as_slice(), &values)?;
+    let target = Target::pairs(keys, values);
+    // SAFETY: the caller's promise; lengths are checked.
+    unsafe { sort_items::<K>(stream, Widths::pairs::<K, V>(), target.as_source(), target, n, by, true) }
+}
+
+/// Bytes that sorting `n` keys takes beside what the caller gives, for a time.
+pub fn scratch_bytes<K: Key>(n: usize) -> usize {
+    scratch(Widths::keys::<K>(), n)
+}
+
+/// Bytes that sorting `n` pairs takes beside what the caller gives, for a time.
+pub fn pair_scratch_bytes<K: Key, V: Payload>(n: usize) -> usize {
+    scratch(Widths::pairs::<K, V>(), n)
+}
+
+fn scratch(widths: Widths, n: usize) -> usize {
+    if n <= ONE_BLOCK {
+        return 0;
+    }
+    let plan = Plan::new(widths, n, 0..8 * widths.key_bytes() as u32, true, LOOK_BACK_ITEMS);
+    n * (widths.key_bytes() + widths.value_bytes()) + 8 * plan.words()
+}
+
+/// How the work is cut.
+struct Plan {
+    shape: PassShape,
+    bits: Range<u32>,
+    passes: u32,
+    /// Items of one launch.
+    portion: usize,
+    portions: u32,
+    /// Rows of look-back words that a launch needs.
+    rows: usize,
+}
+
+impl Plan {
+    /// No launch gets more than `limit` items.
+    fn new(widths: Widths, n: usize, bits: Range<u32>, in_place: bool, limit: usize) -> Plan {
+        let shape = by_widths!(
+            widths,
+            kernels::{PASS_U32, PASS_U32_U32, PASS_U32_U64, PASS_U64, PASS_U64_U32, PASS_U64_U64},
+            |shape| shape
+        );
+        let mut passes = (bits.end - bits.start).div_ceil(DIGIT_BITS);
+        if in_place {
+            passes = passes.next_multiple_of(2); // the last must write what the first has read
+        }
+        let portion = limit / shape.tile * shape.tile;
+        let rows = n.min(portion).div_ceil(shape.tile);
+        Plan { shape, bits, passes, portion, portions: n.div_ceil(portion) as u32, rows }
+    }
+
+    // Scratch, in words of 8 bytes: what has to be zero first. Look-back words (two halves), the digits' starts, two
+    // rows of starts for portions, and then single words of 4 bytes: the histogram's count of blocks, the plan's steps,
+    // a ticket for each launch.
+
+    fn starts_at(&self) -> usize {
+        self.rows * DIGITS as usize / 2
+    }
+
+    fn singles_at(&self) -> usize {
+        self.starts_at() + (self.passes as usize + 2) * DIGITS as usize
+    }
+
+    fn second_half_at(&self) -> usize {
+        self.singles_at() + (1 + self.passes as usize * (1 + self.portions as usize)).div_ceil(2)
+    }
+
+    fn words(&self) -> usize {
+        self.second_half_at() + self.starts_at()
+    }
+}
+
+/// Sorts `n` items; with `in_place`, `source` and `target` are the same.
+///
+/// # Safety
+/// As the public functions; `source` and `target` hold `n` items of these widths.
+unsafe fn sort_items<K: Key>(
+    stream: &Stream,
+    widths: Widths,
+    source: Source,
+    target: Target,
+    n: usize,
+    by: By,
+    in_place: bool,
+) -> Result<()> {
+    let bits = by.range::<K>()?;
+    if n == 0 || (bits.is_empty() && in_place) {
+        return Ok(());
+    }
+    // SAFETY: the caller's promise is the same.
+    unsafe {
+        if n <= ONE_BLOCK {
+            sort_in_one_block(stream, widths, source, target, n as u32, bits, by.flip())
+        } else {
+            sort_in_passes(stream, widths, source, target, n, bits, by.flip(), in_place, LOOK_BACK_ITEMS)
+        }
+    }
+}
+
+/// # Safety
+/// As [`sort_items`].
+unsafe fn sort_in_one_block(
+    stream: &Stream,
+    widths: Widths,
+    source: Source,
+    target: Target,
+    n: u32,
+    bits: Range<u32>,
+    flip: u32,
+) -> Result<()> {
+    let config = LaunchConfig::new(1, SMALL_BLOCK).shared(SMALL_SHARED_BYTES);
+    let width = bits.end - bits.start;
+    // SAFETY: `n` is in range, the bits are, and the caller answers for the items.
+    unsafe {
+        by_widths!(
+            widths,
+            kernels::{
+                radix_sort_small_u32, radix_sort_small_u32_u32, radix_sort_small_u32_u64, radix_sort_small_u64,
+                radix_sort_small_u64_u32, radix_sort_small_u64_u64
+            },
+            |kernel| kernel::launch(
+                stream, config, source.keys.cast(), source.values.cast(), target.keys.cast(), target.values.cast(), n,
+                bits.start, width, width.div_ceil(DIGIT_BITS), flip,
+            )?
+        )
+    };
+    Ok(())
+}
+
+/// No launch gets more than `limit` items.
+///
+/// # Safety
+/// As [`sort_items`].
+#[allow(clippy::too_many_arguments)] // what there is to say of a sort
+unsafe fn sort_in_passes(
+    stream: &Stream,
+    widths: Widths,
+    source: Source,
+    target: Target,
+    n: usize,
+    bits: Range<u32>,
+    flip: u32,
+    in_place: bool,
+    limit: usize,
+) -> Result<()> {
+    let mut plan = Plan::new(widths, n, bits, in_place, limit);
+    // No bits: one pass that tells nothing apart copies.
+    plan.passes = plan.passes.max(1);
+    let Plan { shape, passes, portions, rows, .. } = plan;
+    let (begin, width) = (plan.bits.start, plan.bits.end - plan.bits.start);
+
+    let mut scratch_keys: DeviceVec<u8> = stream.alloc_uninit(n * widths.key_bytes())?;
+    let mut scratch_values: DeviceVec<u8> = stream.alloc_uninit(n * widths.value_bytes())?;
+    let scratch = Target { keys: scratch_keys.global_mut(), values: scratch_values.global_mut() };
+    let mut words: DeviceVec<u64> = stream.alloc_uninit(plan.words())?;
+    stream.fill_bytes(words.slice_mut(..plan.second_half_at()), 0)?;
+    let words = words.global_mut();
+    let starts = |row: u32| words.at(plan.starts_at() + row as usize * DIGITS as usize);
+    let single = |i: usize| words.at(plan.singles_at()).cast::<u32>().at(i);
+    let (done, steps, tickets) = (single(0), single(1), single(1 + passes as usize));
+    let (look_back, second) = (words.cast::<u32>(), words.at(plan.second_half_at()).cast::<u32>());
+
+    let resident = stream.device().properties().multiprocessors as usize * 3;
+    let grid = n.div_ceil(16 * HISTOGRAM_BLOCK as usize).min(resident) as u32;
+    let config = LaunchConfig::new(grid, HISTOGRAM_BLOCK).shared(HISTOGRAM_SHARED_BYTES);
+    // SAFETY: scratch is laid out as the kernels ask, this call's own, and freed in the order of the stream; the caller
+    // answers for the items.
+    unsafe {
+        if widths.wide_keys {
+            kernels::radix_sort_histogram_u64::launch(
+                stream,
+                config,
+                source.keys.cast(),
+                n,
+                begin,
+                width,
+                passes,
+                flip,
+                in_place as u32,
+                starts(0),
+                steps,
+                done,
+            )?;
+        } else {
+            kernels::radix_sort_histogram_u32::launch(
+                stream,
+                config,
+                source.keys.cast(),
+                n,
+                begin,
+                width,
+                passes,
+                flip,
+                in_place as u32,
+                starts(0),
+                steps,
+                done,
+            )?;
+        }
+        for pass in 0..passes {
+            let digit = Digit::of_pass(begin, width, pass, passes, flip);
+            for portion in 0..portions {
+                let first = portion as usize * plan.portion;
+                let items = (n - first).min(plan.portion) as u32;
+                let config =
+                    LaunchConfig::new(items.div_ceil(shape.tile as u32), shape.threads).shared(shape.shared_bytes);
+                let from = if portion == 0 { starts(pass) } else { starts(passes + (portion + 1) % 2) };
+                let to = starts(passes + portion % 2);
+                by_widths!(
+                    widths,
+                    kernels::{
+                        radix_sort_pass_u32, radix_sort_pass_u32_u32, radix_sort_pass_u32_u64, radix_sort_pass_u64,
+                        radix_sort_pass_u64_u32, radix_sort_pass_u64_u64
+                    },
+                    |kernel| kernel::launch(
+                        stream, config, source.keys.cast(), source.values.cast(), scratch.keys.cast(),
+                        scratch.values.cast(), target.keys.cast(), target.values.cast(), first, items, digit.shift,
+                        digit.mask, digit.flip, steps.as_const().at(pass as usize), from.as_const(), to,
+                        look_back, second, rows as u32, portion, portions,
+                        tickets.at((pass * portions + portion) as usize),
+                    )?
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

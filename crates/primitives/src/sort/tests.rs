@@ -1,0 +1,203 @@
+use std::fmt::Debug;
+
+use super::*;
+use crate::cpu;
+use warpset_core::hash::mix;
+use warpset_gpu::Device;
+use warpset_gpu::testing::{cuda, devices};
+
+/// Sorts on the device, out of place and in place, and compares with the host.
+fn check_keys<K: Key + Debug>(device: &Device, keys: &[K], by: &By) {
+    let stream = device.new_stream().unwrap();
+    let mut input = device.from_slice(keys).unwrap();
+    let mut out = device.alloc_uninit(keys.len()).unwrap();
+    let mut expected = keys.to_vec();
+    cpu::sort::sort_keys_in_place(&mut expected, by.clone()).unwrap();
+    // SAFETY: both live until they have been read.
+    unsafe { sort_keys(&stream, input.as_slice(), &mut out, by.clone()) }.unwrap();
+    stream.synchronize().unwrap();
+    assert!(out.to_vec().unwrap() == expected, "{} keys {by:?}", keys.len());
+    assert!(input.to_vec().unwrap() == keys);
+    // SAFETY: as above.
+    unsafe { sort_keys_in_place(&stream, &mut input, by.clone()) }.unwrap();
+    stream.synchronize().unwrap();
+    assert!(input.to_vec().unwrap() == expected, "{} keys {by:?} in place", keys.len());
+}
+
+/// The same with payloads.
+fn check_pairs<K: Key + Debug, V: Payload + PartialEq>(device: &Device, keys: &[K], values: &[V], by: &By) {
+    let stream = device.new_stream().unwrap();
+    let (mut input, mut payloads) = (device.from_slice(keys).unwrap(), device.from_slice(values).unwrap());
+    let mut out = device.alloc_uninit(keys.len()).unwrap();
+    let mut out_payloads = device.alloc_uninit(keys.len()).unwrap();
+    let (mut expected, mut expected_payloads) = (keys.to_vec(), values.to_vec());
+    cpu::sort::sort_pairs_in_place(&mut expected, &mut expected_payloads, by.clone()).unwrap();
+    // SAFETY: all live until they have been read.
+    unsafe { sort_pairs(&stream, input.as_slice(), payloads.as_slice(), &mut out, &mut out_payloads, by.clone()) }
+        .unwrap();
+    stream.synchronize().unwrap();
+    assert!(out.to_vec().unwrap() == expected, "{} pairs {by:?}", keys.len());
+    assert!(out_payloads.to_vec().unwrap() == expected_payloads, "{} pairs {by:?}", keys.len());
+    assert!(input.to_vec().unwrap() == keys && payloads.to_vec().unwrap() == values);
+    // SAFETY: as above.
+    unsafe { sort_pairs_in_place(&stream, &mut input, &mut payloads, by.clone()) }.unwrap();
+    stream.synchronize().unwrap();
+    assert!(input.to_vec().unwrap() == expected, "{} pairs {by:?} in place", keys.len());
+    assert!(payloads.to_vec().unwrap() == expected_payloads, "{} pairs {by:?} in place", keys.len());
+}
+
+fn random<K>(n: usize, seed: u64, key: impl Fn(u64) -> K) -> Vec<K> {
+    (0..n as u64).map(|i| key(mix(i, seed))).collect()
+}
+
+fn places(n: usize) -> Vec<u32> {
+    (0..n as u32).collect()
+}
+
+fn wide_places(n: usize) -> Vec<u64> {
+    (0..n as u64).map(|i| i << 33 | 5).collect()
+}
+
+/// Sizes around the borders of warps, blocks and tiles.
+fn sizes(shape: PassShape) -> [usize; 9] {
+    let tile = shape.tile;
+    [0, 1, 2, 33, ONE_BLOCK - 1, ONE_BLOCK, ONE_BLOCK + 1, tile, 2 * tile + 1]
+}
+
+#[test]
+fn u32_keys() {
+    for (i, n) in sizes(kernels::PASS_U32).into_iter().enumerate() {
+        for device in devices(i as u64) {
+            check_keys(&device, &random(n, 1, |x| x as u32), &By::ascending());
+            check_keys(&device, &random(n, 2, |x| x as u32), &By::descending().bits(4..21));
+        }
+    }
+}
+
+#[test]
+fn u64_keys() {
+    for (i, n) in sizes(kernels::PASS_U64).into_iter().enumerate() {
+        for device in devices(i as u64) {
+            check_keys(&device, &random(n, 1, |x| x), &By::ascending().bits(13..63));
+        }
+    }
+}
+
+#[test]
+fn all_bits_of_u64_keys() {
+    for device in devices(7) {
+        check_keys(&device, &random(kernels::PASS_U64.tile + 5, 1, |x| x), &By::descending());
+        check_keys(&device, &random(100, 1, |x| x), &By::ascending());
+    }
+}
+
+#[test]
+fn pairs_keep_the_order_of_equal_keys() {
+    for (i, n) in [3, 1000, ONE_BLOCK + 1, 2 * kernels::PASS_U32_U32.tile + 100].into_iter().enumerate() {
+        for device in devices(10 + i as u64) {
+            // Many equal keys, and bits that do not count.
+            let keys = random(n, 3, |x| (x % 300) as u32 | (x >> 40) as u32 & 0xf000_0000);
+            check_pairs(&device, &keys, &places(n), &By::ascending().bits(0..28));
+            check_pairs(&device, &keys, &wide_places(n), &By::descending().bits(2..9));
+            let keys = random(n, 4, |x| (x % 300) << 30);
+            check_pairs(&device, &keys, &places(n), &By::descending().bits(20..44));
+            check_pairs(&device, &keys, &wide_places(n), &By::ascending().bits(28..37));
+        }
+    }
+}
+
+#[test]
+fn digits_that_one_value_holds_take_no_pass() {
+    let n = kernels::PASS_U32_U32.tile + 300;
+    // The number of passes that are left is 0 to 3 of 4.
+    for (i, mask) in [0u32, 0x0000_ff00, 0x00ff_00ff, 0xff00_ffff].into_iter().enumerate() {
+        for device in devices(20 + i as u64) {
+            let keys = random(n, 5, |x| x as u32 & mask | 0x1234_5678 & !mask);
+            check_pairs(&device, &keys, &places(n), &By::ascending());
+            check_keys(&device, &keys, &By::descending());
+        }
+    }
+}
+
+#[test]
+fn no_bits_and_odd_numbers_of_passes() {
+    let n = ONE_BLOCK + 77;
+    for device in devices(30) {
+        let keys = random(n, 6, |x| x as u32);
+        for bits in [0..0, 32..32, 5..6, 8..32] {
+            check_pairs(&device, &keys, &places(n), &By::ascending().bits(bits.clone()));
+            check_keys(&device, &keys[..50], &By::descending().bits(bits));
+        }
+    }
+}
+
+#[test]
+fn more_items_than_a_launch_takes() {
+    let tile = kernels::PASS_U64_U32.tile;
+    for (n, in_place) in [(3 * tile + 5, false), (2 * tile, true)] {
+        for device in devices(n as u64) {
+            let stream = device.new_stream().unwrap();
+            let keys = random(n, 8, |x| x % 100 * 0x0101_0101);
+            let (mut input, mut payloads) = (device.from_slice(&keys).unwrap(), device.from_slice(&places(n)).unwrap());
+            let (mut out, mut out_payloads) = (device.alloc_uninit(n).unwrap(), device.alloc_uninit(n).unwrap());
+            let source = Source::pairs(input.as_slice(), payloads.as_slice());
+            let target = match in_place {
+                true => Target::pairs(input.as_mut_slice(), payloads.as_mut_slice()),
+                false => Target::pairs(out.as_mut_slice(), out_payloads.as_mut_slice()),
+            };
+            let widths = Widths::pairs::<u64, u32>();
+            // SAFETY: all hold `n` items and live until they have been read.
+            unsafe { sort_in_passes(&stream, widths, source, target, n, 0..32, 0, in_place, tile + 1) }.unwrap();
+            stream.synchronize().unwrap();
+            let (found, order) = if in_place { (&input, &payloads) } else { (&out, &out_payloads) };
+            let mut expected = places(n);
+            expected.sort_by_key(|&place| keys[place as usize]);
+            assert!(order.to_vec().unwrap() == expected, "{n} items");
+            assert!(found.to_vec().unwrap().iter().zip(&expected).all(|(key, &place)| *key == keys[place as usize]));
+        }
+    }
+}
+
+#[test]
+fn sorted_reversed_and_equal_input() {
+    let n = kernels::PASS_U32.tile + 1000;
+    for device in devices(31) {
+        check_keys(&device, &places(n), &By::ascending());
+        check_keys(&device, &places(n), &By::descending());
+        check_keys(&device, &vec![!0u32; n], &By::ascending());
+        check_keys(&device, &vec![0u32; n], &By::descending());
+    }
+}
+
+#[test]
+fn bad_arguments_are_errors() {
+    for device in devices(0) {
+        let stream = device.new_stream().unwrap();
+        let mut keys = device.from_slice(&[3u32, 2, 1]).unwrap();
+        let mut values = device.from_slice(&[0u64; 2]).unwrap();
+        let mut out = device.alloc_uninit::<u32>(2).unwrap();
+        for bits in [Range { start: 3, end: 2 }, 0..33, 40..50] {
+            // SAFETY: nothing gets queued.
+            let result = unsafe { sort_keys_in_place(&stream, &mut keys, By::ascending().bits(bits)) };
+            assert!(matches!(result, Err(Error::InvalidBitRange { width: 32, .. })));
+        }
+        // SAFETY: nothing gets queued.
+        let result = unsafe { sort_keys(&stream, keys.as_slice(), &mut out, By::ascending()) };
+        assert!(matches!(result, Err(Error::LengthMismatch { needed: 3, found: 2, .. })));
+        // SAFETY: nothing gets queued.
+        let result = unsafe { sort_pairs_in_place(&stream, &mut keys, &mut values, By::ascending()) };
+        assert!(matches!(result, Err(Error::LengthMismatch { needed: 3, found: 2, .. })));
+        assert_eq!(keys.to_vec().unwrap(), [3, 2, 1]);
+    }
+}
+
+#[test]
+fn large_inputs_on_cuda() {
+    let Some(device) = cuda() else { return };
+    for n in [1 << 20, (1 << 24) + 12345] {
+        check_keys(&device, &random(n, 1, |x| x as u32), &By::ascending());
+        check_keys(&device, &random(n, 1, |x| x), &By::descending());
+        check_pairs(&device, &random(n, 1, |x| x as u32 % 5000), &places(n), &By::ascending());
+        check_pairs(&device, &random(n, 1, |x| x), &wide_places(n), &By::ascending());
+    }
+}

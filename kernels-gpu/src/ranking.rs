@@ -1,0 +1,276 @@
+//! Digits, ranks within a tile, and look-back over digit counts: what sorting and grouping share.
+//!
+//! A tile is what one block holds in registers, warp-striped: item `i` of a lane stands 32 places behind item `i - 1`,
+//! so going through the items in turn goes through a warp's part of the tile in order. Each warp has a row of counters
+//! in shared memory, one a digit; a stable rank is the row's counter plus the number of equal digits in lower lanes.
+//!
+//! Source: Adinets and Merrill, "Onesweep: A Faster Least Significant Digit Radix Sort for GPUs", 2022 (warp-level
+//! ranking, look-back by digit); Merrill and Garland, "Single-pass Parallel Prefix Scan with Decoupled Look-back", 2016.
+//! Departures: lanes with the same digit find each other by one ballot a bit; all of them read the counter and the last
+//! one writes it, so that no shuffle hands its value round; look-back loads several predecessors at a time.
+
+use warpset_simt::shared::Shared;
+use warpset_simt::{GlobalMut, Word, atomic, thread, warp};
+
+/// Bits of a digit at most.
+pub const DIGIT_BITS: u32 = 8;
+/// Values of a digit, and counters of a row.
+pub const DIGITS: u32 = 1 << DIGIT_BITS;
+
+/// A word to be sorted by.
+pub trait Key: Word {
+    /// The low 32 bits of `self >> shift`; `shift` is below the width.
+    fn shifted(self, shift: u32) -> u32;
+    /// The key whose bits are those of `bits`, repeated.
+    fn splat(bits: u32) -> Self;
+}
+
+impl Key for u32 {
+    #[inline(always)]
+    fn shifted(self, shift: u32) -> u32 {
+        self >> shift
+    }
+    #[inline(always)]
+    fn splat(bits: u32) -> u32 {
+        bits
+    }
+}
+
+impl Key for u64 {
+    #[inline(always)]
+    fn shifted(self, shift: u32) -> u32 {
+        (self >> shift) as u32
+    }
+    #[inline(always)]
+    fn splat(bits: u32) -> u64 {
+        (bits as u64) << 32 | bits as u64
+    }
+}
+
+/// Some bits of a key, in ascending or descending order.
+#[derive(Clone, Copy)]
+pub struct Digit {
+    /// The lowest of the bits.
+    pub shift: u32,
+    /// As many ones as there are bits, at most [`DIGIT_BITS`].
+    pub mask: u32,
+    /// All ones to sort in descending order, zero otherwise.
+    pub flip: u32,
+}
+
+impl Digit {
+    /// Digit `pass` of `passes` that share out `bits` bits from bit `begin` on.
+    #[inline(always)]
+    pub fn of_pass(begin: u32, bits: u32, pass: u32, passes: u32, flip: u32) -> Digit {
+        let from = pass * bits / passes;
+        let to = (pass + 1) * bits / passes;
+        Digit { shift: begin + from, mask: (1 << (to - from)) - 1, flip }
+    }
+
+    /// The digit of `key`.
+    #[inline(always)]
+    pub fn of<K: Key>(self, key: K) -> u32 {
+        (key.shifted(self.shift) ^ self.flip) & self.mask
+    }
+
+    /// A key with the greatest digit.
+    #[inline(always)]
+    pub fn last<K: Key>(self) -> K {
+        K::splat(!self.flip)
+    }
+}
+
+/// The lanes that have this lane's `digit`.
+///
+/// # Safety
+/// All lanes of the warp arrive together.
+#[inline(always)]
+pub unsafe fn peers(digit: u32) -> u32 {
+    let mut peers = warp::FULL_MASK;
+    for b in 0..DIGIT_BITS {
+        let set = digit >> b & 1 != 0;
+        // SAFETY: the caller's promise is the same.
+        let votes = unsafe { warp::ballot(warp::FULL_MASK, set) };
+        peers &= if set { votes } else { !votes };
+    }
+    peers
+}
+
+/// The rank of this lane's item behind what the warp's `row` has counted of its digit; counts it.
+///
+/// # Safety
+/// All lanes of the warp arrive together; `row` holds [`DIGITS`] words that no other warp touches meanwhile; `digit` is
+/// below [`DIGITS`].
+#[inline(always)]
+pub unsafe fn rank(row: Shared<u32>, digit: u32) -> u32 {
+    // SAFETY: indices are below `DIGITS`; a warp barrier stands before the one lane of each digit that writes and after it.
+    unsafe {
+        let peers = peers(digit);
+        let rank = row.get(digit) + (peers & warp::lane_mask_lt()).count_ones();
+        warp::sync_warp(warp::FULL_MASK);
+        if peers & warp::lane_mask_gt() == 0 {
+            row.set(digit, rank + 1);
+        }
+        warp::sync_warp(warp::FULL_MASK);
+        rank
+    }
+}
+
+/// Zeroes the warp's `row`.
+///
+/// # Safety
+/// All lanes of the warp arrive together; `row` holds [`DIGITS`] words, aligned to 16 bytes, that no other warp touches
+/// meanwhile.
+#[inline(always)]
+pub unsafe fn clear_row(row: Shared<u32>) {
+    let lane = warp::lane_id();
+    // SAFETY: 32 lanes of 8 words make `DIGITS`, each lane's its own.
+    unsafe {
+        row.set4(4 * lane, [0; 4]);
+        row.set4(128 + 4 * lane, [0; 4]);
+        warp::sync_warp(warp::FULL_MASK);
+    }
+}
+
+/// The exclusive sum over the block's first [`DIGITS`] threads of their `count`, for each of them. A barrier passes.
+///
+/// # Safety
+/// All threads of the block arrive; `sums` holds 8 words, which nobody touches meanwhile, nor has since the last barrier.
+#[inline(always)]
+pub unsafe fn exclusive_sum(sums: Shared<u32>, count: u32) -> u32 {
+    let warp_index = thread::thread_idx_x() / 32;
+    // SAFETY: warps below 8 write a word each, and a barrier stands before the reads.
+    unsafe {
+        let inclusive = warp::inclusive_scan_add(warp::FULL_MASK, count);
+        if warp::lane_id() == 31 && warp_index < DIGITS / 32 {
+            sums.set(warp_index, inclusive);
+        }
+        thread::sync_threads();
+        let mut before = inclusive - count;
+        for w in 0..DIGITS / 32 {
+            let sum = sums.get(w);
+            if w < warp_index {
+                before += sum;
+            }
+        }
+        before
+    }
+}
+
+/// Turns the counts in `rows` rows of counters into places in the tile sorted by digit: where the first item of that
+/// warp and digit goes. Returns the tile's count of digit `thread_idx_x` and the place of its first item (for the first
+/// [`DIGITS`] threads), after handing the count to `publish`.
+///
+/// # Safety
+/// All threads of the block arrive, after a barrier that stands behind the counting; `counters` holds `rows` rows of
+/// [`DIGITS`] words and `sums` 8 words, which nobody else touches before a further barrier.
+#[inline(always)]
+pub unsafe fn place_digits(
+    counters: Shared<u32>,
+    rows: u32,
+    sums: Shared<u32>,
+    publish: impl FnOnce(u32),
+) -> (u32, u32) {
+    let t = thread::thread_idx_x();
+    // SAFETY: thread `t` touches column `t` only; all threads reach the sum.
+    unsafe {
+        let mut count = 0;
+        if t < DIGITS {
+            for w in 0..rows {
+                count += counters.get(w * DIGITS + t);
+            }
+            publish(count);
+        }
+        let start = exclusive_sum(sums, count);
+        if t < DIGITS {
+            let mut next = start;
+            for w in 0..rows {
+                let own = counters.get(w * DIGITS + t);
+                counters.set(w * DIGITS + t, next);
+                next += own;
+            }
+        }
+        (count, start)
+    }
+}
+
+// A look-back word: two flag bits over a 30-bit count. Zero means that nothing is known yet.
+const AGGREGATE: u32 = 1 << 30;
+const INCLUSIVE: u32 = 2 << 30;
+const COUNT: u32 = AGGREGATE - 1;
+
+/// Items that one launch with look-back may have: the counts must fit beside the flags.
+pub const LOOK_BACK_ITEMS: usize = COUNT as usize;
+
+/// Rows that a thread loads before it looks at the first.
+const WINDOW: usize = 4;
+
+/// Look-back words: for each tile a row of [`DIGITS`].
+#[derive(Clone, Copy)]
+pub struct LookBack {
+    words: GlobalMut<u32>,
+}
+
+impl LookBack {
+    /// The rows that begin at `words`, zero before the first tile publishes.
+    #[inline(always)]
+    pub fn new(words: GlobalMut<u32>) -> LookBack {
+        LookBack { words }
+    }
+
+    #[inline(always)]
+    fn word(self, tile: u32, digit: u32) -> GlobalMut<u32> {
+        self.words.at(tile as usize * DIGITS as usize + digit as usize)
+    }
+
+    /// Publishes how many of `digit` the tile has. That of tile 0 is known to be all.
+    ///
+    /// # Safety
+    /// The tile's row is part of the array, and this thread alone publishes this word.
+    #[inline(always)]
+    pub unsafe fn publish(self, tile: u32, digit: u32, count: u32) {
+        let flag = if tile == 0 { INCLUSIVE } else { AGGREGATE };
+        // SAFETY: the caller's promise; the word is accessed atomically only.
+        unsafe { atomic::store_relaxed(self.word(tile, digit), flag | count) }
+    }
+
+    /// How many of `digit` the tiles before this one have; publishes the sum with this tile's `count`.
+    ///
+    /// # Safety
+    /// As [`publish`](Self::publish), which this thread has called; every tile before publishes without waiting for
+    /// this one.
+    #[inline(always)]
+    pub unsafe fn before(self, tile: u32, digit: u32, count: u32) -> u32 {
+        if tile == 0 {
+            return 0;
+        }
+        let mut before = 0;
+        let mut next = tile - 1; // the nearest row that is still to be added
+        let mut done = false;
+        // SAFETY: rows are below `tile`; words are accessed atomically only.
+        unsafe {
+            while !done {
+                let mut window = [0; WINDOW];
+                for k in 0..WINDOW {
+                    // Below row 0 it is row 0 again, which ends the walk before it could count twice.
+                    window[k] = atomic::load_relaxed(self.word(next.saturating_sub(k as u32), digit));
+                }
+                let mut known = true;
+                let first = next;
+                for k in 0..WINDOW {
+                    known &= window[k] != 0;
+                    if known && !done {
+                        before += window[k] & COUNT;
+                        done = window[k] & INCLUSIVE != 0;
+                        next = first.wrapping_sub(k as u32 + 1);
+                    }
+                }
+                if next == first {
+                    thread::spin_hint();
+                }
+            }
+            atomic::store_relaxed(self.word(tile, digit), INCLUSIVE | (before + count));
+        }
+        before
+    }
+}
