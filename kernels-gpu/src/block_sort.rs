@@ -4,19 +4,19 @@ use crate::ranking::{self, DIGITS, Key};
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{thread, warp};
 
-/// The shared memory of a block of `THREADS` threads with `ITEMS` items each: counters, a few words, keys, origins.
+/// The shared memory of a block of `WARPS` warps with `ITEMS` items a thread: counters, a few words, keys, origins.
 #[derive(Clone, Copy)]
-pub struct BlockSort<K, const THREADS: u32, const ITEMS: usize> {
+pub struct BlockSort<K, const WARPS: u32, const ITEMS: usize> {
     counters: Shared<u32>,
     sums: Shared<u32>,
     keys: Shared<K>,
     origins: Shared<u16>,
 }
 
-impl<K: Key, const THREADS: u32, const ITEMS: usize> BlockSort<K, THREADS, ITEMS> {
-    const TILE: u32 = THREADS * ITEMS as u32;
-    const SUMS_AT: u32 = THREADS / 32 * DIGITS * 4;
-    const KEYS_AT: u32 = Self::SUMS_AT + 64;
+impl<K: Key, const WARPS: u32, const ITEMS: usize> BlockSort<K, WARPS, ITEMS> {
+    const TILE: u32 = 32 * WARPS * ITEMS as u32;
+    const SUMS_AT: u32 = WARPS * DIGITS * 4;
+    const KEYS_AT: u32 = Self::SUMS_AT + 128;
     const ORIGINS_AT: u32 = Self::KEYS_AT + Self::TILE * size_of::<K>() as u32;
     /// Bytes that it takes.
     pub const SHARED_BYTES: u32 = Self::ORIGINS_AT + Self::TILE * 2;
@@ -63,7 +63,7 @@ impl<K: Key, const THREADS: u32, const ITEMS: usize> BlockSort<K, THREADS, ITEMS
                 }
             }
             thread::sync_threads();
-            ranking::place_digits(self.counters, THREADS / 32, self.sums, |_| ());
+            ranking::place_digits::<WARPS>(self.counters, WARPS, self.sums, |_| ());
             thread::sync_threads();
             for i in 0..ITEMS {
                 if (i as u32) < rows {

@@ -23,15 +23,15 @@ mod launch_bounds;
 pub mod stamp;
 
 // What several modules of kernels use. Only the PTX of those that do is stamped with a file that names its users here.
-#[cfg(any(not(target_arch = "nvptx64"), feature = "scan"))]
+#[cfg(any(not(target_arch = "nvptx64"), feature = "radix", feature = "radix_sort", feature = "scan"))]
 pub mod block;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "radix_sort"))]
 pub mod block_sort;
 pub mod claims;
 pub mod keys;
-#[cfg(any(not(target_arch = "nvptx64"), feature = "scan"))]
+#[cfg(any(not(target_arch = "nvptx64"), feature = "radix", feature = "radix_sort", feature = "scan"))]
 pub mod look_back;
-#[cfg(any(not(target_arch = "nvptx64"), feature = "radix_sort"))]
+#[cfg(any(not(target_arch = "nvptx64"), feature = "radix", feature = "radix_sort"))]
 pub mod ranking;
 pub mod results;
 

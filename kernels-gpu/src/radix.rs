@@ -8,17 +8,20 @@
 //! Where the order within a digit does not matter, [`radix_group`] ranks by shared-memory atomics instead.
 //!
 //! Departures: keys are hashed while they are loaded, in the histogram and again in the scatter, because reading a key
-//! twice costs less than writing its hash once more; ranks come from one ballot a digit bit instead of `match.any`
-//! (1.7 times faster on an H200); the look-back words are 64 bits wide, so one pass takes more than 2^30 keys.
+//! twice costs less than writing its hash once more; the look-back words are 64 bits wide, so one pass takes more than
+//! 2^30 keys; and those of [`ranking`], which sorting shares.
 
+use crate::block;
 use crate::keys::{Hasher, WithHasher, with_hasher};
+use crate::ranking::{self, LookBack};
+use warpset_core::scan::Sum;
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, atomic, kernel, thread, warp};
 
 /// Threads of a block, in every kernel of this module.
 pub const BLOCK: u32 = 256;
 /// Digits that a pass can tell apart at most: 8 bits.
-pub const MAX_DIGITS: u32 = 256;
+pub const MAX_DIGITS: u32 = ranking::DIGITS;
 /// Hashes of one tile of the stable scatter.
 pub const TILE: usize = BLOCK as usize * ITEMS;
 /// Hashes of one tile of the scatter that does not keep order.
@@ -48,11 +51,6 @@ const fn misc_at(tile: usize, rows: u32) -> u32 {
 const fn shared_bytes(tile: usize, rows: u32) -> u32 {
     misc_at(tile, rows) + 64
 }
-
-// A look-back word: two flag bits over a 62-bit count. Zero means that nothing is known yet.
-const AGGREGATE: u64 = 1 << 62;
-const INCLUSIVE: u64 = 2 << 62;
-const COUNT: u64 = AGGREGATE - 1;
 
 #[inline(always)]
 fn digit_of(hash: u64, shift: u32, bits: u32) -> u32 {
@@ -195,14 +193,12 @@ unsafe fn scatter<const ITEMS: usize, const STABLE: bool>(
         if t == 0 {
             misc.set(WARPS, atomic::fetch_add(ticket, 1));
         }
-        let (mut d, stride) = if STABLE { (lane, 32) } else { (t, BLOCK) };
-        while d < digits {
-            counters.set(row + d, 0);
-            d += stride;
+        if STABLE || warp_index == 0 {
+            ranking::clear_row(counters.at(row));
         }
         thread::sync_threads();
-        let tile = misc.get(WARPS) as usize;
-        let tile_start = tile * tile_size;
+        let tile = misc.get(WARPS);
+        let tile_start = tile as usize * tile_size;
         let valid = if n - tile_start < tile_size { (n - tile_start) as u32 } else { tile_size as u32 };
 
         // What lies past the end has all bits set and so the last digit: it ranks behind everything, and no later
@@ -212,29 +208,12 @@ unsafe fn scatter<const ITEMS: usize, const STABLE: bool>(
         with_hasher(keys, kind, spread, LoadTile { tile_start, first, valid, hashes: &mut hashes });
 
         // Rank within the warp, in input order, or within the block, in any.
-        let below = warp::lane_mask_lt();
         let mut ranks = [0u32; ITEMS]; // two of 16 bits a register
         for i in 0..ITEMS {
             let digit = digit_of(hashes[i], shift, bits);
             let mut rank = 0;
             if STABLE {
-                let mut peers = warp::FULL_MASK;
-                for b in 0..8 {
-                    if b < bits {
-                        let set = digit >> b & 1 != 0;
-                        let votes = warp::ballot(warp::FULL_MASK, set);
-                        peers &= if set { votes } else { !votes };
-                    }
-                }
-                let leader = 31 - peers.leading_zeros();
-                let mut before = 0;
-                if lane == leader {
-                    before = counters.get(row + digit);
-                    counters.set(row + digit, before + peers.count_ones());
-                }
-                before = warp::shuffle_idx(warp::FULL_MASK, before, leader);
-                rank = before + (peers & below).count_ones();
-                warp::sync_warp(warp::FULL_MASK);
+                rank = ranking::rank(counters.at(row), digit);
             } else if first + i as u32 * 32 < valid {
                 rank = counters.fetch_add(digit, 1);
             }
@@ -242,36 +221,14 @@ unsafe fn scatter<const ITEMS: usize, const STABLE: bool>(
         }
         thread::sync_threads();
 
-        // Thread `t` owns digit `t`: it adds up the warps' counts and publishes the tile's.
-        let mut count = 0;
-        if t < digits {
-            for w in 0..rows {
-                count += counters.get(w * MAX_DIGITS + t);
+        // Thread `t` owns digit `t`.
+        let look_back = LookBack::new(look_back, digits);
+        let publish = |count| {
+            if t < digits {
+                look_back.publish(tile, t, u64::from(count));
             }
-            let flag = if tile == 0 { INCLUSIVE } else { AGGREGATE };
-            atomic::store_relaxed(look_back.at(tile * digits as usize + t as usize), flag | count as u64);
-        }
-        // Exclusive scan of the counts: where each digit starts in the sorted tile.
-        let inclusive = warp::inclusive_scan_add(warp::FULL_MASK, count);
-        if lane == 31 {
-            misc.set(warp_index, inclusive);
-        }
-        thread::sync_threads();
-        let mut start = inclusive - count;
-        for w in 0..WARPS {
-            let sum = misc.get(w);
-            if w < warp_index {
-                start += sum;
-            }
-        }
-        if t < digits {
-            let mut next = start;
-            for w in 0..rows {
-                let own = counters.get(w * MAX_DIGITS + t);
-                counters.set(w * MAX_DIGITS + t, next);
-                next += own;
-            }
-        }
+        };
+        let (count, start) = ranking::place_digits::<WARPS>(counters, rows, misc, publish);
         thread::sync_threads();
         for i in 0..ITEMS {
             let digit = digit_of(hashes[i], shift, bits);
@@ -280,25 +237,8 @@ unsafe fn scatter<const ITEMS: usize, const STABLE: bool>(
             }
         }
         if t < digits {
-            let mut before = 0u64;
-            if tile != 0 {
-                let mut at = (tile - 1) * digits as usize + t as usize;
-                loop {
-                    let word = atomic::load_relaxed(look_back.at(at));
-                    if word == 0 {
-                        thread::spin_hint();
-                        continue;
-                    }
-                    before += word & COUNT;
-                    if word & INCLUSIVE != 0 {
-                        break;
-                    }
-                    at -= digits as usize;
-                }
-                let own = look_back.at(tile * digits as usize + t as usize);
-                atomic::store_relaxed(own, INCLUSIVE | (before + count as u64));
-            }
-            runs.set(t, (starts.read_nc(t as usize) + before).wrapping_sub(start as u64));
+            let before = look_back.before(tile, t, u64::from(count));
+            runs.set(t, (starts.read_nc(t as usize) + before).wrapping_sub(u64::from(start)));
         }
         thread::sync_threads();
         for i in 0..ITEMS as u32 {
@@ -359,33 +299,11 @@ kernel! {
     /// - `counts`: valid for `digits` reads and writes, `digits <= BLOCK`; nobody else touches it.
     #[launch_bounds(256, 1)]
     pub unsafe fn radix_scan(counts: GlobalMut<u64>, digits: u32) {
-        let sums: Shared<u64> = shared::dynamic(0);
         let t = thread::thread_idx_x();
-        let lane = warp::lane_id();
-        // SAFETY: `t < digits` guards `counts`; a barrier separates writing and reading the warps' sums; all threads
-        // take part in the shuffles and reach the barrier.
+        // SAFETY: `t < digits` guards `counts`; all threads take part in the scan, whose shared memory is nobody else's.
         unsafe {
             let count = if t < digits { counts.read(t as usize) } else { 0 };
-            let mut sum = count;
-            let mut distance = 1;
-            while distance < 32 {
-                let other = warp::shuffle_up(warp::FULL_MASK, sum, distance);
-                if lane >= distance {
-                    sum += other;
-                }
-                distance *= 2;
-            }
-            if lane == 31 {
-                sums.set(t / 32, sum);
-            }
-            thread::sync_threads();
-            let mut before = sum - count;
-            for w in 0..WARPS {
-                let other = sums.get(w);
-                if w < t / 32 {
-                    before += other;
-                }
-            }
+            let (before, _) = block::exclusive_scan::<Sum<u64>, WARPS>(count, shared::dynamic(0));
             if t < digits {
                 counts.write(t as usize, before);
             }

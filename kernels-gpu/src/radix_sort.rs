@@ -10,7 +10,9 @@
 
 mod small;
 
+use crate::block;
 use crate::ranking::{self, DIGITS, Digit, Key, LookBack};
+use warpset_core::scan::Sum;
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, Word, atomic, fence, kernel, thread, warp};
 
@@ -21,7 +23,7 @@ pub const HISTOGRAM_BLOCK: u32 = 512;
 /// Digits of a key at most.
 pub const MAX_PASSES: u32 = 8;
 /// Dynamic shared memory of the histogram, in bytes.
-pub const HISTOGRAM_SHARED_BYTES: u32 = MAX_PASSES * DIGITS * 4 + 128;
+pub const HISTOGRAM_SHARED_BYTES: u32 = MAX_PASSES * DIGITS * 4 + HISTOGRAM_BLOCK / 32 * 8 + 64;
 
 // A step of the plan, one word a pass: these bits, and from `ORDINAL` on how many passes run before it.
 /// The pass is needed.
@@ -32,40 +34,6 @@ pub const FROM_INPUT: u32 = 2;
 pub const TO_OUTPUT: u32 = 4;
 /// Where the ordinal begins.
 pub const ORDINAL: u32 = 8;
-
-/// The exclusive sum over the block's first [`DIGITS`] threads of `count`. A barrier passes.
-///
-/// # Safety
-/// As [`ranking::exclusive_sum`].
-#[inline(always)]
-unsafe fn exclusive_sum_u64(sums: Shared<u64>, count: u64) -> u64 {
-    let lane = warp::lane_id();
-    let warp_index = thread::thread_idx_x() / 32;
-    // SAFETY: whole warps; a barrier stands between the warps' writes and the reads.
-    unsafe {
-        let mut inclusive = count;
-        let mut distance = 1;
-        while distance < 32 {
-            let other = warp::shuffle_up(warp::FULL_MASK, inclusive, distance);
-            if lane >= distance {
-                inclusive += other;
-            }
-            distance *= 2;
-        }
-        if lane == 31 && warp_index < DIGITS / 32 {
-            sums.set(warp_index, inclusive);
-        }
-        thread::sync_threads();
-        let mut before = inclusive - count;
-        for w in 0..DIGITS / 32 {
-            let sum = sums.get(w);
-            if w < warp_index {
-                before += sum;
-            }
-        }
-        before
-    }
-}
 
 /// The plan: passes that one value holds alone are left out, and the last one that runs writes the output.
 ///
@@ -117,8 +85,8 @@ unsafe fn histogram<K: Key, const MAX: u32>(
     done: GlobalMut<u32>,
 ) {
     let counts: Shared<u32> = shared::dynamic(0);
-    let sums: Shared<u64> = shared::dynamic(MAX_PASSES * DIGITS * 4);
-    let misc: Shared<u32> = shared::dynamic(MAX_PASSES * DIGITS * 4 + 64);
+    let sums: Shared<u32> = shared::dynamic(MAX_PASSES * DIGITS * 4);
+    let misc: Shared<u32> = shared::dynamic(MAX_PASSES * DIGITS * 4 + HISTOGRAM_BLOCK / 32 * 8);
     let t = thread::thread_idx_x();
     // SAFETY: shared indices stay below `passes * DIGITS`; `i < n`; `starts` holds as many words and is only accessed
     // atomically until all blocks have counted, which fences and `done` tell the last one; from then on it is that
@@ -177,11 +145,12 @@ unsafe fn histogram<K: Key, const MAX: u32>(
         for p in 0..passes {
             let word = starts.at((p * DIGITS + t) as usize);
             let count = if t < DIGITS { atomic::load_relaxed(word) } else { 0 };
+            // The barrier in here also stands between one pass's sums and the next one's.
             let alone = thread::sync_threads_or(count == n as u64);
             if !alone {
                 needed |= 1 << p;
             }
-            let start = exclusive_sum_u64(sums, count);
+            let (start, _) = block::exclusive_scan::<Sum<u64>, { HISTOGRAM_BLOCK / 32 }>(count, sums);
             if t < DIGITS {
                 atomic::store_relaxed(word, start);
             }
@@ -230,15 +199,19 @@ const fn misc_at(threads: u32) -> u32 {
 }
 
 const fn tile_at(threads: u32) -> u32 {
-    misc_at(threads) + 64
+    misc_at(threads) + 128
 }
+
+// The few words: a sum for each of at most 16 warps, and these.
+const TICKET: u32 = 16;
+const SHIFT: u32 = 17;
 
 /// One digit's pass over one tile.
 ///
 /// # Safety
 /// As the kernels state.
 #[inline(always)]
-unsafe fn pass<K: Key, V: Word + Default, const PAYLOAD: bool, const THREADS: u32, const ITEMS: usize>(
+unsafe fn pass<K: Key, V: Word + Default, const PAYLOAD: bool, const WARPS: u32, const ITEMS: usize>(
     input: (Global<K>, Global<V>),
     scratch: (GlobalMut<K>, GlobalMut<V>),
     output: (GlobalMut<K>, GlobalMut<V>),
@@ -254,12 +227,13 @@ unsafe fn pass<K: Key, V: Word + Default, const PAYLOAD: bool, const THREADS: u3
     portions: u32,
     ticket: GlobalMut<u32>,
 ) {
-    let tile_items = THREADS * ITEMS as u32;
+    let threads = WARPS * 32;
+    let tile_items = threads * ITEMS as u32;
     let runs: Shared<u64> = shared::dynamic(0);
     let counters: Shared<u32> = shared::dynamic(COUNTERS_AT);
-    let misc: Shared<u32> = shared::dynamic(misc_at(THREADS));
-    let sorted: Shared<K> = shared::dynamic(tile_at(THREADS));
-    let sorted_values: Shared<V> = shared::dynamic(tile_at(THREADS));
+    let misc: Shared<u32> = shared::dynamic(misc_at(threads));
+    let sorted: Shared<K> = shared::dynamic(tile_at(threads));
+    let sorted_values: Shared<V> = shared::dynamic(tile_at(threads));
     let t = thread::thread_idx_x();
     let lane = warp::lane_id();
     let row = counters.at(t / 32 * DIGITS);
@@ -284,14 +258,15 @@ unsafe fn pass<K: Key, V: Word + Default, const PAYLOAD: bool, const THREADS: u3
         // Launches take turns with the two halves, and each zeroes the other one's.
         let odd = ((step >> ORDINAL) * portions + portion) % 2 == 1;
         let (own, other) = if odd { (look_back.1, look_back.0) } else { look_back };
-        let own = LookBack::new(own);
+        let own = LookBack::new(own, DIGITS);
 
         if t == 0 {
-            misc.set(8, atomic::fetch_add(ticket, 1));
+            misc.set(TICKET, atomic::fetch_add(ticket, 1));
+            misc.set(SHIFT, digit.shift);
         }
         ranking::clear_row(row);
         thread::sync_threads();
-        let tile = misc.get(8);
+        let tile = misc.get(TICKET);
         let tile_start = first_item + tile as usize * tile_items as usize;
         let left = n - tile * tile_items;
         let valid = if left < tile_items { left } else { tile_items };
@@ -317,9 +292,12 @@ unsafe fn pass<K: Key, V: Word + Default, const PAYLOAD: bool, const THREADS: u3
         }
         thread::sync_threads();
         let publish = |count| own.publish(tile, t, count);
-        let (count, start) = ranking::place_digits(counters, THREADS / 32, misc, publish);
+        let (count, start) = ranking::place_digits::<WARPS>(counters, WARPS, misc, publish);
         thread::sync_threads();
 
+        // Read back, the shift is unknown to compiler and assembler: they work digits out again, in three instructions,
+        // instead of keeping them in registers since the counting.
+        let digit = Digit { shift: misc.get_volatile(SHIFT), ..digit };
         let mut ranks = [0u32; ITEMS]; // two of 16 bits a register
         for i in 0..ITEMS {
             let rank = ranking::rank(row, digit.of(keys[i]));
@@ -329,6 +307,7 @@ unsafe fn pass<K: Key, V: Word + Default, const PAYLOAD: bool, const THREADS: u3
             }
         }
 
+        let digit = Digit { shift: misc.get_volatile(SHIFT), ..digit };
         // Payloads are on their way while the block looks back.
         let mut values = [V::default(); ITEMS];
         if PAYLOAD {
@@ -357,7 +336,7 @@ unsafe fn pass<K: Key, V: Word + Default, const PAYLOAD: bool, const THREADS: u3
 
         let mut digits = [0u32; ITEMS]; // four a register
         for i in 0..ITEMS {
-            let at = t + i as u32 * THREADS;
+            let at = t + i as u32 * threads;
             if at < valid {
                 let key = sorted.get(at);
                 let d = digit.of(key);
@@ -374,7 +353,7 @@ unsafe fn pass<K: Key, V: Word + Default, const PAYLOAD: bool, const THREADS: u3
             }
             thread::sync_threads();
             for i in 0..ITEMS {
-                let at = t + i as u32 * THREADS;
+                let at = t + i as u32 * threads;
                 if at < valid {
                     let d = digits[i / 4] >> (8 * (i % 4)) & 0xff;
                     to_values.write(runs.get(d).wrapping_add(at as u64) as usize, sorted_values.get(at));
@@ -437,7 +416,7 @@ macro_rules! pass_kernels {
             ) {
                 // SAFETY: the caller keeps this kernel's contract.
                 unsafe {
-                    pass::<$key, $value, $payload, $threads, $items>(
+                    pass::<$key, $value, $payload, { $threads / 32 }, $items>(
                         (keys, values), (scratch_keys, scratch_values), (out_keys, out_values), first_item, n,
                         Digit { shift, mask, flip }, step, starts, next_starts, (look_back, look_back_2), rows, portion, portions,
                         ticket,
@@ -448,10 +427,10 @@ macro_rules! pass_kernels {
     )*};
 }
 pass_kernels! {
-    radix_sort_pass_u32, PASS_U32: u32, u32, false, 384 x 20, 2;
-    radix_sort_pass_u32_u32, PASS_U32_U32: u32, u32, true, 384 x 16, 2;
-    radix_sort_pass_u32_u64, PASS_U32_U64: u32, u64, true, 384 x 12, 2;
-    radix_sort_pass_u64, PASS_U64: u64, u32, false, 384 x 12, 2;
-    radix_sort_pass_u64_u32, PASS_U64_U32: u64, u32, true, 384 x 12, 2;
-    radix_sort_pass_u64_u64, PASS_U64_U64: u64, u64, true, 384 x 12, 2;
+    radix_sort_pass_u32, PASS_U32: u32, u32, false, 512 x 20, 3;
+    radix_sort_pass_u32_u32, PASS_U32_U32: u32, u32, true, 384 x 20, 2;
+    radix_sort_pass_u32_u64, PASS_U32_U64: u32, u64, true, 384 x 14, 2;
+    radix_sort_pass_u64, PASS_U64: u64, u32, false, 384 x 16, 2;
+    radix_sort_pass_u64_u32, PASS_U64_U32: u64, u32, true, 384 x 14, 2;
+    radix_sort_pass_u64_u64, PASS_U64_U64: u64, u64, true, 384 x 14, 2;
 }

@@ -6,11 +6,14 @@
 //!
 //! Source: Adinets and Merrill, "Onesweep: A Faster Least Significant Digit Radix Sort for GPUs", 2022 (warp-level
 //! ranking, look-back by digit); Merrill and Garland, "Single-pass Parallel Prefix Scan with Decoupled Look-back", 2016.
-//! Departures: lanes with the same digit find each other by one ballot a bit; all of them read the counter and the last
-//! one writes it, so that no shuffle hands its value round; look-back loads several predecessors at a time.
+//! Departures: all lanes of a digit read its counter and the last one writes it, so that no shuffle hands its value round;
+//! look-back loads several predecessors at a time.
 
+use crate::block;
+use warpset_core::scan::Sum;
 use warpset_simt::shared::Shared;
-use warpset_simt::{GlobalMut, Word, atomic, thread, warp};
+
+use warpset_simt::{AtomicWord, GlobalMut, Word, atomic, thread, warp};
 
 /// Bits of a digit at most.
 pub const DIGIT_BITS: u32 = 8;
@@ -80,22 +83,6 @@ impl Digit {
     }
 }
 
-/// The lanes that have this lane's `digit`.
-///
-/// # Safety
-/// All lanes of the warp arrive together.
-#[inline(always)]
-pub unsafe fn peers(digit: u32) -> u32 {
-    let mut peers = warp::FULL_MASK;
-    for b in 0..DIGIT_BITS {
-        let set = digit >> b & 1 != 0;
-        // SAFETY: the caller's promise is the same.
-        let votes = unsafe { warp::ballot(warp::FULL_MASK, set) };
-        peers &= if set { votes } else { !votes };
-    }
-    peers
-}
-
 /// The rank of this lane's item behind what the warp's `row` has counted of its digit; counts it.
 ///
 /// # Safety
@@ -105,7 +92,7 @@ pub unsafe fn peers(digit: u32) -> u32 {
 pub unsafe fn rank(row: Shared<u32>, digit: u32) -> u32 {
     // SAFETY: indices are below `DIGITS`; a warp barrier stands before the one lane of each digit that writes and after it.
     unsafe {
-        let peers = peers(digit);
+        let peers = warp::match_low_byte(warp::FULL_MASK, digit);
         let rank = row.get(digit) + (peers & warp::lane_mask_lt()).count_ones();
         warp::sync_warp(warp::FULL_MASK);
         if peers & warp::lane_mask_gt() == 0 {
@@ -132,40 +119,15 @@ pub unsafe fn clear_row(row: Shared<u32>) {
     }
 }
 
-/// The exclusive sum over the block's first [`DIGITS`] threads of their `count`, for each of them. A barrier passes.
-///
-/// # Safety
-/// All threads of the block arrive; `sums` holds 8 words, which nobody touches meanwhile, nor has since the last barrier.
-#[inline(always)]
-pub unsafe fn exclusive_sum(sums: Shared<u32>, count: u32) -> u32 {
-    let warp_index = thread::thread_idx_x() / 32;
-    // SAFETY: warps below 8 write a word each, and a barrier stands before the reads.
-    unsafe {
-        let inclusive = warp::inclusive_scan_add(warp::FULL_MASK, count);
-        if warp::lane_id() == 31 && warp_index < DIGITS / 32 {
-            sums.set(warp_index, inclusive);
-        }
-        thread::sync_threads();
-        let mut before = inclusive - count;
-        for w in 0..DIGITS / 32 {
-            let sum = sums.get(w);
-            if w < warp_index {
-                before += sum;
-            }
-        }
-        before
-    }
-}
-
 /// Turns the counts in `rows` rows of counters into places in the tile sorted by digit: where the first item of that
 /// warp and digit goes. Returns the tile's count of digit `thread_idx_x` and the place of its first item (for the first
 /// [`DIGITS`] threads), after handing the count to `publish`.
 ///
 /// # Safety
-/// All threads of the block arrive, after a barrier that stands behind the counting; `counters` holds `rows` rows of
-/// [`DIGITS`] words and `sums` 8 words, which nobody else touches before a further barrier.
+/// All threads of a block of `WARPS` warps arrive, after a barrier that stands behind the counting; `counters` holds
+/// `rows` rows of [`DIGITS`] words and `sums` a word a warp, which nobody else touches before a further barrier.
 #[inline(always)]
-pub unsafe fn place_digits(
+pub unsafe fn place_digits<const WARPS: u32>(
     counters: Shared<u32>,
     rows: u32,
     sums: Shared<u32>,
@@ -181,7 +143,7 @@ pub unsafe fn place_digits(
             }
             publish(count);
         }
-        let start = exclusive_sum(sums, count);
+        let (start, _) = block::exclusive_scan::<Sum<u32>, WARPS>(count, sums);
         if t < DIGITS {
             let mut next = start;
             for w in 0..rows {
@@ -194,33 +156,68 @@ pub unsafe fn place_digits(
     }
 }
 
-// A look-back word: two flag bits over a 30-bit count. Zero means that nothing is known yet.
-const AGGREGATE: u32 = 1 << 30;
-const INCLUSIVE: u32 = 2 << 30;
-const COUNT: u32 = AGGREGATE - 1;
+/// A word of look-back: two flag bits over a count. Zero means that nothing is known yet.
+pub trait CountWord: AtomicWord + Default {
+    /// The flag of a tile's own count.
+    const AGGREGATE: Self;
+    /// The flag of the count of the tile and all before it.
+    const INCLUSIVE: Self;
+    /// The most that fits beside the flags.
+    const COUNT: Self;
+    /// A flag and a count.
+    fn word(flag: Self, count: Self) -> Self;
+    /// Whether the word is not zero, its count, and whether it is inclusive.
+    fn parts(self) -> (bool, Self, bool);
+    /// The sum.
+    fn plus(self, other: Self) -> Self;
+}
 
-/// Items that one launch with look-back may have: the counts must fit beside the flags.
-pub const LOOK_BACK_ITEMS: usize = COUNT as usize;
+macro_rules! count_words {
+    ($($word:ty)*) => {$(
+        impl CountWord for $word {
+            const AGGREGATE: $word = 1 << (<$word>::BITS - 2);
+            const INCLUSIVE: $word = 2 << (<$word>::BITS - 2);
+            const COUNT: $word = Self::AGGREGATE - 1;
+            #[inline(always)]
+            fn word(flag: $word, count: $word) -> $word {
+                flag | count
+            }
+            #[inline(always)]
+            fn parts(self) -> (bool, $word, bool) {
+                (self != 0, self & Self::COUNT, self & Self::INCLUSIVE != 0)
+            }
+            #[inline(always)]
+            fn plus(self, other: $word) -> $word {
+                self + other
+            }
+        }
+    )*};
+}
+count_words! { u32 u64 }
+
+/// Items that one launch with 32-bit look-back words may have.
+pub const LOOK_BACK_ITEMS: usize = <u32 as CountWord>::COUNT as usize;
 
 /// Rows that a thread loads before it looks at the first.
 const WINDOW: usize = 4;
 
-/// Look-back words: for each tile a row of [`DIGITS`].
+/// Look-back words: for each tile a row, one word a digit.
 #[derive(Clone, Copy)]
-pub struct LookBack {
-    words: GlobalMut<u32>,
+pub struct LookBack<C> {
+    words: GlobalMut<C>,
+    digits: u32,
 }
 
-impl LookBack {
-    /// The rows that begin at `words`, zero before the first tile publishes.
+impl<C: CountWord> LookBack<C> {
+    /// The rows of `digits` words that begin at `words`, zero before the first tile publishes.
     #[inline(always)]
-    pub fn new(words: GlobalMut<u32>) -> LookBack {
-        LookBack { words }
+    pub fn new(words: GlobalMut<C>, digits: u32) -> Self {
+        LookBack { words, digits }
     }
 
     #[inline(always)]
-    fn word(self, tile: u32, digit: u32) -> GlobalMut<u32> {
-        self.words.at(tile as usize * DIGITS as usize + digit as usize)
+    fn word(self, tile: u32, digit: u32) -> GlobalMut<C> {
+        self.words.at(tile as usize * self.digits as usize + digit as usize)
     }
 
     /// Publishes how many of `digit` the tile has. That of tile 0 is known to be all.
@@ -228,10 +225,10 @@ impl LookBack {
     /// # Safety
     /// The tile's row is part of the array, and this thread alone publishes this word.
     #[inline(always)]
-    pub unsafe fn publish(self, tile: u32, digit: u32, count: u32) {
-        let flag = if tile == 0 { INCLUSIVE } else { AGGREGATE };
+    pub unsafe fn publish(self, tile: u32, digit: u32, count: C) {
+        let flag = if tile == 0 { C::INCLUSIVE } else { C::AGGREGATE };
         // SAFETY: the caller's promise; the word is accessed atomically only.
-        unsafe { atomic::store_relaxed(self.word(tile, digit), flag | count) }
+        unsafe { atomic::store_relaxed(self.word(tile, digit), C::word(flag, count)) }
     }
 
     /// How many of `digit` the tiles before this one have; publishes the sum with this tile's `count`.
@@ -240,28 +237,29 @@ impl LookBack {
     /// As [`publish`](Self::publish), which this thread has called; every tile before publishes without waiting for
     /// this one.
     #[inline(always)]
-    pub unsafe fn before(self, tile: u32, digit: u32, count: u32) -> u32 {
+    pub unsafe fn before(self, tile: u32, digit: u32, count: C) -> C {
+        let mut before = C::default();
         if tile == 0 {
-            return 0;
+            return before;
         }
-        let mut before = 0;
         let mut next = tile - 1; // the nearest row that is still to be added
         let mut done = false;
         // SAFETY: rows are below `tile`; words are accessed atomically only.
         unsafe {
             while !done {
-                let mut window = [0; WINDOW];
+                let mut window = [C::INCLUSIVE; WINDOW];
                 for k in 0..WINDOW {
                     // Below row 0 it is row 0 again, which ends the walk before it could count twice.
                     window[k] = atomic::load_relaxed(self.word(next.saturating_sub(k as u32), digit));
                 }
-                let mut known = true;
+                let mut all_known = true;
                 let first = next;
                 for k in 0..WINDOW {
-                    known &= window[k] != 0;
-                    if known && !done {
-                        before += window[k] & COUNT;
-                        done = window[k] & INCLUSIVE != 0;
+                    let (known, count, inclusive) = window[k].parts();
+                    all_known &= known;
+                    if all_known && !done {
+                        before = before.plus(count);
+                        done = inclusive;
                         next = first.wrapping_sub(k as u32 + 1);
                     }
                 }
@@ -269,7 +267,7 @@ impl LookBack {
                     thread::spin_hint();
                 }
             }
-            atomic::store_relaxed(self.word(tile, digit), INCLUSIVE | (before + count));
+            atomic::store_relaxed(self.word(tile, digit), C::word(C::INCLUSIVE, before.plus(count)));
         }
         before
     }

@@ -47,7 +47,7 @@ kernel! {
 }
 
 /// Words that [`warp_collectives`] writes for each thread.
-pub const COLLECTIVES: usize = 20;
+pub const COLLECTIVES: usize = 21;
 
 kernel! {
     /// Every warp collective, over all lanes and over the odd and even lanes apart.
@@ -83,6 +83,7 @@ kernel! {
             to.write(13, warp::reduce_and(all, v | 0xff));
             to.write(14, warp::reduce_or(all, v & 0xff00));
             to.write(15, warp::reduce_xor(all, v));
+            to.write(20, warp::match_low_byte(all, (v % 5) | (v << 8)));
             warp::sync_warp(all);
             if lane & 1 == 0 {
                 to.write(16, warp::reduce_add(half, v));

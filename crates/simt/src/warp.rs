@@ -99,6 +99,9 @@ collectives! {
     all(predicate: bool) -> bool;
     /// The lanes of `mask` with the same `value` as this one.
     match_any<T: MatchWord>(value: T) -> u32;
+    /// The lanes of `mask` whose `value` has the same 8 low bits as this one's: eight votes, which are faster than
+    /// [`match_any`].
+    match_low_byte(value: u32) -> u32;
     /// The wrapping sum over the lanes of `mask`.
     reduce_add(value: u32) -> u32;
     /// The minimum over the lanes of `mask`.

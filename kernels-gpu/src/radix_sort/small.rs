@@ -10,7 +10,7 @@ pub const SMALL_BLOCK: u32 = 512;
 /// Items that it sorts at most.
 pub const SMALL_ITEMS: usize = SMALL_BLOCK as usize * ITEMS;
 /// Dynamic shared memory, in bytes.
-pub const SMALL_SHARED_BYTES: u32 = BlockSort::<u64, SMALL_BLOCK, ITEMS>::SHARED_BYTES;
+pub const SMALL_SHARED_BYTES: u32 = BlockSort::<u64, { SMALL_BLOCK / 32 }, ITEMS>::SHARED_BYTES;
 
 const ITEMS: usize = 8;
 
@@ -30,7 +30,7 @@ unsafe fn sort<K: Key, V: Word, const PAYLOAD: bool>(
     passes: u32,
     flip: u32,
 ) {
-    type Sort<K> = BlockSort<K, SMALL_BLOCK, ITEMS>;
+    type Sort<K> = BlockSort<K, { SMALL_BLOCK / 32 }, ITEMS>;
     let block: Sort<K> = BlockSort::in_shared_memory();
     let rows = n.div_ceil(SMALL_BLOCK);
     let place = |i| Sort::<K>::place(rows, i);

@@ -80,6 +80,7 @@ fn collectives_of(x: &[u32]) -> Vec<u32> {
             !(1 << l) ^ (1 << l) ^ ((1 << l) - 1) ^ ((1 << l) - 1),
         ]);
         out.push(1);
+        out.push(mask_of(&|m| x[m] % 5 == v % 5));
     }
     out
 }

@@ -1,4 +1,6 @@
 //! Warp intrinsics, which LLVM knows to be convergent.
+use core::arch::asm;
+
 use super::word::{MatchWord, ShuffleWord};
 
 #[allow(improper_ctypes)]
@@ -142,4 +144,43 @@ pub unsafe fn match_any<T: MatchWord>(mask: u32, value: T) -> u32 {
     unsafe {
         if size_of::<T>() == 4 { match_any_32(mask, value.bits() as u32) } else { match_any_64(mask, value.bits()) }
     }
+}
+
+/// # Safety
+/// As for the public function.
+#[inline(always)]
+pub unsafe fn match_low_byte(mask: u32, value: u32) -> u32 {
+    /// ANDs to `{peers}` the lanes that agree in bits `$low` and `$high` (masks). Lanes whose bit is clear turn the vote
+    /// round; one predicate a bit serves both, which LLVM's own rewriting of the test prevents.
+    macro_rules! two_bits {
+        ($low:literal, $high:literal) => {
+            concat!(
+                "and.b32 v, {x}, ",
+                $low,
+                "; setp.ne.u32 p, v, 0; vote.sync.ballot.b32 v, p, {m}; @!p not.b32 v, v; ",
+                "and.b32 w, {x}, ",
+                $high,
+                "; setp.ne.u32 p, w, 0; vote.sync.ballot.b32 w, p, {m}; @!p not.b32 w, w; ",
+                "lop3.b32 {peers}, {peers}, v, w, 0x80;"
+            )
+        };
+    }
+    let mut peers = mask;
+    // SAFETY: votes, to which the caller's lanes all come with the same mask. Neither `pure` nor `nomem`, so that LLVM,
+    // which does not know them to be convergent, leaves them where they are.
+    unsafe {
+        asm!(
+            "{{ .reg .pred p; .reg .b32 v, w;",
+            two_bits!(1, 2),
+            two_bits!(4, 8),
+            two_bits!(16, 32),
+            two_bits!(64, 128),
+            "}}",
+            x = in(reg32) value,
+            m = in(reg32) mask,
+            peers = inout(reg32) peers,
+            options(nostack, preserves_flags)
+        );
+    }
+    peers
 }

@@ -81,6 +81,13 @@ pub unsafe fn match_any<T: MatchWord>(mask: u32, value: T) -> u32 {
     engine::collective(Collective::MatchAny, mask, value.to_bits(), 0) as u32
 }
 
+/// # Safety
+/// As for the public function.
+#[track_caller]
+pub unsafe fn match_low_byte(mask: u32, value: u32) -> u32 {
+    engine::collective(Collective::MatchAny, mask, u64::from(value & 0xff), 0) as u32
+}
+
 macro_rules! reductions {
     ($($name:ident = $op:ident;)*) => {$(
         /// # Safety
