@@ -192,6 +192,7 @@ unsafe fn scatter<const ITEMS: usize, const STABLE: bool>(
     unsafe {
         if t == 0 {
             misc.set(WARPS, atomic::fetch_add(ticket, 1));
+            misc.set(WARPS + 1, shift);
         }
         if STABLE || warp_index == 0 {
             ranking::clear_row(counters.at(row));
@@ -230,6 +231,8 @@ unsafe fn scatter<const ITEMS: usize, const STABLE: bool>(
         };
         let (count, start) = ranking::place_digits::<WARPS>(counters, rows, misc, publish);
         thread::sync_threads();
+        // Read back, the shift is unknown to the assembler, which so keeps no digits in registers since the ranking.
+        let shift = misc.get_volatile(WARPS + 1);
         for i in 0..ITEMS {
             let digit = digit_of(hashes[i], shift, bits);
             if STABLE || first + (i as u32) * 32 < valid {
