@@ -62,13 +62,13 @@ unsafe fn kept_before(tile: usize, look_back: GlobalMut<u64>) -> u64 {
     }
 }
 
-/// One tile.
+/// One tile; `item_at` gives the item at any place below `n`.
 ///
 /// # Safety
 /// As [`select_u32`].
 #[inline(always)]
 unsafe fn select<T: warpset_simt::Word>(
-    items: Global<T>,
+    item_at: impl Fn(usize) -> T,
     n: usize,
     bitmap: Global<u32>,
     look_back: GlobalMut<u64>,
@@ -148,7 +148,7 @@ unsafe fn select<T: warpset_simt::Word>(
                 let word = bitmap.read_nc(at);
                 if word >> lane & 1 != 0 {
                     let rank = starts.get(in_tile) + (word & warp::lane_mask_lt()).count_ones();
-                    out.write((before + rank as u64) as usize, items.read_nc(item));
+                    out.write((before + rank as u64) as usize, item_at(item));
                 }
             }
         }
@@ -172,8 +172,8 @@ macro_rules! select_kernels {
                 items: Global<$item>, n: usize, bitmap: Global<u32>, look_back: GlobalMut<u64>, ticket: GlobalMut<u32>,
                 out: GlobalMut<$item>, selected: GlobalMut<u64>,
             ) {
-                // SAFETY: the caller keeps this kernel's contract.
-                unsafe { select(items, n, bitmap, look_back, ticket, out, selected) }
+                // SAFETY: the caller keeps this kernel's contract; `select` asks for items below `n`.
+                unsafe { select(|i| items.read_nc(i), n, bitmap, look_back, ticket, out, selected) }
             }
         }
     )*};
@@ -181,4 +181,19 @@ macro_rules! select_kernels {
 select_kernels! {
     select_u32: u32;
     select_u64: u64;
+}
+
+kernel! {
+    /// Writes the places whose bit is set, in order.
+    ///
+    /// # Safety
+    /// As for [`select_u64`], without items.
+    #[launch_bounds(256, 8)]
+    pub unsafe fn select_indices(
+        n: usize, bitmap: Global<u32>, look_back: GlobalMut<u64>, ticket: GlobalMut<u32>, out: GlobalMut<u64>,
+        selected: GlobalMut<u64>,
+    ) {
+        // SAFETY: the caller keeps this kernel's contract.
+        unsafe { select(|i| i as u64, n, bitmap, look_back, ticket, out, selected) }
+    }
 }

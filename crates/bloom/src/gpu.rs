@@ -4,7 +4,7 @@
 //! integers are hashed on the host), stages them through pinned memory in chunks, so that inputs larger than device
 //! memory work, and copies one chunk while the kernels work on another. The one that ends in `_async` takes device slices
 //! and a stream, copies nothing, waits for nothing and is `unsafe`, because it cannot see when the stream is done with
-//! what it was lent.
+//! what it was lent. Insertions into Rao's filter can overflow: on a stream they give back a [`RaoInsertion`], which tells.
 //!
 //! Insertions into a filter larger than the L2 cache are slow one by one: random atomics stop at 16 billion a second on
 //! an H200. Where a batch is large enough, its hashes are first grouped by the part of the filter they fall in (see
@@ -35,6 +35,7 @@ pub use insert::Grouping;
 use kernels::{Answers, BLOCK};
 pub use kernels::{DeviceLayout, DeviceOneBlock, SPECIALISED_SHAPES};
 pub use keys::{DeviceKey, DeviceKeys, KeyClass};
+pub use rao::RaoInsertion;
 use staging::Staging;
 pub use strings::{DeviceStrings, Offset, StringVec};
 
@@ -243,6 +244,28 @@ impl<L: DeviceLayout> Bloom<L> {
         unsafe {
             self.contains_bitmap_async(stream, keys, bitmap.as_mut_slice())?;
             warpset_primitives::select::select(stream, keys, bitmap.as_slice(), retained, count)?;
+        }
+        Ok(())
+    }
+
+    /// Queues the selection of the keys that may be in the filter by number: the places that they have in `keys` go to the
+    /// start of `retained`, in order, and their number to `count`. For strings too, which stay where they are.
+    ///
+    /// # Safety
+    /// As for [`Bloom::contains_bytes_async`].
+    pub unsafe fn retain_contained_indices_async<K: DeviceKeys>(
+        &self,
+        stream: &Stream,
+        keys: K,
+        retained: DeviceSliceMut<'_, u64>,
+        count: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        let n = keys.count();
+        let mut bitmap = stream.alloc_uninit::<u64>(n.div_ceil(64))?;
+        // SAFETY: the bitmap is this call's own and freed in the order of the stream; the rest is the caller's promise.
+        unsafe {
+            self.contains_bitmap_async(stream, keys, bitmap.as_mut_slice())?;
+            warpset_primitives::select::select_indices(stream, n, bitmap.as_slice(), retained, count)?;
         }
         Ok(())
     }

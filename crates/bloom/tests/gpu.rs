@@ -183,22 +183,27 @@ fn device_slices_give_bytes_bits_counts_and_selections() {
         let on_device = device.from_slice(&asked).unwrap();
         let mut bytes = device.alloc_uninit::<u8>(asked.len()).unwrap();
         let mut bits = device.alloc_uninit::<u64>(asked.len().div_ceil(64)).unwrap();
-        let mut counts = device.alloc_zeroed::<u64>(2).unwrap();
+        let mut counts = device.alloc_zeroed::<u64>(3).unwrap();
         let mut kept = device.alloc_uninit::<u64>(asked.len()).unwrap();
+        let mut places = device.alloc_uninit::<u64>(asked.len()).unwrap();
         // SAFETY: everything lives until the stream has been waited for.
         unsafe {
             filter.contains_bytes_async(&stream, on_device.as_slice(), bytes.as_mut_slice()).unwrap();
             filter.contains_bitmap_async(&stream, on_device.as_slice(), bits.as_mut_slice()).unwrap();
             filter.count_contained_async(&stream, on_device.as_slice(), counts.slice_mut(..1)).unwrap();
-            let (kept, count) = (kept.as_mut_slice(), counts.slice_mut(1..));
+            let (kept, count) = (kept.as_mut_slice(), counts.slice_mut(1..2));
             filter.retain_contained_async(&stream, on_device.as_slice(), kept, count).unwrap();
+            let (places, count) = (places.as_mut_slice(), counts.slice_mut(2..));
+            filter.retain_contained_indices_async(&stream, on_device.as_slice(), places, count).unwrap();
         }
         stream.synchronize().unwrap();
         assert!(bytes.to_vec().unwrap().iter().map(|&b| b == 1).eq(expected.iter().copied()));
         assert_eq!(bits.to_vec().unwrap(), on_host.contains_bitmap(&asked).as_words());
         let selected: Vec<u64> = asked.iter().zip(&expected).filter(|(_, yes)| **yes).map(|(key, _)| *key).collect();
-        assert_eq!(counts.to_vec().unwrap(), [selected.len() as u64; 2]);
+        assert_eq!(counts.to_vec().unwrap(), [selected.len() as u64; 3]);
         assert_eq!(kept.slice(..selected.len()).to_vec().unwrap(), selected);
+        let places = places.slice(..selected.len()).to_vec().unwrap();
+        assert!(places.iter().map(|&i| asked[i as usize]).eq(selected) && places.is_sorted_by(|a, b| a < b));
         // SAFETY: nothing gets queued.
         let short = unsafe { filter.contains_bytes_async(&stream, on_device.as_slice(), bytes.slice_mut(..3)) };
         assert!(matches!(short, Err(Error::LengthMismatch { .. })));
@@ -390,83 +395,5 @@ fn nothing_in_gives_nothing_out() {
         assert!(filter.test_and_insert_bulk::<&str>(&[]).unwrap().is_empty());
         assert_eq!(filter.count_contained::<u64>(&[]).unwrap(), 0);
         assert_eq!(filter.count_ones().unwrap(), 0);
-    }
-}
-
-/// Rao's filter of both kinds of assignment, in several batches.
-fn rao(choices: u32, first_level: FirstLevel) -> cpu::RaoBloom {
-    let builder = cpu::RaoBloom::builder(3000).choices(choices).bucket_words(128).load_factor(0.6);
-    builder.first_level(first_level).build().unwrap()
-}
-
-#[test]
-fn raos_filters_agree() {
-    for device in devices(8) {
-        for choices in [1, 2] {
-            for first_level in [FirstLevel::Mixed, FirstLevel::String(StringHash::Bkdr)] {
-                let mut on_host = rao(choices, first_level);
-                let mut on_device = gpu::RaoBloom::from_host(&device, &on_host).unwrap();
-                on_device.set_chunk_keys(256);
-                let present = keys(900, 1);
-                on_host.insert_bulk(&present).unwrap();
-                on_device.insert_bulk(&present).unwrap();
-                assert!(on_device.to_host().unwrap() == on_host, "{choices} {first_level:?}");
-                assert_eq!(on_device.bucket_ones().to_vec().unwrap(), on_host.bucket_ones());
-                let asked: Vec<u64> = keys(300, 2).into_iter().chain(present[..77].iter().copied()).collect();
-                assert_eq!(on_device.contains_bulk(&asked).unwrap(), on_host.contains_bulk(&asked));
-                let text: Vec<String> = (0..400).map(|i| format!("key {}", i % 333)).collect();
-                on_host.insert_bulk(&text).unwrap();
-                on_device.insert_bulk(&text).unwrap();
-                assert!(on_device.to_host().unwrap() == on_host, "{choices} {first_level:?}: strings");
-                assert!(on_device.contains_bulk(&text).unwrap().into_iter().all(|yes| yes));
-                let stream: Vec<u32> = (0..500).map(|i| i % 222).collect();
-                let expected = on_host.test_and_insert_bulk(&stream).unwrap();
-                assert_eq!(on_device.test_and_insert_bulk(&stream).unwrap(), expected);
-                assert!(on_device.to_host().unwrap() == on_host, "{choices} {first_level:?}: test and insert");
-            }
-        }
-    }
-}
-
-#[test]
-fn raos_filter_takes_device_slices_between_queries() {
-    for device in devices(9) {
-        for choices in [1, 2] {
-            let mut on_host = rao(choices, FirstLevel::Mixed);
-            let mut on_device = gpu::RaoBloom::from_host(&device, &on_host).unwrap();
-            let present = keys(800, 1);
-            for batch in present.chunks(300) {
-                on_host.insert_bulk(batch).unwrap();
-                on_device.insert_device_slice(device.from_slice(batch).unwrap().as_slice()).unwrap();
-                assert!(on_device.contains_bulk(batch).unwrap().into_iter().all(|yes| yes));
-            }
-            assert!(on_device.to_host().unwrap() == on_host);
-            let other = on_device.try_clone().unwrap();
-            on_device.union(&other).unwrap();
-            assert!(on_device.to_host().unwrap() == on_host);
-            assert_eq!(matches!(on_device.intersect(&other), Err(Error::NoIntersection)), choices == 2);
-        }
-    }
-}
-
-#[test]
-fn raos_filter_restarts_and_overflows_as_on_the_host() {
-    for device in devices(10) {
-        let keys: Vec<u64> = (0..600).collect();
-        for choices in [1, 2] {
-            let mut on_host = cpu::RaoBloom::builder(250).choices(choices).bucket_words(64).build().unwrap();
-            let mut on_device = gpu::RaoBloom::from_host(&device, &on_host).unwrap();
-            if choices == 1 {
-                let expected = on_host.insert_bulk(&keys).unwrap_err().to_string();
-                assert_eq!(on_device.insert_bulk(&keys).unwrap_err().to_string(), expected);
-                assert!(on_device.to_host().unwrap() == on_host && on_device.count_ones().unwrap() == 0);
-            }
-            on_host.insert_bulk(&keys[..200]).unwrap();
-            on_device.insert_bulk(&keys[..200]).unwrap();
-            assert!(on_device.to_host().unwrap() == on_host);
-            let expected = on_host.insert_bulk(&keys).unwrap_err().to_string();
-            assert_eq!(on_device.insert_bulk(&keys).unwrap_err().to_string(), expected);
-            assert!(on_device.to_host().unwrap() == on_host);
-        }
     }
 }

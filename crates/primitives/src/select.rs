@@ -3,6 +3,7 @@
 use bytemuck::Pod;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
 use warpset_kernels::select::{self as kernels, BLOCK, SHARED_BYTES, TILE};
+use warpset_simt::{Global, GlobalMut};
 
 use crate::error::check_len;
 use crate::scratch::LookBack;
@@ -43,23 +44,14 @@ pub unsafe fn select<T: Item>(
     items: DeviceSlice<'_, T>,
     bitmap: DeviceSlice<'_, u64>,
     mut out: DeviceSliceMut<'_, T>,
-    mut selected: DeviceSliceMut<'_, u64>,
+    selected: DeviceSliceMut<'_, u64>,
 ) -> Result<()> {
     let n = items.len();
-    check_len("the bitmap's words", n.div_ceil(64), bitmap.len())?;
-    check_len("selected items", n, out.len())?;
-    check_len("the number of selected items", 1, selected.len())?;
     check::apart("items and selected items", items, &out)?;
-    if n == 0 {
-        stream.fill_bytes(selected.slice_mut(..1), 0)?;
-        return Ok(());
-    }
-    let tiles = check::tiles(n, TILE)?;
-    let mut look_back = LookBack::new(stream, tiles as usize)?;
-    let ticket = look_back.ticket();
-    let config = LaunchConfig::new(tiles, BLOCK).shared(SHARED_BYTES);
-    let (bitmap, look_back, selected) = (bitmap.global().cast(), look_back.words(), selected.global_mut());
-    // SAFETY: sizes were checked above; scratch is this call's own, and freed in the order of the stream; the caller
+    let Some(mut run) = Run::new(stream, n, bitmap, out.len(), selected)? else { return Ok(()) };
+    let (ticket, look_back) = (run.look_back.ticket(), run.look_back.words());
+    let (config, bitmap, selected) = (run.config, run.bitmap, run.selected);
+    // SAFETY: sizes have been checked; scratch is this call's own, and freed in the order of the stream; the caller
     // answers for the rest.
     unsafe {
         if T::WIDE {
@@ -71,6 +63,56 @@ pub unsafe fn select<T: Item>(
         }
     }
     Ok(())
+}
+
+/// Queues the selection of places: the numbers, below `n`, of the bits that are set.
+///
+/// # Safety
+/// As for [`select`].
+pub unsafe fn select_indices(
+    stream: &Stream,
+    n: usize,
+    bitmap: DeviceSlice<'_, u64>,
+    mut out: DeviceSliceMut<'_, u64>,
+    selected: DeviceSliceMut<'_, u64>,
+) -> Result<()> {
+    let Some(mut run) = Run::new(stream, n, bitmap, out.len(), selected)? else { return Ok(()) };
+    let (ticket, look_back) = (run.look_back.ticket(), run.look_back.words());
+    let (config, bitmap, selected, out) = (run.config, run.bitmap, run.selected, out.global_mut());
+    // SAFETY: as in `select`.
+    unsafe { kernels::select_indices::launch(stream, config, n, bitmap, look_back, ticket, out, selected)? };
+    Ok(())
+}
+
+/// What every kernel of selection takes.
+struct Run {
+    config: LaunchConfig,
+    bitmap: Global<u32>,
+    look_back: LookBack,
+    selected: GlobalMut<u64>,
+}
+
+impl Run {
+    /// Checks that there is room. If there is nothing to select, says so in `selected`.
+    fn new(
+        stream: &Stream,
+        n: usize,
+        bitmap: DeviceSlice<'_, u64>,
+        room: usize,
+        mut selected: DeviceSliceMut<'_, u64>,
+    ) -> Result<Option<Run>> {
+        check_len("the bitmap's words", n.div_ceil(64), bitmap.len())?;
+        check_len("selected items", n, room)?;
+        check_len("the number of selected items", 1, selected.len())?;
+        if n == 0 {
+            stream.fill_bytes(selected.slice_mut(..1), 0)?;
+            return Ok(None);
+        }
+        let tiles = check::tiles(n, TILE)?;
+        let look_back = LookBack::new(stream, tiles as usize)?;
+        let config = LaunchConfig::new(tiles, BLOCK).shared(SHARED_BYTES);
+        Ok(Some(Run { config, bitmap: bitmap.global().cast(), look_back, selected: selected.global_mut() }))
+    }
 }
 
 #[cfg(test)]
@@ -100,6 +142,15 @@ mod tests {
             queued.unwrap();
             let expected: Vec<T> = (0..n).filter(|&i| keep(i)).map(|i| items[i]).collect();
             assert_eq!(selected.to_vec().unwrap(), [expected.len() as u64]);
+            let mut indices = device.alloc_uninit(n).unwrap();
+            // SAFETY: all live until the stream has been waited for.
+            let queued = unsafe {
+                select_indices(&stream, n, bitmap.as_slice(), indices.as_mut_slice(), selected.as_mut_slice())
+            };
+            queued.unwrap();
+            let places: Vec<u64> = (0..n).filter(|&i| keep(i)).map(|i| i as u64).collect();
+            assert_eq!(selected.to_vec().unwrap(), [expected.len() as u64]);
+            assert_eq!(indices.slice(..places.len()).to_vec().unwrap(), places);
             assert_eq!(out.slice(..expected.len()).to_vec().unwrap(), expected);
         }
     }

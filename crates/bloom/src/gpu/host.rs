@@ -8,6 +8,7 @@ use warpset_kernels::results;
 use super::kernels::Answers;
 use super::{Bloom, DeviceLayout, DeviceOneBlock};
 use crate::key::as_hashed;
+use crate::view::same_length;
 use crate::{Bitmap, Error, Key};
 
 /// Words of answers that one task spreads to bytes.
@@ -51,7 +52,7 @@ impl<L: DeviceLayout> Bloom<L> {
 
     /// [`Bloom::contains_bulk`] into a slice of the same length.
     pub fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
-        crate::view::same_length(keys.len(), answers.len())?;
+        same_length(keys.len(), answers.len())?;
         self.answer(keys, |first, words| {
             let end = answers.len().min(first + words.len() * 64);
             spread(&mut answers[first..end], words);
@@ -60,7 +61,7 @@ impl<L: DeviceLayout> Bloom<L> {
 
     /// [`Bloom::contains_bulk`] as bytes 0 and 1.
     pub fn contains_bytes_into<K: Key>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error> {
-        crate::view::same_length(keys.len(), answers.len())?;
+        same_length(keys.len(), answers.len())?;
         self.answer(keys, |first, words| {
             let end = answers.len().min(first + words.len() * 64);
             spread(&mut answers[first..end], words);
@@ -119,58 +120,79 @@ pub(super) fn spread<T: Send + From<bool>>(answers: &mut [T], words: &[u64]) {
     });
 }
 
-/// Calls `insert` with the keys of an iterator, so many at a time that a launch is worth it.
-pub(super) fn gather<K>(
-    keys: impl IntoIterator<Item = K>,
-    mut insert: impl FnMut(&[K]) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let mut keys = keys.into_iter();
-    let mut gathered = Vec::with_capacity(keys.size_hint().0.min(GATHERED));
-    loop {
-        gathered.clear();
-        gathered.extend(keys.by_ref().take(GATHERED));
-        if gathered.is_empty() {
-            return Ok(());
-        }
-        insert(&gathered)?;
-    }
-}
-
-impl<L: DeviceOneBlock> Bloom<L> {
-    /// Inserts the keys of an iterator, a million at a time. (`Extend` would have no way to tell of a failing device.)
+/// Insertion of keys on the host. Keys of any kind; those that are no integers are hashed on the host, because 8 bytes a key
+/// then cross the bus instead of the whole key.
+impl<L: DeviceLayout> Bloom<L> {
+    /// Inserts all keys.
     ///
-    /// On an error the keys of earlier portions are in the filter.
-    pub fn insert_iter<K: Key>(&mut self, keys: impl IntoIterator<Item = K>) -> Result<(), Error> {
-        gather(keys, |keys| self.insert_bulk(keys))
-    }
-
-    /// Inserts all keys. Keys of any kind; those that are no integers are hashed on the host.
-    ///
-    /// On an error for want of memory the filter is as it was.
+    /// On an error for want of memory the filter is as it was. Rao's filter can overflow: it comes out as
+    /// [`cpu::RaoBloom::insert_bulk`](crate::cpu::RaoBloom::insert_bulk) would leave it, restarts and errors included.
     pub fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
-        self.device.synchronize()?;
-        let mut staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
-        staging.run(
-            &self.device,
-            &self.layout,
-            keys,
-            false,
-            |lane, keys, n| {
-                // SAFETY: the lane holds `n` keys; insertions of both lanes are atomic, and the filter is borrowed
-                // until the lanes have been waited for. The bus is slower than direct insertion, so nothing is grouped.
-                unsafe { self.insert_direct(&lane.stream, keys, n) }
-            },
-            |_, _| {},
-        )
+        L::insert_from_host(self, keys)
     }
 
     /// Inserts all hashes.
     pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Error> {
         self.insert_bulk(as_hashed(hashes))
     }
+
+    /// Inserts the keys of an iterator, a million at a time. (`Extend` would have no way to tell of a failing device.)
+    ///
+    /// On an error the keys of earlier portions are in the filter. Only the first portion can restart Rao's filter.
+    pub fn insert_iter<K: Key>(&mut self, keys: impl IntoIterator<Item = K>) -> Result<(), Error> {
+        let mut keys = keys.into_iter();
+        let mut gathered = Vec::with_capacity(keys.size_hint().0.min(GATHERED));
+        loop {
+            gathered.clear();
+            gathered.extend(keys.by_ref().take(GATHERED));
+            if gathered.is_empty() {
+                return Ok(());
+            }
+            self.insert_bulk(&gathered)?;
+        }
+    }
+
+    /// Inserts all keys and says which were new; the rule is that of
+    /// [`cpu::Bloom::test_and_insert_bulk`](crate::cpu::Bloom::test_and_insert_bulk), with the same answers.
+    ///
+    /// On an error for want of memory the filter is as it was; so it is if Rao's filter overflows.
+    pub fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
+        let mut new = vec![false; keys.len()];
+        self.test_and_insert_bulk_into(keys, &mut new)?;
+        Ok(new)
+    }
+
+    /// [`Bloom::test_and_insert_bulk`] into a slice of the same length, which holds nothing of use after an error.
+    pub fn test_and_insert_bulk_into<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
+        same_length(keys.len(), new.len())?;
+        L::test_and_insert_from_host(self, keys, new)
+    }
+
+    /// [`Bloom::test_and_insert_bulk`] for hashes.
+    pub fn test_and_insert_hashes(&mut self, hashes: &[u64]) -> Result<Vec<bool>, Error> {
+        self.test_and_insert_bulk(as_hashed(hashes))
+    }
 }
 
-impl<L: DeviceOneBlock> crate::Filter for Bloom<L> {
+/// [`Bloom::insert_bulk`] where a key has one block.
+pub(super) fn insert<L: DeviceOneBlock, K: Key>(filter: &mut Bloom<L>, keys: &[K]) -> Result<(), Error> {
+    filter.device.synchronize()?;
+    let mut staging = filter.staging.lock().unwrap_or_else(PoisonError::into_inner);
+    staging.run(
+        &filter.device,
+        &filter.layout,
+        keys,
+        false,
+        |lane, keys, n| {
+            // SAFETY: the lane holds `n` keys; insertions of both lanes are atomic, and the filter is borrowed until the
+            // lanes have been waited for. The bus is slower than direct insertion, so nothing is grouped.
+            unsafe { filter.insert_direct(&lane.stream, keys, n) }
+        },
+        |_, _| {},
+    )
+}
+
+impl<L: DeviceLayout> crate::Filter for Bloom<L> {
     type Layout = L;
 
     fn layout(&self) -> &L {

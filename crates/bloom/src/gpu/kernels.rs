@@ -10,7 +10,8 @@ use warpset_simt::{Global, GlobalMut};
 
 use super::keys::KeyClass;
 use super::rates::RateOf;
-use crate::{BlockedLayout, Error, Layout, SplitBlockLayout, StringHash};
+use super::{Bloom, host, test_and_insert};
+use crate::{BlockedLayout, Error, Key, Layout, SplitBlockLayout, StringHash};
 
 /// Threads of a block, in all kernels of Bloom filters.
 pub(super) const BLOCK: u32 = 256;
@@ -91,6 +92,31 @@ pub trait DeviceLayout: Layout {
         n: usize,
         answers: Answers,
     ) -> Result<(), GpuError>;
+
+    /// [`Bloom::insert_bulk`].
+    #[doc(hidden)]
+    fn insert_from_host<K: Key>(filter: &mut Bloom<Self>, keys: &[K]) -> Result<(), Error>;
+
+    /// [`Bloom::test_and_insert_bulk_into`]; there are as many places as keys.
+    #[doc(hidden)]
+    fn test_and_insert_from_host<K: Key>(filter: &mut Bloom<Self>, keys: &[K], new: &mut [bool]) -> Result<(), Error>;
+}
+
+/// The insertions of keys on the host, for a layout in which a key has one block.
+macro_rules! one_block_from_host {
+    () => {
+        fn insert_from_host<K: Key>(filter: &mut Bloom<Self>, keys: &[K]) -> Result<(), Error> {
+            host::insert(filter, keys)
+        }
+
+        fn test_and_insert_from_host<K: Key>(
+            filter: &mut Bloom<Self>,
+            keys: &[K],
+            new: &mut [bool],
+        ) -> Result<(), Error> {
+            test_and_insert::from_host(filter, keys, new)
+        }
+    };
 }
 
 /// A layout that kernels know and in which a key has one block.
@@ -142,6 +168,8 @@ impl DeviceLayout for SplitBlockLayout {
     fn bytes_seed(&self) -> u64 {
         0
     }
+
+    one_block_from_host!();
 
     unsafe fn launch_contains(
         &self,
@@ -339,6 +367,8 @@ impl DeviceLayout for BlockedLayout {
     fn bytes_seed(&self) -> u64 {
         self.seed()
     }
+
+    one_block_from_host!();
 
     unsafe fn launch_contains(
         &self,

@@ -78,6 +78,11 @@ impl Hashing {
     pub(super) fn string_hashes(&self) -> Option<Global<u32>> {
         self.string_hashes.as_ref().map(DeviceVec::global)
     }
+
+    /// The same, as a slice.
+    pub(super) fn string_hash_slice(&self) -> Option<DeviceSlice<'_, u32>> {
+        self.string_hashes.as_ref().map(DeviceVec::as_slice)
+    }
 }
 
 pub(crate) mod sealed {

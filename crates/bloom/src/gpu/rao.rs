@@ -1,29 +1,37 @@
 //! Rao's filter on a device: batch after batch, assigned, grouped, built in shared memory, merged.
 //!
-//! The rule of assignment is that of [`cpu::RaoBloom`], with the same bits: one choice in any order; two choices in
-//! rounds, in which every key sees the filter as it was at the round's start. Queries may come between insertions.
+//! The rule of assignment is that of [`cpu::RaoBloom`](crate::cpu::RaoBloom), with the same bits: one choice in any order;
+//! two choices in rounds, in which every key sees the filter as it was at the round's start. Queries may come between
+//! insertions.
 
-use std::collections::HashSet;
-use std::sync::PoisonError;
-
-use warpset_core::bloom::TEST_AND_INSERT_BATCH;
 use warpset_core::bloom::rao::{round_keys, spread_attempt};
 use warpset_gpu::{DeviceSlice, DeviceVec, GpuError, LaunchConfig, Stream};
-use warpset_kernels::bloom_rao::{self as kernels, BLOCK, Parameters, SCAN_BLOCK};
+use warpset_kernels::bloom_rao::{self as kernels, BLOCK, MAX_BLOCK, MAX_COUNTED_HERE, Parameters};
 use warpset_kernels::keys::KeySlice;
 use warpset_simt::Global;
 
 use super::kernels::{Answers, one_thread_each, seeded_hashing};
-use super::keys::{KeyClass, bring_string_hashes};
+use super::keys::KeyClass;
 use super::rates::RateOf;
 use super::{Bloom, DeviceKeys, DeviceLayout, RaoBloom};
-use crate::cpu::rao::MAX_ATTEMPTS;
-use crate::key::as_hashed;
-use crate::view::same_length;
-use crate::{Bitmap, Error, FirstLevel, Key, Layout, RaoLayout, StringHash, cpu};
+use crate::{Error, FirstLevel, Key, Layout, RaoLayout, StringHash};
 
-/// Keys of one batch where their order does not matter.
+mod insert;
+mod test_and_insert;
+mod undo;
+
+pub use undo::RaoInsertion;
+
+/// The fewest keys of one batch where their order does not matter.
 const BATCH: usize = 1 << 24;
+/// The most.
+const LARGEST_BATCH: usize = 1 << 27;
+/// Bytes of filter for which a batch has a key, or reading and writing the buckets costs more than building them.
+const BYTES_PER_KEY: usize = 16;
+/// The most keys that kernels can count in a batch.
+const MAX_BATCH: u64 = u32::MAX as u64;
+/// The most keys that one thread assigns and groups.
+const KEYS_PER_THREAD: usize = 16;
 /// Buckets that kernels can number, one number being taken.
 const MAX_BUCKETS: u64 = u32::MAX as u64;
 
@@ -64,7 +72,10 @@ impl DeviceLayout for RaoLayout {
 
     fn check_device_limits(&self) -> Result<(), Error> {
         let blocks = self.blocks();
-        if blocks < MAX_BUCKETS { Ok(()) } else { Err(Error::TooLarge { blocks, limit: MAX_BUCKETS - 1 }) }
+        // The keys of a round are counted in 32 bits.
+        let of_a_round = (MAX_BATCH + 1) * 64 / u64::from(self.bucket_capacity());
+        let limit = if self.choices() == 2 { of_a_round.min(MAX_BUCKETS) } else { MAX_BUCKETS } - 1;
+        if blocks <= limit { Ok(()) } else { Err(Error::TooLarge { blocks, limit }) }
     }
 
     fn string_function(&self) -> Option<StringHash> {
@@ -103,85 +114,96 @@ impl DeviceLayout for RaoLayout {
             )
         }
     }
+
+    fn insert_from_host<K: Key>(filter: &mut Bloom<Self>, keys: &[K]) -> Result<(), Error> {
+        filter.insert_host_keys(keys)
+    }
+
+    fn test_and_insert_from_host<K: Key>(filter: &mut Bloom<Self>, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
+        filter.test_and_insert_host_keys(keys, new)
+    }
 }
 
-/// Device memory for one batch at a time, all of it allocated before the first change.
-struct Workshop {
-    stream: Stream,
+/// Where the living keys of a batch are counted, if only the device knows their number.
+#[derive(Clone, Copy)]
+struct Living {
+    /// One word.
+    count: Global<u64>,
+    /// The place of the batch's first key among those counted.
+    first: usize,
+}
+
+/// Device memory for one batch at a time; it comes and goes in the order of a stream.
+struct Workshop<'s> {
+    stream: &'s Stream,
     batch: usize,
-    keys: DeviceVec<u64>,
-    string_hashes: DeviceVec<u32>,
     assigned: DeviceVec<u32>,
     grouped: DeviceVec<u64>,
     counts: DeviceVec<u32>,
-    most: DeviceVec<u32>,
 }
 
-/// The words and loads of a filter that had keys already, to go back to.
-type Backup = Option<(DeviceVec<u32>, DeviceVec<u32>)>;
-
 impl RaoBloom {
-    /// Memory for insertions of `n` keys.
-    fn workshop(&self, n: usize, keys_on_host: bool) -> Result<Workshop, Error> {
-        let layout = &self.layout;
-        let batch = match layout.choices() {
-            1 => BATCH,
-            _ => usize::try_from(round_keys(layout.blocks(), layout.bucket_capacity())).unwrap_or(BATCH).min(1 << 30),
-        }
-        .min(n);
-        let strings = keys_on_host && layout.string_function().is_some();
-        let device = &self.device;
-        Ok(Workshop {
-            stream: device.new_stream()?,
-            batch,
-            keys: device.alloc_uninit(if keys_on_host { batch } else { 0 })?,
-            string_hashes: device.alloc_uninit(if strings { batch } else { 0 })?,
-            assigned: device.alloc_uninit(batch)?,
-            grouped: device.alloc_uninit(batch)?,
-            counts: device.alloc_uninit(layout.blocks() as usize)?,
-            most: device.alloc_uninit(1)?,
-        })
+    /// Keys of a batch for insertions of `n`: with two choices, a round.
+    fn batch_of(&self, n: usize) -> usize {
+        let batch = match self.layout.choices() {
+            1 => (self.words.byte_len() / BYTES_PER_KEY).clamp(BATCH, LARGEST_BATCH),
+            // Below `MAX_BATCH`, see `check_device_limits`.
+            _ => round_keys(self.layout.blocks(), self.layout.bucket_capacity()) as usize,
+        };
+        batch.min(n)
     }
 
-    /// The fullest bucket's number of set bits.
-    fn most_ones(&self, workshop: &mut Workshop) -> Result<u32, Error> {
-        let (n, stream) = (self.bucket_ones.len(), &workshop.stream);
-        stream.fill_bytes(&mut workshop.most, 0)?;
-        // SAFETY: the filter is borrowed until the stream has been waited for, in `download`.
-        unsafe {
-            let (config, ones, most) = (self.covering(n), self.bucket_ones.global(), workshop.most.global_mut());
-            kernels::rao_most::launch(stream, config, ones, n, most)?;
-        }
-        let mut most = [0];
-        stream.download(&workshop.most, &mut most)?;
-        Ok(most[0])
+    /// Memory for insertions of `n` keys on `stream`.
+    fn workshop<'s>(&self, stream: &'s Stream, n: usize) -> Result<Workshop<'s>, Error> {
+        let batch = self.batch_of(n);
+        Ok(Workshop {
+            stream,
+            batch,
+            assigned: stream.alloc_uninit(batch)?,
+            grouped: stream.alloc_uninit(batch)?,
+            counts: stream.alloc_uninit(self.layout.blocks() as usize)?,
+        })
     }
 
     /// Queues one batch: assign, group, build.
     ///
     /// # Safety
-    /// `keys` are `n` keys of their kind, at most a batch, valid until the workshop's stream has passed; so is the
-    /// filter, which nobody else uses; string hashes are given if the layout wants them.
+    /// `keys` are `n` keys of their kind, at most a batch, of which those past `living` need not be there; they and the
+    /// filter stay valid until the workshop's stream has passed, and nobody else uses the filter; string hashes are given
+    /// if the layout wants them.
     unsafe fn insert_batch(
         &mut self,
-        workshop: &mut Workshop,
+        workshop: &mut Workshop<'_>,
         keys: KeySlice,
         string_hashes: Option<Global<u32>>,
         n: usize,
+        living: Option<Living>,
     ) -> Result<(), Error> {
         let Workshop { stream, assigned, grouped, counts, .. } = workshop;
         let string_hashes = string_hashes.unwrap_or_else(no_string_hashes);
-        let (parameters, buckets) = (parameters(&self.layout), self.layout.blocks() as usize);
+        let (count, first) = match living {
+            Some(Living { count, first }) => (count, first as u64),
+            None => (Global::from_raw_parts(std::ptr::null(), 0), kernels::ALL),
+        };
+        let (parameters, buckets) = (parameters(&self.layout), self.layout.blocks());
+        let multiprocessors = self.device.properties().multiprocessors;
         let KeySlice { keys, kind, spread } = keys;
+        // A thread takes several keys if there are enough for all; then few buckets are counted in shared memory, where
+        // otherwise the atomics of all threads would meet in the same words.
+        let per_thread = n.div_ceil((multiprocessors * 8 * BLOCK) as usize).clamp(1, KEYS_PER_THREAD);
+        let tile = per_thread * BLOCK as usize;
+        let counted_here = buckets <= MAX_COUNTED_HERE && 2 * buckets <= tile as u64;
+        let shared_bytes = if counted_here { 4 * buckets as u32 } else { 0 };
+        let tiles = LaunchConfig::new(n.div_ceil(tile) as u32, BLOCK).shared(shared_bytes);
+        let (tile, counted_here) = (tile as u32, u32::from(counted_here));
         stream.fill_bytes(&mut *counts, 0)?;
         let (words, ones) = (self.words.global(), self.bucket_ones.global());
-        let resident = self.device.properties().multiprocessors * 8;
         // SAFETY: the workshop has room for a batch and a count a bucket; launches run in order; the rest is the
         // caller's promise.
         unsafe {
             kernels::rao_assign::launch(
-                stream,
-                one_thread_each(n),
+                *stream,
+                tiles,
                 words,
                 ones,
                 parameters,
@@ -190,18 +212,39 @@ impl RaoBloom {
                 spread,
                 string_hashes,
                 n,
+                count,
+                first,
+                tile,
+                counted_here,
                 assigned.global_mut(),
                 counts.global_mut(),
             )?;
-            let config = LaunchConfig::new(1, SCAN_BLOCK).shared(256);
-            kernels::rao_scan::launch(stream, config, counts.global_mut(), buckets)?;
-            let (config, places) = (one_thread_each(n), grouped.global_mut());
-            let (assigned, starts) = (assigned.global(), counts.global_mut());
-            kernels::rao_group::launch(stream, config, keys, kind, spread, n, assigned, starts, places)?;
-            let shared_bytes = parameters.shape.bucket_words * 4 + 64;
-            let config = LaunchConfig::new((buckets as u32).min(resident), BLOCK).shared(shared_bytes);
+            let threads = (buckets.min(u64::from(MAX_BLOCK)) as u32).next_power_of_two().max(32);
+            let config = LaunchConfig::new(1, threads).shared(128);
+            kernels::rao_scan::launch(*stream, config, counts.global_mut(), buckets as usize)?;
+            kernels::rao_group::launch(
+                *stream,
+                tiles,
+                keys,
+                kind,
+                spread,
+                n,
+                count,
+                first,
+                tile,
+                counted_here,
+                buckets as u32,
+                assigned.global(),
+                counts.global_mut(),
+                grouped.global_mut(),
+            )?;
+            // Few buckets take all threads that a multiprocessor has; small buckets have no work for so many.
+            let most = if buckets <= 4 * u64::from(multiprocessors) { MAX_BLOCK } else { MAX_BLOCK / 2 };
+            let threads = (parameters.shape.bucket_words / 8).next_power_of_two().clamp(64, most);
+            let grid = (buckets as u32).min(multiprocessors * 8);
+            let config = LaunchConfig::new(grid, threads).shared(parameters.shape.bucket_words * 4 + 128);
             kernels::rao_build::launch(
-                stream,
+                *stream,
                 config,
                 self.words.global_mut(),
                 self.bucket_ones.global_mut(),
@@ -214,209 +257,25 @@ impl RaoBloom {
         Ok(())
     }
 
-    /// Runs `insert_all` until no bucket overflows: with another first-level hash each time if the filter was empty.
-    fn attempt(
-        &mut self,
-        workshop: &mut Workshop,
-        mut insert_all: impl FnMut(&mut Self, &mut Workshop) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let limit = self.layout.shape().most_ones();
-        let before = self.layout;
-        let empty = self.most_ones(workshop)? == 0;
-        let backup: Backup = if empty {
-            None
-        } else {
-            let mut words = self.device.alloc_uninit(self.words.len())?;
-            let mut ones = self.device.alloc_uninit(self.bucket_ones.len())?;
-            workshop.stream.copy(&mut words, &self.words)?;
-            workshop.stream.copy(&mut ones, &self.bucket_ones)?;
-            Some((words, ones))
-        };
-        let mut attempts = 1;
-        loop {
-            let ones = insert_all(self, workshop).and_then(|()| self.most_ones(workshop));
-            if matches!(ones, Ok(ones) if ones <= limit) {
-                return Ok(());
-            }
-            match &backup {
-                None => {
-                    workshop.stream.fill_bytes(&mut self.words, 0)?;
-                    workshop.stream.fill_bytes(&mut self.bucket_ones, 0)?;
-                }
-                Some((words, ones)) => {
-                    workshop.stream.copy(&mut self.words, words)?;
-                    workshop.stream.copy(&mut self.bucket_ones, ones)?;
-                }
-            }
-            workshop.stream.synchronize()?;
-            self.layout = before;
-            let ones = ones?;
-            if !empty || attempts == MAX_ATTEMPTS {
-                return Err(Error::BucketOverflow { attempts, limit, ones });
-            }
-            self.layout = before.at_attempt(before.attempt().wrapping_add(attempts));
-            attempts += 1;
-        }
-    }
-
-    /// Inserts all keys by the two-level build, with the bits and errors of
-    /// [`cpu::RaoBloom::insert_bulk`]: if a bucket overflows while the filter was empty, the build starts again with
-    /// another first-level hash, 16 of them at most. On an error the filter is as it was.
-    pub fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
-        if keys.is_empty() {
-            return Ok(());
-        }
-        self.device.synchronize()?;
-        let mut workshop = self.workshop(keys.len(), true)?;
-        self.attempt(&mut workshop, |filter, workshop| {
-            for keys in keys.chunks(workshop.batch) {
-                // The buffers are in use by the batch before.
-                workshop.stream.synchronize()?;
-                let slice = {
-                    let mut staging = filter.staging.lock().unwrap_or_else(PoisonError::into_inner);
-                    staging.gather(&filter.device, &filter.layout, keys, &mut workshop.keys)?
-                };
-                let mut strings = None;
-                if let Some(function) = filter.layout.string_function() {
-                    let Workshop { stream, string_hashes, .. } = &mut *workshop;
-                    // SAFETY: keys and hashes are in the workshop, and the keys have been waited for.
-                    unsafe { bring_string_hashes(stream, function, keys, slice, string_hashes)? };
-                    strings = Some(string_hashes.global());
-                }
-                // SAFETY: the keys are in the workshop; the filter is borrowed until `attempt` has waited.
-                unsafe { filter.insert_batch(workshop, slice, strings, keys.len())? };
-            }
-            Ok(())
-        })
-    }
-
-    /// Inserts the keys of an iterator, a million at a time.
+    /// Queues the insertion of keys on the device, batch by batch.
     ///
-    /// On an error the keys of earlier portions are in the filter; only the first can restart it.
-    pub fn insert_iter<K: Key>(&mut self, keys: impl IntoIterator<Item = K>) -> Result<(), Error> {
-        super::host::gather(keys, |keys| self.insert_bulk(keys))
-    }
-
-    /// [`RaoBloom::insert_bulk`] for keys on the device. Waits, because only the result shows whether a bucket overflows.
-    pub fn insert_device_slice<K: DeviceKeys>(&mut self, keys: K) -> Result<(), Error> {
+    /// # Safety
+    /// As [`RaoBloom::insert_batch`], for all of them.
+    unsafe fn insert_batches<K: DeviceKeys>(&mut self, workshop: &mut Workshop<'_>, keys: K) -> Result<(), Error> {
         let n = keys.count();
-        if n == 0 {
-            return Ok(());
-        }
-        self.device.synchronize()?;
-        let mut workshop = self.workshop(n, false)?;
-        self.attempt(&mut workshop, |filter, workshop| {
-            for first in (0..n).step_by(workshop.batch) {
-                let batch = keys.part(first..n.min(first + workshop.batch));
-                // SAFETY: keys and filter are borrowed until `attempt` has waited; scratch is freed in the order of the
-                // workshop's stream.
-                unsafe {
-                    let hashing = batch.hashing(&filter.layout, &workshop.stream)?;
-                    filter.insert_batch(workshop, hashing.keys, hashing.string_hashes(), batch.count())?;
-                }
+        for first in (0..n).step_by(workshop.batch.max(1)) {
+            let batch = keys.part(first..n.min(first + workshop.batch));
+            // SAFETY: the caller's promise; scratch is freed in the order of the workshop's stream.
+            unsafe {
+                let hashing = batch.hashing(&self.layout, workshop.stream)?;
+                self.insert_batch(workshop, hashing.keys, hashing.string_hashes(), batch.count(), None)?;
             }
-            Ok(())
-        })
-    }
-
-    /// Inserts all hashes.
-    pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Error> {
-        self.insert_bulk(as_hashed(hashes))
-    }
-
-    /// Inserts all keys and says which were new; the rule is that of
-    /// [`cpu::RaoBloom::test_and_insert_bulk`], with the same answers. Which of equal keys comes first is found on the
-    /// host.
-    ///
-    /// An error, and no change, if a bucket overflows.
-    pub fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
-        let mut new = vec![false; keys.len()];
-        self.test_and_insert_bulk_into(keys, &mut new)?;
-        Ok(new)
-    }
-
-    /// [`RaoBloom::test_and_insert_bulk`] into a slice of the same length.
-    pub fn test_and_insert_bulk_into<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
-        use crate::layout::engine::Engine;
-        same_length(keys.len(), new.len())?;
-        let mut next = self.try_clone()?;
-        let mut all = Vec::with_capacity(keys.len());
-        for keys in keys.chunks(TEST_AND_INSERT_BATCH) {
-            let contained = next.contains_bulk(keys)?;
-            let mut seen = HashSet::new();
-            let mut fresh = Vec::new();
-            for (key, contained) in keys.iter().zip(contained) {
-                let is_new = !contained && seen.insert(next.layout.probe(key).hash);
-                if is_new {
-                    fresh.push(key);
-                }
-                all.push(is_new);
-            }
-            next.insert_bulk(&fresh)?;
         }
-        std::mem::swap(&mut next.staging, &mut self.staging);
-        *self = next;
-        new.copy_from_slice(&all);
         Ok(())
-    }
-
-    /// [`RaoBloom::test_and_insert_bulk`] for hashes.
-    pub fn test_and_insert_hashes(&mut self, hashes: &[u64]) -> Result<Vec<bool>, Error> {
-        self.test_and_insert_bulk(as_hashed(hashes))
     }
 
     /// The number of set bits of each bucket, on the device.
     pub fn bucket_ones(&self) -> DeviceSlice<'_, u32> {
         self.bucket_ones.as_slice()
-    }
-}
-
-impl crate::Filter for Bloom<RaoLayout> {
-    type Layout = RaoLayout;
-
-    fn layout(&self) -> &RaoLayout {
-        &self.layout
-    }
-    fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
-        self.insert_bulk(keys)
-    }
-    fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
-        self.test_and_insert_bulk(keys)
-    }
-    fn contains_bitmap<K: Key>(&self, keys: &[K]) -> Result<Bitmap, Error> {
-        self.contains_bitmap(keys)
-    }
-    fn union(&mut self, other: &Self) -> Result<(), Error> {
-        self.union(other)
-    }
-    fn intersect(&mut self, other: &Self) -> Result<(), Error> {
-        self.intersect(other)
-    }
-    fn clear(&mut self) -> Result<(), Error> {
-        self.clear()
-    }
-    fn fold(&mut self, factor: u64) -> Result<(), Error> {
-        self.fold(factor)
-    }
-    fn count_ones(&self) -> Result<u64, Error> {
-        self.count_ones()
-    }
-    fn estimated_fpr(&self) -> Result<f64, Error> {
-        self.estimated_fpr()
-    }
-    fn to_cpu(&self) -> Result<cpu::RaoBloom, Error> {
-        self.to_host()
-    }
-    fn count_contained<K: Key>(&self, keys: &[K]) -> Result<usize, Error> {
-        self.count_contained(keys)
-    }
-    fn any_contained<K: Key>(&self, keys: &[K]) -> Result<bool, Error> {
-        self.any_contained(keys)
-    }
-    fn measured_fpr(&self, samples: u64, seed: u64) -> Result<f64, Error> {
-        self.measured_fpr(samples, seed)
-    }
-    fn shrink_to_fpr(&mut self, fpr: f64) -> Result<u32, Error> {
-        self.shrink_to_fpr(fpr)
     }
 }

@@ -10,8 +10,6 @@ use warpset_simt::GlobalMut;
 
 use super::kernels::{Answers, ClaimTable};
 use super::{Bloom, DeviceKeys, DeviceOneBlock, check_room, host};
-use crate::key::as_hashed;
-use crate::view::same_length;
 use crate::{Error, Key};
 
 /// A claim table for batches of up to `n` keys: up to 32 bytes a key.
@@ -107,45 +105,32 @@ impl<L: DeviceOneBlock> Bloom<L> {
         unsafe { self.layout.launch_test_and_insert(stream, words, keys, n, answers, table)? };
         Ok(())
     }
+}
 
-    /// Inserts all keys and says which were new; the rule is that of
-    /// [`cpu::Bloom::test_and_insert_bulk`](crate::cpu::Bloom::test_and_insert_bulk), with the same answers.
-    ///
-    /// On an error for want of memory the filter is as it was.
-    pub fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
-        let mut new = vec![false; keys.len()];
-        self.test_and_insert_bulk_into(keys, &mut new)?;
-        Ok(new)
+/// [`Bloom::test_and_insert_bulk_into`] where a key has one block.
+pub(super) fn from_host<L: DeviceOneBlock, K: Key>(
+    filter: &mut Bloom<L>,
+    keys: &[K],
+    new: &mut [bool],
+) -> Result<(), Error> {
+    if keys.is_empty() {
+        return Ok(());
     }
-
-    /// [`Bloom::test_and_insert_bulk`] into a slice of the same length.
-    pub fn test_and_insert_bulk_into<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
-        same_length(keys.len(), new.len())?;
-        if keys.is_empty() {
-            return Ok(());
-        }
-        self.device.synchronize()?;
-        let stream = self.device.new_stream()?;
-        let most = keys.len().min(TEST_AND_INSERT_BATCH);
-        let mut table = claim_words(&stream, most)?;
-        let mut on_device = self.device.alloc_uninit::<u64>(most)?;
-        let mut answers = stream.alloc_uninit::<u64>(most.div_ceil(64))?;
-        let mut words = vec![0; most.div_ceil(64)];
-        let mut staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
-        for (keys, new) in keys.chunks(TEST_AND_INSERT_BATCH).zip(new.chunks_mut(TEST_AND_INSERT_BATCH)) {
-            let slice = staging.gather(&self.device, &self.layout, keys, &mut on_device)?;
-            let to = Answers { words: answers.global_mut(), form: results::BITS };
-            // SAFETY: everything lives until the stream has been waited for, in `download`; the filter is borrowed.
-            unsafe { self.batch(&stream, slice, keys.len(), to, &mut table)? };
-            let words = &mut words[..keys.len().div_ceil(64)];
-            stream.download(answers.slice(..words.len()), words)?;
-            host::spread(new, words);
-        }
-        Ok(())
+    let stream = filter.synchronised_stream()?;
+    let most = keys.len().min(TEST_AND_INSERT_BATCH);
+    let mut table = claim_words(&stream, most)?;
+    let mut on_device = filter.device.alloc_uninit::<u64>(most)?;
+    let mut answers = stream.alloc_uninit::<u64>(most.div_ceil(64))?;
+    let mut words = vec![0; most.div_ceil(64)];
+    let mut staging = filter.staging.lock().unwrap_or_else(PoisonError::into_inner);
+    for (keys, new) in keys.chunks(TEST_AND_INSERT_BATCH).zip(new.chunks_mut(TEST_AND_INSERT_BATCH)) {
+        let slice = staging.gather(&filter.device, &filter.layout, keys, &mut on_device)?;
+        let to = Answers { words: answers.global_mut(), form: results::BITS };
+        // SAFETY: everything lives until the stream has been waited for, in `download`; the filter is borrowed.
+        unsafe { filter.batch(&stream, slice, keys.len(), to, &mut table)? };
+        let words = &mut words[..keys.len().div_ceil(64)];
+        stream.download(answers.slice(..words.len()), words)?;
+        host::spread(new, words);
     }
-
-    /// [`Bloom::test_and_insert_bulk`] for hashes.
-    pub fn test_and_insert_hashes(&mut self, hashes: &[u64]) -> Result<Vec<bool>, Error> {
-        self.test_and_insert_bulk(as_hashed(hashes))
-    }
+    Ok(())
 }

@@ -1,0 +1,143 @@
+//! Insertion of keys on the device, with and without waiting, and of keys on the host.
+
+use std::sync::PoisonError;
+
+use warpset_gpu::{DeviceSlice, DeviceVec, Stream};
+use warpset_kernels::keys::KeySlice;
+
+use super::super::keys::bring_string_hashes;
+use super::super::{DeviceKeys, DeviceLayout, RaoBloom};
+use super::{BATCH, RaoInsertion};
+use crate::{Error, Key};
+
+/// Device memory for the keys of a batch that come from the host.
+pub(super) struct Intake {
+    keys: DeviceVec<u64>,
+    string_hashes: DeviceVec<u32>,
+}
+
+impl Intake {
+    pub(super) fn new(filter: &RaoBloom, stream: &Stream, batch: usize) -> Result<Intake, Error> {
+        let strings = if filter.layout.string_function().is_some() { batch } else { 0 };
+        Ok(Intake { keys: stream.alloc_uninit(batch)?, string_hashes: stream.alloc_uninit(strings)? })
+    }
+
+    /// Brings keys, at most a batch, with their string hashes if the layout wants them; waits for the copies, and not for
+    /// the stream.
+    ///
+    /// # Safety
+    /// Work that was queued on this memory has been waited for, and its allocation too; it lives until `stream` has passed.
+    pub(super) unsafe fn bring<K: Key>(
+        &mut self,
+        filter: &RaoBloom,
+        stream: &Stream,
+        keys: &[K],
+    ) -> Result<(KeySlice, Option<DeviceSlice<'_, u32>>), Error> {
+        let slice = {
+            let mut staging = filter.staging.lock().unwrap_or_else(PoisonError::into_inner);
+            staging.gather(&filter.device, &filter.layout, keys, &mut self.keys)?
+        };
+        let Some(function) = filter.layout.string_function() else { return Ok((slice, None)) };
+        // SAFETY: there is room for a hash a key; the keys have been waited for; the rest is the caller's promise.
+        unsafe { bring_string_hashes(stream, function, keys, slice, &mut self.string_hashes)? };
+        Ok((slice, Some(self.string_hashes.slice(..keys.len()))))
+    }
+}
+
+impl RaoBloom {
+    /// Queues the insertion of all of `keys`, or of none: if a bucket overflows, the insertion is undone on the device.
+    ///
+    /// What comes back tells which, when the caller asks it to. There is no other attempt with another first-level hash, not
+    /// even if the filter was empty: the host would have to decide that, so [`RaoBloom::insert_device_slice`] does.
+    ///
+    /// Takes a copy of the filter from the stream's pool, besides 12 bytes a key of a batch; returned in the order of the
+    /// stream.
+    ///
+    /// ```
+    /// use warpset_bloom::{gpu, RaoBloom};
+    /// use warpset_gpu::Device;
+    ///
+    /// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
+    /// let mut filter: gpu::RaoBloom = RaoBloom::builder(1000).build_on(&device)?;
+    /// let (stream, keys) = (device.new_stream()?, device.from_slice(&[2u64, 3, 5, 7])?);
+    /// let mut count = device.alloc_zeroed::<u64>(1)?;
+    /// // SAFETY: nothing else uses filter, keys or count until the stream has been waited for.
+    /// let insertion = unsafe {
+    ///     let insertion = filter.insert_bulk_async(&stream, keys.as_slice())?;
+    ///     filter.count_contained_async(&stream, keys.as_slice(), count.as_mut_slice())?;
+    ///     insertion
+    /// };
+    /// insertion.finish()?; // waits; an error if a bucket has overflowed
+    /// assert_eq!(count.to_vec()?, [4]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If something could not be queued, as for want of memory, the filter is as it was.
+    ///
+    /// # Safety
+    /// Until `stream` has passed this work, the filter and `keys` stay allocated, nobody else writes the keys, and the
+    /// filter is not read, written or lent elsewhere.
+    pub unsafe fn insert_bulk_async<K: DeviceKeys>(&mut self, stream: &Stream, keys: K) -> Result<RaoInsertion, Error> {
+        if keys.count() == 0 {
+            return RaoInsertion::nothing(self, stream);
+        }
+        let mut workshop = self.workshop(stream, keys.count())?;
+        // SAFETY: the caller's promise; the workshop is freed in the order of the stream.
+        unsafe { self.undoable(stream, |filter| filter.insert_batches(&mut workshop, keys)) }
+    }
+
+    /// Inserts all keys of a slice on the device, by the two-level build, and waits: if a bucket overflows while the filter
+    /// was empty, the build starts again with another first-level hash, 16 of them at most, as in
+    /// [`cpu::RaoBloom::insert_bulk`](crate::cpu::RaoBloom::insert_bulk). On an error the filter is as it was.
+    pub fn insert_device_slice<K: DeviceKeys>(&mut self, keys: K) -> Result<(), Error> {
+        if keys.count() == 0 {
+            return Ok(());
+        }
+        let stream = self.synchronised_stream()?;
+        let mut workshop = self.workshop(&stream, keys.count())?;
+        self.all_or_nothing(&stream, |filter, empty| {
+            filter.attempt(&stream, empty, |filter| {
+                // SAFETY: keys and filter are borrowed until `all_or_nothing` has waited.
+                unsafe { filter.insert_batches(&mut workshop, keys) }
+            })
+        })
+    }
+
+    /// [`Bloom::insert_bulk`](super::Bloom::insert_bulk) of this filter: keys of the next batch come while the kernels
+    /// work on the one before.
+    pub(super) fn insert_host_keys<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let stream = self.synchronised_stream()?;
+        let mut batch = self.batch_of(keys.len());
+        if self.layout.choices() == 1 {
+            batch = batch.min(BATCH);
+        }
+        let mut workshop = self.workshop(&stream, batch)?;
+        let mut intakes = vec![Intake::new(self, &stream, batch)?];
+        if keys.len() > batch {
+            intakes.push(Intake::new(self, &stream, batch)?);
+        }
+        let used = intakes.iter().map(|_| self.device.new_event()).collect::<Result<Vec<_>, _>>()?;
+        stream.synchronize()?; // for the memory, which other streams fill
+        self.all_or_nothing(&stream, |filter, empty| {
+            filter.attempt(&stream, empty, |filter| {
+                for (i, keys) in keys.chunks(batch).enumerate() {
+                    let (intake, used) = (&mut intakes[i % 2], &used[i % 2]);
+                    used.synchronize()?;
+                    // SAFETY: the intake's last batch has been waited for, and the intake lives until `all_or_nothing`
+                    // has waited, as long as the filter is borrowed.
+                    unsafe {
+                        let (slice, strings) = intake.bring(filter, &stream, keys)?;
+                        let strings = strings.map(|hashes| hashes.global());
+                        filter.insert_batch(&mut workshop, slice, strings, keys.len(), None)?;
+                    }
+                    stream.record(used)?;
+                }
+                Ok(())
+            })
+        })
+    }
+}
