@@ -6,11 +6,13 @@
 //! - [`hash`]: hashes of integers and byte strings.
 //! - [`bloom`]: addressing and bit patterns of the Bloom filters.
 //! - [`scan`]: operators of scans, associative and not.
+//! - [`quotient`]: fingerprints, slots and walks of the quotient filters.
 //! - [`recsplit`]: trial hashes, splitting trees and bit vectors of RecSplit.
 #![no_std]
 #![forbid(unsafe_code)]
 
 pub mod bloom;
 pub mod hash;
+pub mod quotient;
 pub mod recsplit;
 pub mod scan;

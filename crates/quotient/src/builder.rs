@@ -1,0 +1,178 @@
+//! From what a user wants to a layout: capacity with a rate, or the bits themselves.
+
+use warpset_core::quotient::slots::Container;
+
+use crate::{Duplicates, Error, Key, Layout, StandardQuotientFilter};
+
+/// The rate unless the user asks for another.
+pub const DEFAULT_FPR: f64 = 0.01;
+/// The load limit unless the user asks for another.
+pub const DEFAULT_MAX_LOAD: f64 = 0.9;
+
+/// What the user said about the size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Size {
+    Capacity(u64),
+    Bits { quotient_bits: u32, remainder_bits: u32 },
+}
+
+/// Settings of a [`StandardQuotientFilter`]; each setter states its default.
+///
+/// ```
+/// use warpset_quotient::{Builder, StandardQuotientFilter};
+///
+/// let filter = StandardQuotientFilter::builder(1_000_000).fpr(0.001).build()?;
+/// assert_eq!(filter.layout().quotient_bits(), 21);
+/// assert!(filter.expected_fpr(1_000_000) <= 0.001);
+///
+/// let filter = Builder::with_bits(23, 5).max_load(0.95).build()?; // the paper's filter
+/// assert!(filter.layout().limit() > 7_900_000);
+/// # Ok::<(), warpset_quotient::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct Builder {
+    size: Size,
+    fpr: Option<f64>,
+    max_load: f64,
+    container: Container,
+    duplicates: Duplicates,
+    seed: u64,
+}
+
+impl Builder {
+    fn new(size: Size) -> Builder {
+        Builder {
+            size,
+            fpr: None,
+            max_load: DEFAULT_MAX_LOAD,
+            container: Container::Packed,
+            duplicates: Duplicates::Dropped,
+            seed: 0,
+        }
+    }
+
+    /// For `keys` different keys (for a multiset: keys with their repetitions): the smallest power of two of slots that
+    /// holds them within the load limit.
+    pub fn with_capacity(keys: u64) -> Builder {
+        Builder::new(Size::Capacity(keys))
+    }
+
+    /// For `2^quotient_bits` slots with remainders of `remainder_bits`, as in the paper.
+    pub fn with_bits(quotient_bits: u32, remainder_bits: u32) -> Builder {
+        Builder::new(Size::Bits { quotient_bits, remainder_bits })
+    }
+
+    /// The rate of false positives at capacity, at most; without effect where the bits are given. Default: 0.01.
+    pub fn fpr(mut self, fpr: f64) -> Self {
+        self.fpr = Some(fpr);
+        self
+    }
+
+    /// The share of slots that may be used, above 0 and at most 0.99. Default: 0.9.
+    pub fn max_load(mut self, max_load: f64) -> Self {
+        self.max_load = max_load;
+        self
+    }
+
+    /// How slots lie in memory. Default: [`Container::Packed`].
+    pub fn container(mut self, container: Container) -> Self {
+        self.container = container;
+        self
+    }
+
+    /// What becomes of a fingerprint that is stored already. Default: [`Duplicates::Dropped`].
+    pub fn duplicates(mut self, duplicates: Duplicates) -> Self {
+        self.duplicates = duplicates;
+        self
+    }
+
+    /// The seed of the keys' hash. Default: 0.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Checks every setting.
+    pub fn layout(&self) -> Result<Layout, Error> {
+        let (quotient_bits, remainder_bits) = match self.size {
+            Size::Bits { quotient_bits, remainder_bits } => (quotient_bits, remainder_bits),
+            Size::Capacity(keys) => self.bits_for(keys)?,
+        };
+        Layout::new(quotient_bits, remainder_bits, self.max_load, self.container, self.duplicates, self.seed)
+    }
+
+    fn bits_for(&self, keys: u64) -> Result<(u32, u32), Error> {
+        if keys == 0 {
+            return Err(Error::ZeroCapacity);
+        }
+        let fpr = self.fpr.unwrap_or(DEFAULT_FPR);
+        if !(fpr > 0.0 && fpr < 1.0) {
+            return Err(Error::InvalidFpr { fpr });
+        }
+        if !(self.max_load > 0.0 && self.max_load <= 0.99) {
+            return Err(Error::InvalidMaxLoad { max_load: self.max_load });
+        }
+        let holds = |bits: u32| ((2f64.powi(bits as i32) * self.max_load) as u64).max(1) >= keys;
+        let quotient_bits = (1..=64).find(|&bits| holds(bits)).unwrap_or(u32::MAX);
+        // The share of fingerprints in use is at most keys / 2^p.
+        let fingerprint_bits = (keys as f64 / fpr).log2().ceil() as u32;
+        let remainder_bits = fingerprint_bits.saturating_sub(quotient_bits).max(1);
+        if remainder_bits > 61 || quotient_bits.saturating_add(remainder_bits) > 64 {
+            return Err(Error::UnreachableFpr { keys, fpr });
+        }
+        Ok((quotient_bits, remainder_bits))
+    }
+
+    /// Checks every setting, then allocates.
+    pub fn build(&self) -> Result<StandardQuotientFilter, Error> {
+        StandardQuotientFilter::with_layout(self.layout()?)
+    }
+
+    /// A filter of these keys, built at once: sorted, laid out, written.
+    pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<StandardQuotientFilter, Error> {
+        StandardQuotientFilter::build_from(self.layout()?, keys)
+    }
+}
+
+impl StandardQuotientFilter {
+    /// A filter for `keys` different keys; 1% false positives unless told otherwise.
+    pub fn builder(keys: u64) -> Builder {
+        Builder::with_capacity(keys)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capacity_and_rate_hold() {
+        for keys in [1, 2, 57, 58, 1000, 943_718, 943_719, 1 << 30, 1 << 40] {
+            for fpr in [0.5, 0.01, 1e-6] {
+                let layout = Builder::with_capacity(keys).fpr(fpr).layout().unwrap();
+                assert!(layout.limit() >= keys, "{keys}: {layout:?}");
+                assert!(crate::fpr::expected(keys, layout.fingerprint_bits()) <= fpr, "{keys} {fpr}: {layout:?}");
+                assert!(layout.quotient_bits() == 1 || layout.quotients() as f64 * 0.45 <= keys as f64 + 1.0);
+            }
+        }
+    }
+
+    #[test]
+    fn settings_are_checked() {
+        assert!(matches!(Builder::with_capacity(0).layout(), Err(Error::ZeroCapacity)));
+        for fpr in [0.0, 1.0, -1.0, f64::NAN] {
+            assert!(matches!(Builder::with_capacity(9).fpr(fpr).layout(), Err(Error::InvalidFpr { .. })));
+        }
+        for load in [0.0, 1.0, -1.0, f64::NAN] {
+            assert!(matches!(Builder::with_capacity(9).max_load(load).layout(), Err(Error::InvalidMaxLoad { .. })));
+            assert!(matches!(Builder::with_bits(9, 9).max_load(load).layout(), Err(Error::InvalidMaxLoad { .. })));
+        }
+        assert!(matches!(Builder::with_bits(0, 9).layout(), Err(Error::InvalidBits { .. })));
+        assert!(matches!(Builder::with_bits(9, 62).layout(), Err(Error::InvalidBits { .. })));
+        assert!(matches!(Builder::with_capacity(1 << 30).fpr(1e-12).layout(), Err(Error::UnreachableFpr { .. })));
+        assert!(matches!(Builder::with_capacity(u64::MAX).layout(), Err(Error::UnreachableFpr { .. })));
+        let huge = Builder::with_bits(48, 16).build();
+        assert!(matches!(huge, Err(Error::OutOfMemory { .. })), "{huge:?}");
+    }
+}

@@ -1,0 +1,151 @@
+//! Everything that can go wrong, with the numbers.
+
+/// Why an operation on a quotient filter failed; the filter is as it was before.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A filter was asked for that holds no keys.
+    #[error("capacity is zero")]
+    ZeroCapacity,
+    /// The requested rate is not a probability strictly between 0 and 1.
+    #[error("false-positive rate {fpr} is not between 0 and 1")]
+    InvalidFpr {
+        /// The rate asked for.
+        fpr: f64,
+    },
+    /// The load limit is not above 0 and at most 0.99.
+    #[error("a load limit of {max_load} is not above 0 and at most 0.99")]
+    InvalidMaxLoad {
+        /// The limit asked for.
+        max_load: f64,
+    },
+    /// No filter has fingerprints of this form.
+    #[error(
+        "quotients of {quotient_bits} and remainders of {remainder_bits} bits: 1 to 48 and 1 to 61, together at most 64"
+    )]
+    InvalidBits {
+        /// Bits of a quotient.
+        quotient_bits: u32,
+        /// Bits of a remainder.
+        remainder_bits: u32,
+    },
+    /// The rate takes fingerprints of more than 64 bits, or remainders of more than 61.
+    #[error("a false-positive rate of {fpr} is out of reach for {keys} keys")]
+    UnreachableFpr {
+        /// Keys to hold.
+        keys: u64,
+        /// The rate asked for.
+        fpr: f64,
+    },
+    /// The allocator refused.
+    #[error("cannot allocate {bytes} bytes")]
+    OutOfMemory {
+        /// Bytes asked for.
+        bytes: u64,
+    },
+    /// The filter would hold more fingerprints than its load limit permits.
+    #[error("{items} fingerprints would be stored; the load limit permits {limit}")]
+    Full {
+        /// Fingerprints, those already there included.
+        items: u64,
+        /// The most that are permitted.
+        limit: u64,
+    },
+    /// So many fingerprints belong near the end that the overflow region cannot take what spills over. Hashed keys do not
+    /// do this; a multiset in which one key is repeated very often can, and so can fingerprints chosen on purpose.
+    #[error("the last fingerprint would lie in slot {slot}; only slots below {limit} may be used")]
+    OverflowRegionFull {
+        /// The slot needed.
+        slot: u64,
+        /// The number of usable slots.
+        limit: u64,
+    },
+    /// Two filters that differ in this cannot be merged or compared.
+    #[error("filters differ in {field}: {left} here, {right} there")]
+    Incompatible {
+        /// The first parameter that differs.
+        field: &'static str,
+        /// Its value in the filter that was to change.
+        left: u64,
+        /// Its value in the other filter.
+        right: u64,
+    },
+    /// A fingerprint has more bits than the filter's.
+    #[error("{fingerprint:#x} is not a fingerprint of {bits} bits")]
+    InvalidFingerprint {
+        /// The first such value.
+        fingerprint: u64,
+        /// Bits of a fingerprint.
+        bits: u32,
+    },
+    /// A slice for answers does not have one place a key.
+    #[error("{keys} keys but room for {answers} answers")]
+    LengthMismatch {
+        /// Keys given.
+        keys: usize,
+        /// Places given.
+        answers: usize,
+    },
+    /// The bytes end too early.
+    #[error("{needed} bytes needed, {found} found")]
+    Truncated {
+        /// Bytes that the header announces.
+        needed: u64,
+        /// Bytes there are.
+        found: u64,
+    },
+    /// More bytes than the header announces.
+    #[error("{extra} bytes after the end of the filter")]
+    TrailingBytes {
+        /// Bytes too many.
+        extra: u64,
+    },
+    /// The bytes do not start with Warpset's magic.
+    #[error("not a Warpset file")]
+    BadMagic,
+    /// The bytes are of a version that this build does not read.
+    #[error("format version {found} is not supported")]
+    UnsupportedVersion {
+        /// The version in the header.
+        found: u16,
+    },
+    /// The bytes hold another structure.
+    #[error("expected structure {expected}, found {found}")]
+    WrongStructure {
+        /// What was asked for.
+        expected: u16,
+        /// What the header says.
+        found: u16,
+    },
+    /// The checksum does not match.
+    #[error("checksum {found:#018x} does not match {expected:#018x}")]
+    Corrupted {
+        /// The checksum in the header.
+        expected: u64,
+        /// The checksum of the bytes.
+        found: u64,
+    },
+    /// A field of the header has no possible value.
+    #[error("header: {field} cannot be {value}")]
+    InvalidHeader {
+        /// The field.
+        field: &'static str,
+        /// Its value.
+        value: u64,
+    },
+    /// The slots are not those of any set of fingerprints.
+    #[error("the slots break the invariants of a quotient filter, at slot {slot} or before")]
+    InvalidSlots {
+        /// Where that was noticed.
+        slot: u64,
+    },
+    /// The bytes cannot be viewed in place because their address is not aligned.
+    #[error("the words start at an address that is not a multiple of {alignment}")]
+    Misaligned {
+        /// The alignment needed.
+        alignment: usize,
+    },
+    /// Reading or writing failed.
+    #[error("input or output failed")]
+    Io(#[from] std::io::Error),
+}

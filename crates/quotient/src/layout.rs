@@ -1,0 +1,225 @@
+//! A filter's parameters.
+
+use warpset_core::quotient::Split;
+use warpset_core::quotient::slots::{BLOCK_SLOTS, Container};
+
+use crate::key::{Key, Seed};
+use crate::{Error, fpr};
+
+/// What becomes of a fingerprint that is stored already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Duplicates {
+    /// It is kept once: the filter is a set. Removing a key removes its fingerprint, and with it every other key that
+    /// shares it.
+    #[default]
+    Dropped,
+    /// It is stored as often as it is inserted: the filter is a multiset. Removing a key removes one copy, so keys that
+    /// were inserted can be removed without losing others.
+    Kept,
+}
+
+/// The parameters of a filter; two filters with the same parameters and the same fingerprints have the same bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Layout {
+    pub(crate) split: Split,
+    pub(crate) container: Container,
+    pub(crate) duplicates: Duplicates,
+    pub(crate) seed: u64,
+    /// The most fingerprints that may be stored.
+    pub(crate) limit: u64,
+    /// Blocks of 64 slots.
+    pub(crate) blocks: u64,
+}
+
+/// Fields of the header, one word each.
+pub(crate) const FIELDS: usize = 8;
+
+impl Layout {
+    /// Parameters with an overflow region as large as the limit asks for.
+    pub(crate) fn new(
+        quotient_bits: u32,
+        remainder_bits: u32,
+        max_load: f64,
+        container: Container,
+        duplicates: Duplicates,
+        seed: u64,
+    ) -> Result<Layout, Error> {
+        if !(max_load > 0.0 && max_load <= 0.99) {
+            return Err(Error::InvalidMaxLoad { max_load });
+        }
+        let split =
+            Split::new(quotient_bits, remainder_bits).ok_or(Error::InvalidBits { quotient_bits, remainder_bits })?;
+        let limit = ((split.quotients() as f64 * max_load) as u64).max(1);
+        Ok(Layout::with_limit(split, limit, container, duplicates, seed))
+    }
+
+    /// Parameters with an overflow region as large as this limit asks for; it is below the number of quotients.
+    fn with_limit(split: Split, limit: u64, container: Container, duplicates: Duplicates, seed: u64) -> Layout {
+        let load = limit as f64 / split.quotients() as f64;
+        // Small filters have room for the worst there is, all items in the last quotient.
+        let overflow = limit.min(fpr::overflow_bound(split.quotient_bits, load));
+        // One slot more stays empty, so that every walk ends.
+        let blocks = (split.quotients() + overflow + 1).div_ceil(BLOCK_SLOTS);
+        Layout { split, container, duplicates, seed, limit, blocks }
+    }
+
+    /// The same for quotients of another width; fingerprints stay as they are, so a quotient bit more is a remainder bit
+    /// less.
+    pub(crate) fn with_quotient_bits(&self, quotient_bits: u32) -> Result<Layout, Error> {
+        let remainder_bits = self.split.fingerprint_bits().saturating_sub(quotient_bits);
+        let split =
+            Split::new(quotient_bits, remainder_bits).ok_or(Error::InvalidBits { quotient_bits, remainder_bits })?;
+        let limit = if quotient_bits >= self.split.quotient_bits {
+            self.limit << (quotient_bits - self.split.quotient_bits)
+        } else {
+            (self.limit >> (self.split.quotient_bits - quotient_bits)).max(1)
+        };
+        Ok(Layout::with_limit(split, limit, self.container, self.duplicates, self.seed))
+    }
+
+    /// Bits of a quotient.
+    pub fn quotient_bits(&self) -> u32 {
+        self.split.quotient_bits
+    }
+
+    /// Bits of a remainder.
+    pub fn remainder_bits(&self) -> u32 {
+        self.split.remainder_bits
+    }
+
+    /// Bits of a fingerprint: quotient and remainder.
+    pub fn fingerprint_bits(&self) -> u32 {
+        self.split.fingerprint_bits()
+    }
+
+    /// How slots lie in memory.
+    pub fn container(&self) -> Container {
+        self.container
+    }
+
+    /// What becomes of a fingerprint that is stored already.
+    pub fn duplicates(&self) -> Duplicates {
+        self.duplicates
+    }
+
+    /// The seed of the keys' hash.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The most fingerprints that may be stored.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// The number of quotients: slots, the overflow region not counted.
+    pub fn quotients(&self) -> u64 {
+        self.split.quotients()
+    }
+
+    /// The number of slots, with the overflow region.
+    pub fn slots(&self) -> u64 {
+        self.blocks * BLOCK_SLOTS
+    }
+
+    /// Words of 64 bits that the slots take.
+    pub fn words(&self) -> u64 {
+        self.blocks * self.block_words()
+    }
+
+    pub(crate) fn block_words(&self) -> u64 {
+        self.container.block_words(self.split.remainder_bits)
+    }
+
+    pub(crate) fn keeps_duplicates(&self) -> bool {
+        self.duplicates == Duplicates::Kept
+    }
+
+    /// The fingerprint of a key: the high bits of its hash.
+    #[inline]
+    pub fn fingerprint(&self, key: impl Key) -> u64 {
+        self.fingerprint_with(Seed::new(self.seed), &key)
+    }
+
+    #[inline]
+    pub(crate) fn fingerprint_with<K: Key + ?Sized>(&self, seed: Seed, key: &K) -> u64 {
+        self.split.fingerprint(key.hash(seed))
+    }
+
+    /// The largest fingerprint.
+    pub(crate) fn last_fingerprint(&self) -> u64 {
+        !0 >> (64 - self.fingerprint_bits())
+    }
+
+    pub(crate) fn to_fields(self) -> [u64; FIELDS] {
+        let form = self.container as u64 | (self.keeps_duplicates() as u64) << 8;
+        [
+            self.split.quotient_bits as u64,
+            self.split.remainder_bits as u64,
+            form,
+            self.seed,
+            self.limit,
+            self.blocks,
+            0,
+            0,
+        ]
+    }
+
+    /// The parameters in a header; field 6 is not ours.
+    pub(crate) fn from_fields(fields: [u64; FIELDS]) -> Result<Layout, Error> {
+        let [quotient_bits, remainder_bits, form, seed, limit, blocks, _, _] = fields;
+        let invalid = |field, value| Err(Error::InvalidHeader { field, value });
+        let small = |value: u64| u32::try_from(value).unwrap_or(u32::MAX).min(1 << 16);
+        let Some(split) = Split::new(small(quotient_bits), small(remainder_bits)) else {
+            return invalid("quotient bits beside the remainder bits", quotient_bits);
+        };
+        let Some(container) = Container::from_index(form & 0xff) else {
+            return invalid("container", form & 0xff);
+        };
+        let duplicates = match form >> 8 {
+            0 => Duplicates::Dropped,
+            1 => Duplicates::Kept,
+            other => return invalid("duplicates", other),
+        };
+        if limit == 0 || limit >= split.quotients().max(2) {
+            return invalid("limit", limit);
+        }
+        // At least one slot more than quotients, and no more than the worst case takes.
+        let least = (split.quotients() + 2).div_ceil(BLOCK_SLOTS);
+        let most = (split.quotients() + limit + 1).div_ceil(BLOCK_SLOTS);
+        if blocks < least || blocks > most {
+            return invalid("blocks", blocks);
+        }
+        Ok(Layout { split, container, duplicates, seed, limit, blocks })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(q: u32, r: u32, load: f64) -> Layout {
+        Layout::new(q, r, load, Container::Packed, Duplicates::Dropped, 7).unwrap()
+    }
+
+    #[test]
+    fn fields_and_back() {
+        for (q, r, load) in [(1, 1, 0.1), (1, 61, 0.99), (6, 5, 0.95), (23, 5, 0.9), (30, 34, 0.5)] {
+            let mut layout = layout(q, r, load);
+            layout.duplicates = Duplicates::Kept;
+            layout.container = Container::Bytes;
+            assert_eq!(Layout::from_fields(layout.to_fields()).unwrap(), layout);
+        }
+        assert_eq!(layout(23, 5, 0.95).slots() - (1 << 23), 640);
+    }
+
+    #[test]
+    fn other_quotients_same_fingerprints() {
+        let small = layout(10, 10, 0.9);
+        let large = small.with_quotient_bits(11).unwrap();
+        assert_eq!((large.fingerprint_bits(), large.remainder_bits()), (20, 9));
+        assert_eq!(large.limit(), 2 * small.limit());
+        assert_eq!(large.with_quotient_bits(10).unwrap(), small);
+        assert!(matches!(small.with_quotient_bits(20), Err(Error::InvalidBits { .. })));
+    }
+}

@@ -1,0 +1,150 @@
+//! Writing a filter from ascending fingerprints, in parallel.
+//!
+//! Source: section IV-C. Item `i` lies in slot `max(slot(i - 1) + 1, quotient(i))`. A part of the filter therefore turns
+//! the first slot that is free when it begins, `x`, into the one that is free when it ends, `max(end, x + items)`, where
+//! `end` is what it would be with nothing before: functions of this form compose, so all parts are laid out at once and
+//! one short pass over the parts joins them (the paper iterates instead, algorithms 4 to 6).
+
+use rayon::prelude::*;
+use warpset_core::quotient::slots::{BLOCK_SLOTS, ByteSlots, Container, PackedSlots, SlotsMut};
+use warpset_core::quotient::{Split, standard as core};
+
+use super::source::Source;
+use super::with_slots;
+use crate::words::Words;
+use crate::{Error, Layout, StandardQuotientFilter};
+
+/// Quotients of a part, at least.
+const LEAST_PART: u64 = 1 << 14;
+
+/// What a part of the quotients does to the first free slot.
+struct Part {
+    items: u64,
+    /// The slot after the last item, were nothing spilled into the part; 0 without items.
+    end: u64,
+}
+
+/// An item that lies behind the part of the filter that its quotient belongs to.
+struct Spilled {
+    slot: u64,
+    metadata: u64,
+    remainder: u64,
+}
+
+/// The fingerprints of quotients `first..end`; equal ones once, unless duplicates are kept.
+fn items_of(layout: &Layout, source: &impl Source, first: u64, end: u64) -> impl Iterator<Item = (u64, u64, bool)> {
+    let (split, keep) = (layout.split, layout.keeps_duplicates());
+    let mut before = None;
+    source
+        .from(split.join(first, 0))
+        .map(move |fingerprint| (fingerprint, split.quotient(fingerprint)))
+        .take_while(move |&(_, quotient)| quotient < end)
+        .filter_map(move |(fingerprint, quotient)| {
+            let last = before.replace(fingerprint);
+            if last == Some(fingerprint) && !keep {
+                return None;
+            }
+            let follows = last.is_some_and(|last| split.quotient(last) == quotient);
+            Some((quotient, split.remainder(fingerprint), follows))
+        })
+}
+
+fn lay_out(layout: &Layout, source: &impl Source, first: u64, end: u64) -> Part {
+    let mut part = Part { items: 0, end: 0 };
+    for (quotient, ..) in items_of(layout, source, first, end) {
+        part.end = core::place(part.end, quotient) + 1;
+        part.items += 1;
+    }
+    part
+}
+
+/// Writes the items of quotients `first..end`, the first free slot being `free`, into `slots`, which begin with slot
+/// `first`; returns those that lie behind them.
+fn write(
+    slots: &mut impl SlotsMut,
+    items: impl Iterator<Item = (u64, u64, bool)>,
+    first: u64,
+    mut free: u64,
+) -> Vec<Spilled> {
+    let len = slots.len();
+    let mut spilled = Vec::new();
+    for (quotient, remainder, follows) in items {
+        let slot = core::place(free, quotient);
+        free = slot + 1;
+        let metadata = core::item_metadata(slot, quotient, follows);
+        slots.set_occupied(quotient - first, true);
+        if slot - first < len {
+            slots.set_item(slot - first, metadata, remainder);
+        } else {
+            spilled.push(Spilled { slot, metadata, remainder });
+        }
+    }
+    spilled
+}
+
+/// Quotients of a part: a power of two, so many that all threads have work and few enough that parts are worth it.
+fn part_quotients(split: Split) -> u64 {
+    let threads = rayon::current_num_threads() as u64;
+    if threads == 1 {
+        return split.quotients();
+    }
+    (split.quotients() / (8 * threads.next_power_of_two())).max(LEAST_PART).min(split.quotients())
+}
+
+/// A filter of the fingerprints of `source`. Nothing is allocated if they do not fit.
+pub(super) fn build(layout: Layout, source: &impl Source) -> Result<StandardQuotientFilter, Error> {
+    let split = layout.split;
+    let step = part_quotients(split);
+    let parts: Vec<Part> = (0..split.quotients() / step)
+        .into_par_iter()
+        .map(|i| lay_out(&layout, source, i * step, (i + 1) * step))
+        .collect();
+    let items = parts.iter().map(|part| part.items).sum();
+    if items > layout.limit {
+        return Err(Error::Full { items, limit: layout.limit });
+    }
+    let mut free = 0u64;
+    let frees: Vec<u64> = parts
+        .iter()
+        .map(|part| {
+            let before = free;
+            if part.items > 0 {
+                free = part.end.max(free + part.items);
+            }
+            before
+        })
+        .collect();
+    let usable = layout.slots() - 1;
+    if free > usable {
+        return Err(Error::OverflowRegionFull { slot: free - 1, limit: usable });
+    }
+
+    let mut words = Words::zeroed(layout.words())?;
+    // A filter of less than a block has one part; all others have whole blocks, the last part those of the overflow.
+    let part_words = (step.div_ceil(BLOCK_SLOTS) * layout.block_words()) as usize;
+    let mut rest = words.as_mut_slice();
+    let mut chunks = Vec::with_capacity(frees.len());
+    for _ in 1..frees.len() {
+        let (chunk, after) = rest.split_at_mut(part_words);
+        chunks.push(chunk);
+        rest = after;
+    }
+    chunks.push(rest);
+    let spilled: Vec<Vec<Spilled>> = chunks
+        .into_par_iter()
+        .zip(frees)
+        .enumerate()
+        .map(|(i, (chunk, free))| {
+            let first = i as u64 * step;
+            let len = chunk.len() as u64 / layout.block_words() * BLOCK_SLOTS;
+            let items = items_of(&layout, source, first, first + step);
+            with_slots!(&layout, chunk, len, |slots| write(&mut slots, items, first, free))
+        })
+        .collect();
+    with_slots!(&layout, words.as_mut_slice(), layout.slots(), |slots| {
+        for item in spilled.iter().flatten() {
+            slots.set_item(item.slot, item.metadata, item.remainder);
+        }
+    });
+    Ok(StandardQuotientFilter::from_parts(layout, words, items))
+}

@@ -1,0 +1,353 @@
+//! Against a multiset: random sequences of operations at tiny and large `q`, all cluster shapes, full filters.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use warpset_core::hash::mix;
+use warpset_core::quotient::slots::Container;
+
+use super::validate::validate;
+use crate::{Builder, Duplicates, Error, Hashed, Layout, StandardQuotientFilter};
+
+type Model = BTreeMap<u64, u64>;
+
+/// One operation; fingerprints are drawn from all, or from few quotients.
+#[derive(Clone, Debug)]
+enum Op {
+    Insert(u64),
+    Remove(u64),
+    InsertBulk(Vec<u64>),
+    RemoveBulk(Vec<u64>),
+    Merge(Vec<u64>),
+    Subtract(Vec<u64>),
+    Double,
+    Halve,
+    Recontain,
+    SaveAndLoad,
+}
+
+fn op(max: u64) -> impl Strategy<Value = Op> {
+    // Half of the fingerprints crowd near one end.
+    let fingerprint = prop_oneof![0..=max, (0..=max / 8).prop_map(move |f| max - f)];
+    let some = prop::collection::vec(fingerprint.clone(), 0..40);
+    prop_oneof![
+        6 => fingerprint.clone().prop_map(Op::Insert),
+        4 => fingerprint.prop_map(Op::Remove),
+        4 => some.clone().prop_map(Op::InsertBulk),
+        3 => some.clone().prop_map(Op::RemoveBulk),
+        1 => some.clone().prop_map(Op::Merge),
+        1 => some.prop_map(Op::Subtract),
+        1 => Just(Op::Double),
+        1 => Just(Op::Halve),
+        1 => Just(Op::Recontain),
+        1 => Just(Op::SaveAndLoad),
+    ]
+}
+
+fn total(model: &Model) -> u64 {
+    model.values().sum()
+}
+
+fn add(model: &mut Model, fingerprints: &[u64], keep: bool) {
+    for &f in fingerprints {
+        let count = model.entry(f).or_default();
+        *count = if keep { *count + 1 } else { 1 };
+    }
+}
+
+fn take(model: &mut Model, fingerprints: &[u64]) {
+    for f in fingerprints {
+        if let Some(count) = model.get_mut(f) {
+            *count -= 1;
+            if *count == 0 {
+                model.remove(f);
+            }
+        }
+    }
+}
+
+/// Whether these would fit, as the filter defines it.
+fn fits(layout: &Layout, model: &Model) -> bool {
+    let mut free = 0;
+    for (&f, &count) in model {
+        free = free.max(layout.split.quotient(f)) + count;
+    }
+    total(model) <= layout.limit() && free < layout.slots()
+}
+
+fn check(filter: &StandardQuotientFilter, model: &Model) -> Result<(), TestCaseError> {
+    let expected: Vec<u64> = model.iter().flat_map(|(&f, &count)| (0..count).map(move |_| f)).collect();
+    prop_assert_eq!(filter.fingerprints().collect::<Vec<_>>(), expected.clone());
+    prop_assert_eq!(filter.len(), expected.len() as u64);
+    prop_assert_eq!(filter.distinct(), model.len() as u64);
+    validate(&filter.view()).map_err(|e| TestCaseError::fail(e.to_string()))?;
+    let rebuilt = StandardQuotientFilter::from_fingerprints(*filter.layout(), &expected).unwrap();
+    prop_assert!(rebuilt == *filter, "not the bytes of a build");
+    Ok(())
+}
+
+fn behaves_like_a_multiset(layout: Layout, ops: Vec<Op>) -> Result<(), TestCaseError> {
+    let mut filter = StandardQuotientFilter::with_layout(layout).unwrap();
+    let mut model = Model::new();
+    let keep = layout.keeps_duplicates();
+    for op in ops {
+        let before = filter.clone();
+        let mut wanted = model.clone();
+        let layout = *filter.layout();
+        let (result, fit) = match op {
+            Op::Insert(f) => {
+                add(&mut wanted, &[f], keep);
+                let present = filter.contains_fingerprint(f);
+                let result = filter.insert_fingerprint(f);
+                if let Ok(stored) = result {
+                    prop_assert_eq!(stored, keep || !present);
+                }
+                (result.map(|_| ()), fits(&layout, &wanted))
+            }
+            Op::Remove(f) => {
+                let there = model.contains_key(&f);
+                take(&mut wanted, &[f]);
+                prop_assert_eq!(filter.remove_fingerprint(f), there);
+                (Ok(()), true)
+            }
+            Op::InsertBulk(some) => {
+                add(&mut wanted, &some, keep);
+                let result = filter.insert_fingerprints(&some);
+                if let Ok(stored) = result {
+                    prop_assert_eq!(stored, total(&wanted) - total(&model));
+                }
+                (result.map(|_| ()), fits(&layout, &wanted))
+            }
+            Op::RemoveBulk(some) => {
+                take(&mut wanted, &some);
+                prop_assert_eq!(filter.remove_fingerprints(&some).unwrap(), total(&model) - total(&wanted));
+                (Ok(()), true)
+            }
+            Op::Merge(some) => {
+                let mut other = StandardQuotientFilter::with_layout(
+                    layout.with_quotient_bits((layout.quotient_bits() + 3).min(layout.fingerprint_bits() - 1)).unwrap(),
+                )
+                .unwrap();
+                if other.insert_fingerprints(&some).is_err() {
+                    continue;
+                }
+                let mut theirs = Model::new();
+                add(&mut theirs, &some, keep);
+                let common: u64 = theirs.iter().map(|(f, &count)| count.min(model.get(f).copied().unwrap_or(0))).sum();
+                prop_assert_eq!(filter.intersection_count(&other).unwrap(), common);
+                prop_assert_eq!(other.union_count(&filter).unwrap(), total(&theirs) + total(&model) - common);
+                add(&mut wanted, &some, keep);
+                (filter.merge(&other), fits(&layout, &wanted))
+            }
+            Op::Subtract(some) => {
+                let mut other = StandardQuotientFilter::with_layout(layout).unwrap();
+                if other.insert_fingerprints(&some).is_err() {
+                    continue;
+                }
+                let mut theirs = Model::new();
+                add(&mut theirs, &some, keep);
+                let theirs: Vec<u64> = theirs.iter().flat_map(|(&f, &count)| (0..count).map(move |_| f)).collect();
+                take(&mut wanted, &theirs);
+                (filter.subtract(&other), true)
+            }
+            Op::Double if layout.remainder_bits() > 1 => {
+                let doubled = layout.with_quotient_bits(layout.quotient_bits() + 1).unwrap();
+                (filter.double(), fits(&doubled, &wanted))
+            }
+            Op::Halve if layout.quotient_bits() > 1 && layout.remainder_bits() < 61 => {
+                let halved = layout.with_quotient_bits(layout.quotient_bits() - 1).unwrap();
+                (filter.halve(), fits(&halved, &wanted))
+            }
+            Op::Recontain => {
+                let other = match layout.container() {
+                    Container::Bytes => Container::Packed,
+                    Container::Packed => Container::Bytes,
+                };
+                filter = filter.with_container(other).unwrap();
+                (Ok(()), true)
+            }
+            Op::SaveAndLoad => {
+                filter = StandardQuotientFilter::from_bytes(&filter.to_bytes()).unwrap();
+                (Ok(()), true)
+            }
+            Op::Double | Op::Halve => (Ok(()), true),
+        };
+        match result {
+            Ok(()) => {
+                prop_assert!(fit, "more than fits");
+                model = wanted;
+            }
+            Err(Error::Full { .. } | Error::OverflowRegionFull { .. }) => {
+                prop_assert!(!fit, "called full with room for all");
+                prop_assert!(filter == before, "changed by an operation that failed");
+            }
+            Err(error) => return Err(TestCaseError::fail(error.to_string())),
+        }
+        check(&filter, &model)?;
+    }
+    for f in 0..=layout.last_fingerprint().min(300) {
+        prop_assert_eq!(filter.contains_fingerprint(f), model.contains_key(&f));
+        let hash = f << (64 - filter.layout().fingerprint_bits());
+        prop_assert_eq!(filter.count(Hashed(hash)), model.get(&f).copied().unwrap_or(0));
+    }
+    Ok(())
+}
+
+fn layout(q: u32, r: u32, max_load: f64, packed: bool, keep: bool) -> Layout {
+    let container = if packed { Container::Packed } else { Container::Bytes };
+    let duplicates = if keep { Duplicates::Kept } else { Duplicates::Dropped };
+    Builder::with_bits(q, r).max_load(max_load).container(container).duplicates(duplicates).layout().unwrap()
+}
+
+/// Tiny filters, in which every shape of cluster comes about; their fingerprints are few.
+fn tiny() -> impl Strategy<Value = (Layout, Vec<Op>)> {
+    (1..9u32, 1..5u32, 0.5..0.99, any::<bool>(), any::<bool>()).prop_flat_map(|(q, r, load, packed, keep)| {
+        let layout = layout(q, r, load, packed, keep);
+        (Just(layout), prop::collection::vec(op(layout.last_fingerprint()), 1..60))
+    })
+}
+
+/// Filters of any width; most fingerprints are far apart.
+fn wide() -> impl Strategy<Value = (Layout, Vec<Op>)> {
+    (1..13u32, 5..=61u32, any::<bool>(), any::<bool>()).prop_flat_map(|(q, r, packed, keep)| {
+        let layout = layout(q.min(64 - r), r, 0.9, packed, keep);
+        (Just(layout), prop::collection::vec(op(layout.last_fingerprint()), 1..15))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn tiny_filters_behave_like_multisets((layout, ops) in tiny()) {
+        behaves_like_a_multiset(layout, ops)?;
+    }
+
+    #[test]
+    fn filters_of_every_width_behave_like_multisets((layout, ops) in wide()) {
+        behaves_like_a_multiset(layout, ops)?;
+    }
+}
+
+fn keys(n: u64, seed: u64) -> Vec<u64> {
+    (0..n).map(|i| mix(i, seed)).collect()
+}
+
+#[test]
+fn full_filters_in_parallel_parts() {
+    // Several threads whatever the machine, so that parts and their seams are there.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
+    pool.install(|| {
+        for (container, keep) in [(true, false), (false, false), (true, true)] {
+            let layout = layout(17, 9, 0.95, container, keep);
+            let all = keys(layout.limit(), 1);
+            let built = StandardQuotientFilter::build_from(layout, &all).unwrap();
+            validate(&built.view()).unwrap();
+            assert_eq!(built.count_contained(&all), all.len());
+            assert!(built.contains_bulk(&all).iter().all(|&yes| yes));
+            // Batches in place up to the brim, and the serial filter: the same bytes.
+            let mut filled = StandardQuotientFilter::with_layout(layout).unwrap();
+            for batch in all.chunks(5000) {
+                filled.insert_bulk(batch).unwrap();
+            }
+            assert!(filled == built);
+            let mut serial = StandardQuotientFilter::with_layout(layout).unwrap();
+            serial.insert_one_by_one(&all).unwrap();
+            assert!(serial == built);
+            // And down again.
+            let (gone, stay) = all.split_at(all.len() / 2);
+            for batch in gone.chunks(5000) {
+                filled.remove_bulk(batch);
+            }
+            serial.remove_one_by_one(gone);
+            assert!(serial == filled);
+            let mut at_once = built.clone();
+            at_once.remove_bulk(gone);
+            assert!(at_once == filled);
+            if keep {
+                assert_eq!(filled.len(), stay.len() as u64);
+                assert_eq!(filled.count_contained(stay), stay.len());
+                assert!(filled == StandardQuotientFilter::build_from(layout, stay).unwrap());
+            }
+        }
+    });
+}
+
+#[test]
+fn one_key_too_many_changes_nothing() {
+    for packed in [true, false] {
+        let layout = layout(12, 20, 0.95, packed, true);
+        let all = keys(layout.limit(), 5);
+        let full = StandardQuotientFilter::build_from(layout, &all).unwrap();
+        let mut filter = full.clone();
+        let limit = layout.limit();
+        let error = filter.insert(7u64).unwrap_err();
+        assert!(matches!(error, Error::Full { items, limit: l } if items == limit + 1 && l == limit), "{error}");
+        assert!(matches!(filter.insert_bulk(&[7u64, 8]), Err(Error::Full { items, .. }) if items == limit + 2));
+        assert!(matches!(filter.merge(&full), Err(Error::Full { items, .. }) if items == 2 * limit));
+        assert!(matches!(filter.halve(), Err(Error::Full { .. })));
+        assert!(filter == full);
+        filter.double().unwrap();
+        filter.insert(7u64).unwrap();
+        filter.merge(&full).unwrap_err();
+        assert_eq!(filter.count_contained(&all), all.len());
+        assert_eq!(filter.fpr(), filter.distinct() as f64 / 2f64.powi(32));
+    }
+}
+
+#[test]
+fn a_key_repeated_too_often_at_the_end_is_an_error() {
+    let layout = layout(16, 8, 0.9, true, true);
+    let mut filter = StandardQuotientFilter::with_layout(layout).unwrap();
+    let last = vec![Hashed(u64::MAX); 20_000];
+    assert!(matches!(filter.insert_bulk(&last), Err(Error::OverflowRegionFull { .. })));
+    assert!(filter.is_empty() && filter.words().iter().all(|&w| w == 0));
+    while filter.insert(last[0]).is_ok() {}
+    assert_eq!(filter.len(), layout.slots() - layout.quotients());
+    assert_eq!(filter.count(last[0]), filter.len());
+    validate(&filter.view()).unwrap();
+    // As a set it is one fingerprint.
+    let mut set = StandardQuotientFilter::with_layout(Layout { duplicates: Duplicates::Dropped, ..layout }).unwrap();
+    assert_eq!(set.insert_bulk(&last).unwrap(), 1);
+}
+
+#[test]
+fn filters_that_do_not_match_are_refused() {
+    let a = Builder::with_bits(10, 10).build().unwrap();
+    let mut b = Builder::with_bits(10, 11).build().unwrap();
+    assert!(matches!(b.merge(&a), Err(Error::Incompatible { field: "fingerprint bits", left: 21, right: 20 })));
+    let mut c = Builder::with_bits(10, 10).seed(1).build().unwrap();
+    assert!(matches!(c.merge(&a), Err(Error::Incompatible { field: "seed", .. })));
+    let mut d = Builder::with_bits(10, 10).duplicates(Duplicates::Kept).build().unwrap();
+    assert!(matches!(d.merge(&a), Err(Error::Incompatible { field: "duplicates kept", .. })));
+    assert!(matches!(a.clone().insert_fingerprint(1 << 20), Err(Error::InvalidFingerprint { bits: 20, .. })));
+    assert!(matches!(a.clone().insert_fingerprints(&[1 << 20]), Err(Error::InvalidFingerprint { .. })));
+    assert!(!a.clone().remove_fingerprint(1 << 20) && !a.contains_fingerprint(1 << 20));
+    assert!(matches!(a.contains_bulk_into(&[1u64], &mut []), Err(Error::LengthMismatch { keys: 1, answers: 0 })));
+}
+
+#[test]
+fn longer_fingerprints_merge_into_shorter_ones() {
+    let (some, more) = (keys(3000, 1), keys(2000, 2));
+    let mut short = Builder::with_bits(13, 8).build_from(&some).unwrap();
+    let long = Builder::with_bits(12, 20).build_from(&more).unwrap();
+    let expected = Builder::with_bits(13, 8).build_from(&[some, more].concat()).unwrap();
+    let union = short.union_count(&long).unwrap();
+    assert_eq!(long.union_count(&short).unwrap(), union);
+    short.merge(&long).unwrap();
+    assert_eq!(short.len(), union);
+    assert!(short == expected);
+}
+
+#[test]
+fn empty_inputs() {
+    let mut filter = Builder::with_bits(1, 1).build().unwrap();
+    assert_eq!(filter.insert_bulk::<u64>(&[]).unwrap(), 0);
+    assert_eq!(filter.remove_bulk::<u64>(&[]), 0);
+    assert!(filter.contains_bulk::<u64>(&[]).is_empty());
+    assert_eq!(filter.fingerprints().count(), 0);
+    let empty = filter.clone();
+    filter.merge(&empty).unwrap();
+    assert_eq!((filter.len(), filter.fpr(), filter.union_count(&empty).unwrap()), (0, 0.0, 0));
+    assert!(Builder::with_bits(8, 8).build_from::<u64>(&[]).unwrap().is_empty());
+}

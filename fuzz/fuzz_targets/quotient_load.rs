@@ -1,0 +1,57 @@
+//! Saved quotient filters from any bytes: no panic, no memory that the bytes do not justify; what loads is whole.
+//!
+//! Checksums keep a fuzzer out, so the bytes are also opened without them, and once more with the checksum made right.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use warpset_quotient::{Error, StandardQuotientFilter, View};
+
+fn use_it(mut filter: StandardQuotientFilter, bytes: &[u8]) {
+    assert_eq!(filter.to_bytes(), bytes);
+    let fingerprints: Vec<u64> = filter.fingerprints().collect();
+    assert_eq!(fingerprints.len() as u64, filter.len());
+    assert!(fingerprints.is_sorted());
+    assert!(fingerprints.iter().all(|&f| filter.contains_fingerprint(f)));
+    let rebuilt = StandardQuotientFilter::from_fingerprints(*filter.layout(), &fingerprints).unwrap();
+    assert!(rebuilt == filter);
+    let _ = filter.insert("key");
+    filter.remove(7u64);
+    let _ = filter.insert_bulk(&[1u64, 2, 3]);
+    let _ = filter.double();
+    let _ = filter.remove_fingerprints(&fingerprints);
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    match StandardQuotientFilter::from_bytes(bytes) {
+        Ok(filter) => use_it(filter, bytes),
+        Err(Error::Corrupted { found, .. }) => {
+            let mut fixed = bytes.to_vec();
+            fixed[120..128].copy_from_slice(&found.to_le_bytes());
+            if let Ok(filter) = StandardQuotientFilter::from_bytes(&fixed) {
+                use_it(filter, &fixed);
+            }
+        }
+        Err(_) => {}
+    }
+    let _ = StandardQuotientFilter::read_from(bytes);
+    // The slice may start anywhere, and is then refused as misaligned; words are aligned.
+    let mut aligned = vec![0u64; bytes.len().div_ceil(8)];
+    let aligned = aligned_copy(&mut aligned, bytes);
+    if let Ok(view) = View::from_bytes_unverified(aligned) {
+        view.contains("key");
+        view.contains_bulk(&[1u64, 2, 3]);
+        view.count(3u64);
+        view.fpr();
+    }
+});
+
+/// Copies `bytes` to the start of `words`.
+fn aligned_copy<'a>(words: &'a mut [u64], bytes: &[u8]) -> &'a [u8] {
+    for (word, chunk) in words.iter_mut().zip(bytes.chunks(8)) {
+        let mut eight = [0; 8];
+        eight[..chunk.len()].copy_from_slice(chunk);
+        *word = u64::from_le_bytes(eight);
+    }
+    // SAFETY: any bytes are `u8`s, and `words` has at least as many bytes.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), bytes.len()) }
+}

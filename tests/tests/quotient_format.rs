@@ -1,0 +1,174 @@
+//! Saved quotient filters: fixtures of each version, damaged and foreign bytes, views of mapped files.
+//!
+//! `WARPSET_WRITE_FIXTURES=1 cargo test -p warpset-tests --test quotient_format` writes the fixtures of a new version.
+
+use std::path::PathBuf;
+
+use warpset::quotient::{Builder, Container, Duplicates, Error, HEADER_BYTES, StandardQuotientFilter, View};
+
+const WORDS: [&str; 4] = ["hello", "quotient", "remainder", "filter"];
+
+fn packed() -> StandardQuotientFilter {
+    let mut filter = Builder::with_bits(6, 5).build().unwrap();
+    filter.insert_bulk(&WORDS).unwrap();
+    filter.insert_bulk(&(0..40u64).collect::<Vec<_>>()).unwrap();
+    filter.remove_bulk(&[1u64, 2, 3]);
+    filter
+}
+
+fn bytes() -> StandardQuotientFilter {
+    let builder = Builder::with_bits(7, 30).container(Container::Bytes).duplicates(Duplicates::Kept).seed(42);
+    let mut filter = builder.max_load(0.95).build().unwrap();
+    for _ in 0..3 {
+        filter.insert_bulk(&WORDS).unwrap();
+        filter.insert_bulk(&(0..30u32).collect::<Vec<_>>()).unwrap();
+    }
+    filter
+}
+
+fn fixture(name: &str, filter: &StandardQuotientFilter) {
+    // At run time: packed tests run elsewhere than they were built.
+    let package = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
+    let path = PathBuf::from(package).join("data").join(name);
+    if std::env::var_os("WARPSET_WRITE_FIXTURES").is_some() {
+        filter.save(&path).unwrap();
+    }
+    assert!(StandardQuotientFilter::load(&path).unwrap() == *filter, "{name}: hashes, slots or header changed");
+    assert_eq!(std::fs::read(&path).unwrap(), filter.to_bytes(), "{name}");
+}
+
+#[test]
+fn fixtures_of_version_1() {
+    fixture("quotient_standard_packed.v1", &packed());
+    fixture("quotient_standard_bytes.v1", &bytes());
+}
+
+/// The bytes with a checksum that is right.
+fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    if let Err(Error::Corrupted { found, .. }) = StandardQuotientFilter::from_bytes(&bytes) {
+        bytes[120..128].copy_from_slice(&found.to_le_bytes());
+    }
+    bytes
+}
+
+fn damage(filter: &StandardQuotientFilter) {
+    let good = filter.to_bytes();
+    assert!(StandardQuotientFilter::from_bytes(&good).unwrap() == *filter);
+    for len in 0..good.len() {
+        let cut = StandardQuotientFilter::from_bytes(&good[..len]);
+        assert!(matches!(cut, Err(Error::Truncated { .. })), "cut at {len}");
+        assert!(View::from_bytes(&good[..len]).is_err());
+    }
+    let mut long = good.clone();
+    long.push(0);
+    assert!(matches!(StandardQuotientFilter::from_bytes(&long), Err(Error::TrailingBytes { extra: 1 })));
+    for at in 0..good.len() {
+        for bit in 0..8 {
+            let mut bad = good.clone();
+            bad[at] ^= 1 << bit;
+            let error = StandardQuotientFilter::from_bytes(&bad).unwrap_err();
+            match at {
+                0..8 => assert!(matches!(error, Error::BadMagic), "{at}: {error}"),
+                8..10 => assert!(matches!(error, Error::UnsupportedVersion { .. }), "{at}: {error}"),
+                10..12 => assert!(matches!(error, Error::WrongStructure { .. }), "{at}: {error}"),
+                120.. => assert!(matches!(error, Error::Corrupted { .. }), "{at}: {error}"),
+                _ => {}
+            }
+            // With the checksum made right, it loads only if the slots are those of a filter: as written, bit for bit.
+            let sealed = resealed(bad);
+            if let Ok(other) = StandardQuotientFilter::from_bytes(&sealed) {
+                let stored: Vec<u64> = other.fingerprints().collect();
+                assert_eq!(stored.len() as u64, other.len());
+                let rebuilt = StandardQuotientFilter::from_fingerprints(*other.layout(), &stored).unwrap();
+                assert!(rebuilt == other, "byte {at}, bit {bit}");
+            }
+            // Without checks: any answer, no panic.
+            let words: Vec<u64> = bytes_to_words(&sealed);
+            let aligned = &as_bytes(&words)[..sealed.len()];
+            if let Ok(view) = View::from_bytes_unverified(aligned) {
+                for key in 0..20u64 {
+                    view.contains(key);
+                    view.count(key);
+                }
+                view.distinct();
+            }
+        }
+    }
+}
+
+fn bytes_to_words(bytes: &[u8]) -> Vec<u64> {
+    let word = |chunk: &[u8]| {
+        let mut eight = [0; 8];
+        eight[..chunk.len()].copy_from_slice(chunk);
+        u64::from_le_bytes(eight)
+    };
+    bytes.chunks(8).map(word).collect()
+}
+
+fn as_bytes(words: &[u64]) -> &[u8] {
+    // SAFETY: the bytes of words are bytes, and they live as long.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), 8 * words.len()) }
+}
+
+#[test]
+fn damaged_bytes_are_refused() {
+    damage(&packed());
+    damage(&bytes());
+}
+
+#[test]
+fn foreign_bytes_are_refused() {
+    assert!(matches!(StandardQuotientFilter::from_bytes(&[0; 1000]), Err(Error::BadMagic)));
+    let bloom: warpset::bloom::SplitBlockBloom = ["a"].into_iter().collect();
+    let error = StandardQuotientFilter::from_bytes(&bloom.to_bytes()).unwrap_err();
+    assert!(matches!(error, Error::WrongStructure { expected: 24, found: 1 }), "{error}");
+}
+
+#[test]
+fn absurd_sizes_are_refused_without_the_memory() {
+    let huge = Builder::with_bits(40, 5).layout().unwrap();
+    let mut bytes = packed().to_bytes();
+    let fields = [40, 5, 1, 0, huge.limit(), huge.slots() / 64];
+    for (i, field) in fields.into_iter().enumerate() {
+        bytes[24 + 8 * i..32 + 8 * i].copy_from_slice(&u64::to_le_bytes(field));
+    }
+    bytes[16..24].copy_from_slice(&(8 * huge.words()).to_le_bytes());
+    assert!(matches!(StandardQuotientFilter::from_bytes(&bytes), Err(Error::Truncated { .. })));
+    assert!(matches!(StandardQuotientFilter::read_from(&bytes[..]), Err(Error::Truncated { .. })));
+    assert!(matches!(View::from_bytes(&bytes), Err(Error::Truncated { .. })));
+}
+
+#[test]
+fn files_and_mapped_views() {
+    let path = std::env::temp_dir().join(format!("warpset-quotient-{}.filter", std::process::id()));
+    let keys: Vec<u64> = (0..100_000).collect();
+    let filter = StandardQuotientFilter::builder(100_000).build_from(&keys).unwrap();
+    filter.save(&path).unwrap();
+    assert!(StandardQuotientFilter::load(&path).unwrap() == filter);
+
+    let file = std::fs::File::open(&path).unwrap();
+    // SAFETY: this test alone knows the file, and does not change it while it is mapped.
+    let map = unsafe { memmap2::Mmap::map(&file) }.unwrap();
+    let view = View::from_bytes(&map).unwrap();
+    assert_eq!(view.words().as_ptr() as usize, map.as_ptr() as usize + HEADER_BYTES);
+    assert_eq!(view.count_contained(&keys), keys.len());
+    assert!(view.contains(5u64));
+    let quick = View::from_bytes_unverified(&map).unwrap();
+    assert_eq!(quick.fpr(), filter.fpr());
+    drop(map);
+
+    std::fs::write(&path, [&filter.to_bytes()[..], b"x"].concat()).unwrap();
+    assert!(matches!(StandardQuotientFilter::load(&path), Err(Error::TrailingBytes { extra: 1 })));
+    std::fs::remove_file(&path).unwrap();
+    assert!(matches!(StandardQuotientFilter::load(&path), Err(Error::Io(_))));
+    assert!(filter.save(std::env::temp_dir().join("no such folder").join("x")).is_err());
+
+    // One after the other in a stream.
+    let mut stream = Vec::new();
+    filter.write_to(&mut stream).unwrap();
+    packed().write_to(&mut stream).unwrap();
+    let mut reader = &stream[..];
+    assert!(StandardQuotientFilter::read_from(&mut reader).unwrap() == filter);
+    assert!(StandardQuotientFilter::read_from(&mut reader).unwrap() == packed());
+    assert!(reader.is_empty());
+}

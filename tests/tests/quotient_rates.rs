@@ -1,0 +1,53 @@
+//! False-positive rates of quotient filters: fixed keys and seeds, stated bounds.
+
+use warpset::quotient::{Builder, Container, Duplicates};
+
+/// Filters at loads up to 0.95: no false negative; the rate within four standard deviations of load times 2^-r.
+#[test]
+fn rates_are_load_times_two_to_the_minus_r() {
+    for (q, r) in [(20, 5), (18, 8), (16, 13)] {
+        for load in [0.1, 0.5, 0.75, 0.9, 0.95] {
+            for container in [Container::Packed, Container::Bytes] {
+                let n = (load * 2f64.powi(q as i32)) as u64;
+                let keys: Vec<u64> = (0..n).collect();
+                let builder = Builder::with_bits(q, r).max_load(0.95).container(container);
+                let filter = builder.build_from(&keys).unwrap();
+                assert_eq!(filter.count_contained(&keys), keys.len(), "false negatives");
+
+                // What is stored says the rate exactly; it is near what theory expects of as many keys.
+                let expected = filter.expected_fpr(n);
+                assert!(expected <= load * 2f64.powi(-(r as i32)));
+                let deviation = (n as f64).sqrt() / 2f64.powi((q + r) as i32);
+                assert!((filter.fpr() - expected).abs() <= 4.0 * deviation, "{} {expected}", filter.fpr());
+
+                let samples = ((20_000.0 / expected) as u64).min(1_000_000);
+                let measured = filter.measured_fpr(samples, 0xfeed);
+                let deviation = (filter.fpr() / samples as f64).sqrt();
+                assert!((measured - filter.fpr()).abs() <= 4.0 * deviation, "{filter:?}: {measured}");
+            }
+        }
+    }
+}
+
+/// The fullest filters spill over the last quotient by less than the region has room for, for any seed.
+#[test]
+fn hashed_keys_do_not_fill_the_overflow_region() {
+    for seed in 0..200 {
+        let builder = Builder::with_bits(12, 9).max_load(0.99).seed(seed).duplicates(Duplicates::Kept);
+        let keys: Vec<u64> = (0..builder.layout().unwrap().limit()).collect();
+        let filter = builder.build_from(&keys).unwrap();
+        assert_eq!(filter.len(), keys.len() as u64);
+    }
+}
+
+#[test]
+fn removal_of_half_leaves_the_rate_of_the_other_half() {
+    let keys: Vec<u64> = (0..900_000).collect();
+    let builder = Builder::with_bits(20, 7).duplicates(Duplicates::Kept);
+    let mut filter = builder.build_from(&keys).unwrap();
+    assert_eq!(filter.remove_bulk(&keys[..450_000]), 450_000);
+    assert_eq!(filter.count_contained(&keys[450_000..]), 450_000);
+    assert!(filter == builder.build_from(&keys[450_000..]).unwrap());
+    let measured = filter.measured_fpr(2_000_000, 3);
+    assert!((measured / filter.fpr() - 1.0).abs() < 0.05, "{measured} {}", filter.fpr());
+}
