@@ -1,4 +1,4 @@
-//! Timing: repeats and their median.
+//! Timing: repeats, and which of them counts.
 
 use std::time::{Duration, Instant};
 
@@ -33,32 +33,81 @@ impl Effort {
     }
 }
 
+/// Which time of the repeats counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// The median.
+    Median,
+    /// The least; of work on one thread the least processor time, in which nobody else has a part. For a machine that
+    /// others use too.
+    Least,
+}
+
 /// Runs `prepare` (untimed) and `work` (timed) on `state` several times and returns the median of the seconds.
 ///
 /// The first run counts only if it is the only one: it pays for page faults and cold caches.
 pub fn median_seconds<S>(
     effort: Effort,
     state: &mut S,
+    prepare: impl FnMut(&mut S) -> anyhow::Result<()>,
+    work: impl FnMut(&mut S) -> anyhow::Result<()>,
+) -> anyhow::Result<f64> {
+    let start = Instant::now();
+    let mut times = repeat(effort, || start.elapsed(), state, prepare, work)?;
+    if times.len() > 1 {
+        times.remove(0);
+    }
+    Ok(median(&mut times))
+}
+
+/// As [`median_seconds()`], but the least of the times; processor time if `one_thread`.
+pub fn least_seconds<S>(
+    effort: Effort,
+    one_thread: bool,
+    state: &mut S,
+    prepare: impl FnMut(&mut S) -> anyhow::Result<()>,
+    work: impl FnMut(&mut S) -> anyhow::Result<()>,
+) -> anyhow::Result<f64> {
+    let start = Instant::now();
+    let now = || if one_thread { processor_time() } else { None }.unwrap_or_else(|| start.elapsed());
+    let times = repeat(effort, now, state, prepare, work)?;
+    Ok(times.into_iter().fold(f64::INFINITY, f64::min))
+}
+
+/// The times of all repeats; `now` reads the clock.
+fn repeat<S>(
+    effort: Effort,
+    now: impl Fn() -> Duration,
+    state: &mut S,
     mut prepare: impl FnMut(&mut S) -> anyhow::Result<()>,
     mut work: impl FnMut(&mut S) -> anyhow::Result<()>,
-) -> anyhow::Result<f64> {
+) -> anyhow::Result<Vec<f64>> {
     let mut times = Vec::new();
     let mut spent = Duration::ZERO;
     while times.len() <= effort.repeats() || (spent < effort.patience() && times.len() < 1000) {
         prepare(state)?;
-        let start = Instant::now();
+        let start = now();
         work(state)?;
-        let time = start.elapsed();
+        let time = now().saturating_sub(start);
         spent += time;
         times.push(time.as_secs_f64());
         if spent > 12 * effort.patience() && times.len() > 1 {
             break;
         }
     }
-    if times.len() > 1 {
-        times.remove(0);
-    }
-    Ok(median(&mut times))
+    Ok(times)
+}
+
+/// What all threads of this process have used of processors, where the system tells.
+#[cfg(unix)]
+fn processor_time() -> Option<Duration> {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Some(Duration::new(time.tv_sec.try_into().ok()?, time.tv_nsec.try_into().ok()?))
+}
+
+#[cfg(not(unix))]
+fn processor_time() -> Option<Duration> {
+    None
 }
 
 /// The median; sorts its argument.
@@ -91,5 +140,18 @@ mod tests {
         let seconds = median_seconds(Effort::Quick, &mut runs, prepare, work).unwrap();
         assert!(runs.0 == runs.1 && runs.0 > 3 && seconds >= 0.0);
         assert!(median_seconds(Effort::Quick, &mut (), |()| Ok(()), |()| anyhow::bail!("no")).is_err());
+    }
+
+    #[test]
+    fn least_times_are_not_above_the_median() {
+        let mut sum = 0u64;
+        let work = |sum: &mut u64| {
+            *sum = (0..100_000u64).fold(*sum, |sum, i| std::hint::black_box(sum.rotate_left(5) ^ i));
+            Ok(())
+        };
+        for one_thread in [false, true] {
+            let least = least_seconds(Effort::Quick, one_thread, &mut sum, |_| Ok(()), work).unwrap();
+            assert!((0.0..1.0).contains(&least), "{least}");
+        }
     }
 }

@@ -12,6 +12,7 @@ mod machine;
 mod primitives;
 mod progress;
 pub mod record;
+mod recsplit;
 mod suite;
 pub mod table;
 
@@ -25,13 +26,13 @@ use warpset_benches::genome::Genome;
 use warpset_benches::shipped;
 use warpset_benches::text::Lines;
 
-use clock::Effort;
+use clock::{Counted, Effort};
 use progress::Progress;
 use suite::{Input, Session, Setup, Suite, Target};
 
 /// Every structure that exists.
 fn suites() -> Vec<Box<dyn Suite>> {
-    vec![Box::new(bloom::Bloom), Box::new(primitives::Primitives)]
+    vec![Box::new(bloom::Bloom), Box::new(primitives::Primitives), Box::new(recsplit::RecSplit)]
 }
 
 /// The arguments of `bench`.
@@ -49,6 +50,10 @@ pub struct Args {
     /// Every size, up to what a large GPU holds
     #[arg(long)]
     full: bool,
+    /// CPU rows: the least time of the repeats instead of the median, processor time on one thread. For a machine that
+    /// others use too
+    #[arg(long)]
+    least: bool,
     /// Write all rows to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -94,6 +99,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     steps.extend(chosen.iter().flat_map(|suite| suite.generated(&setup)));
 
     let mut session = Session::new(effort, machine::processor(), Progress::new(steps.len()), input)?;
+    if args.least {
+        session.counted = Counted::Least;
+    }
     let outcome = steps.into_iter().try_for_each(|step| session.run(step));
     let (mut records, failures, time) = session.finish();
     if let Some(path) = &args.json {
@@ -158,7 +166,8 @@ fn print_machine(targets: &[Target]) {
             println!("{:9} {}", target.name(), machine::gpu(device));
         }
     }
-    println!("peers     fastbloom {}, parquet {}", machine::version("fastbloom"), machine::version("parquet"));
+    let peers = ["fastbloom", "parquet", "boomphf", "ph", "ptr_hash", "sux"];
+    println!("peers     {}", peers.map(|peer| format!("{peer} {}", machine::version(peer))).join(", "));
     println!();
 }
 

@@ -28,7 +28,7 @@ pub struct Record {
     pub n: u64,
     /// Variant, sizes, threads, input.
     pub params: Params,
-    /// Time of the operation: the median of the repeats.
+    /// Time of the operation: the median of the repeats, or the least with `--least`.
     pub seconds: Option<f64>,
     /// `n / seconds`.
     pub items_per_second: Option<f64>,

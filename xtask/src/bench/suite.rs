@@ -12,7 +12,7 @@ use warpset::gpu::Device;
 use warpset_benches::genome::Genome;
 use warpset_benches::text::Lines;
 
-use super::clock::{self, Effort};
+use super::clock::{self, Counted, Effort};
 use super::gpu_limits::{GpuAccess, GpuLimits};
 use super::limits::{Access, Limits};
 use super::machine;
@@ -112,6 +112,8 @@ pub enum Threads {
 pub struct Session {
     /// How long it may take.
     pub effort: Effort,
+    /// Which time of the repeats counts, on the CPU.
+    pub counted: Counted,
     /// CPU limits measured so far.
     pub limits: Limits,
     gpu_limits: GpuLimits,
@@ -142,6 +144,7 @@ impl Session {
         let pool = |threads| ThreadPoolBuilder::new().num_threads(threads).build().context("cannot start threads");
         Ok(Self {
             effort,
+            counted: Counted::Median,
             limits: Limits::default(),
             gpu_limits: GpuLimits::default(),
             devices: Vec::new(),
@@ -168,7 +171,7 @@ impl Session {
         }
     }
 
-    /// Median time of `work` on CPU threads; `prepare` brings `state` back before each repeat, untimed.
+    /// Time of `work` on CPU threads, the median or what else was asked for; `prepare` brings `state` back before each repeat, untimed.
     pub fn time<S: Send>(
         &self,
         threads: Threads,
@@ -176,8 +179,11 @@ impl Session {
         prepare: impl FnMut(&mut S) -> anyhow::Result<()> + Send,
         work: impl FnMut(&mut S) -> anyhow::Result<()> + Send,
     ) -> anyhow::Result<f64> {
-        let effort = self.effort;
-        self.pool(threads).install(|| clock::median_seconds(effort, state, prepare, work))
+        let (effort, counted) = (self.effort, self.counted);
+        self.pool(threads).install(|| match counted {
+            Counted::Median => clock::median_seconds(effort, state, prepare, work),
+            Counted::Least => clock::least_seconds(effort, threads == Threads::One, state, prepare, work),
+        })
     }
 
     /// Random accesses a second to `bytes` of memory.

@@ -15,10 +15,19 @@ const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00
 pub enum Scale {
     /// Evenly, from zero.
     Linear,
+    /// Evenly, from about the least value.
+    Near,
     /// By the decimal logarithm.
     Log10,
     /// By the binary logarithm: sizes.
     Log2,
+}
+
+impl Scale {
+    /// Whether equal differences are equal distances.
+    fn is_even(self) -> bool {
+        matches!(self, Scale::Linear | Scale::Near)
+    }
 }
 
 /// An axis.
@@ -234,25 +243,29 @@ struct Range {
 
 impl Range {
     fn over(scale: Scale, values: impl Iterator<Item = f64>) -> Self {
-        let usable = values.filter(|value| value.is_finite() && (scale == Scale::Linear || *value > 0.0));
+        let usable = values.filter(|value| value.is_finite() && (scale.is_even() || *value > 0.0));
         let (low, high) = usable.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
         let (low, high) = if low > high { (1.0, 2.0) } else { (low, high) };
         match scale {
             Scale::Linear => Self { scale, low: low.min(0.0), high: if high > 0.0 { high * 1.08 } else { 1.0 } },
             // A little air, and never an empty range.
+            Scale::Near => {
+                let air = ((high - low) * 0.05).max(1e-3 * high.abs()).max(1e-9);
+                Self { scale, low: low - air, high: high + air }
+            }
             Scale::Log10 => Self { scale, low: low / 1.4, high: high * 1.4 },
             Scale::Log2 => Self { scale, low: low / 1.1, high: high * 1.1 },
         }
     }
 
     fn shows(&self, value: f64) -> bool {
-        value.is_finite() && (self.scale == Scale::Linear || value > 0.0)
+        value.is_finite() && (self.scale.is_even() || value > 0.0)
     }
 
     /// Where a value lies, from 0 to 1; values that a logarithm cannot show lie at 0.
     fn part(&self, value: f64) -> f64 {
         let part = match self.scale {
-            Scale::Linear => (value - self.low) / (self.high - self.low),
+            Scale::Linear | Scale::Near => (value - self.low) / (self.high - self.low),
             _ if value <= 0.0 => 0.0,
             _ => (value / self.low).ln() / (self.high / self.low).ln(),
         };
@@ -263,7 +276,7 @@ impl Range {
     fn ticks(&self, wanted: usize) -> Vec<f64> {
         let inside = |value: &f64| *value >= self.low && *value <= self.high;
         match self.scale {
-            Scale::Linear => {
+            Scale::Linear | Scale::Near => {
                 let rough = (self.high - self.low) / wanted as f64;
                 let decade = 10f64.powf(rough.log10().floor());
                 let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * decade).into_iter().find(|step| *step >= rough);
@@ -299,7 +312,7 @@ mod tests {
 
     #[test]
     fn any_points_give_finite_drawings() {
-        for scale in [Scale::Linear, Scale::Log10, Scale::Log2] {
+        for scale in [Scale::Linear, Scale::Near, Scale::Log10, Scale::Log2] {
             for points in [vec![], vec![(1.0, 1.0)], vec![(0.0, 0.0), (5.0, -1.0)], vec![(1e-9, 3.0), (1e9, 1e12)]] {
                 let svg = chart(scale, points).svg();
                 assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");

@@ -4,6 +4,8 @@
 mod bloom;
 mod chart;
 mod page;
+mod recsplit;
+mod rows;
 
 use std::path::PathBuf;
 
@@ -41,8 +43,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let files = args.json.iter().map(|path| record::read(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let records: Vec<Record> = files.into_iter().flatten().collect();
     let mut figures = bloom::figures(&records);
+    figures.extend(recsplit::figures(&records));
     figures.retain(|figure| !figure.chart.is_empty());
-    let tables = bloom::tables(&records);
+    let mut tables = bloom::tables(&records);
+    tables.extend(recsplit::tables(&records));
 
     let written = |path: &PathBuf, text: String| {
         std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))

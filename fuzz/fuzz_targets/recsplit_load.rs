@@ -1,0 +1,83 @@
+//! Saved functions and static filters from any bytes: no panic, no memory that the bytes do not justify; what loads is
+//! whole, and answers every key below its number of values.
+//!
+//! Magic, lengths and checksum keep a fuzzer out, so the bytes are also taken as everything else behind a header that is
+//! right, as a function and as a function within a filter.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use warpset_recsplit::{RecSplit, StaticFilter, Words};
+use xxhash_rust::xxh3::Xxh3;
+
+/// Bytes of the header that every structure has.
+const HEADER: usize = 128;
+/// The numbers of the structures.
+const FUNCTION: u16 = 16;
+const FILTER: u16 = 17;
+
+fn ask<W: Words>(function: &RecSplit<W>) {
+    let keys = [0, 1, 2, 3, u64::MAX, 1 << 63, 0x0123_4567_89ab_cdef];
+    let mut numbers = [u64::MAX; 7];
+    function.get_many(&keys, &mut numbers);
+    for (key, number) in keys.iter().zip(numbers) {
+        assert_eq!(function.get(key), number);
+        assert!(number < function.values().max(1));
+    }
+    function.get("key");
+    function.bits_per_key();
+    function.space();
+}
+
+fn load(bytes: &[u8]) {
+    if let Ok(function) = RecSplit::load(bytes) {
+        let mut saved = Vec::new();
+        function.save(&mut saved).unwrap();
+        assert_eq!(saved, bytes);
+        ask(&function);
+        let words = function.as_words();
+        ask(&RecSplit::from_words(words).unwrap());
+    }
+    if let Ok(filter) = StaticFilter::load(bytes) {
+        let mut saved = Vec::new();
+        filter.save(&mut saved).unwrap();
+        assert_eq!(saved, bytes);
+        ask(filter.function());
+        for key in 0..8u64 {
+            assert_eq!(filter.contains(&key), filter.get(&key).is_some());
+            assert!(filter.get(&key).is_none_or(|number| number < filter.function().len()));
+        }
+    }
+}
+
+/// `bytes` from the fourth word on, behind the first words and with the checksum that a saved structure has.
+fn with_header(structure: u16, bytes: &[u8]) -> Vec<u8> {
+    let mut all = vec![0; 24];
+    all.extend_from_slice(bytes);
+    all.resize(all.len().next_multiple_of(8).max(HEADER), 0);
+    let payload = (all.len() - HEADER) as u64;
+    all[..8].copy_from_slice(b"WARPSET\0");
+    all[8..10].copy_from_slice(&1u16.to_le_bytes());
+    all[10..12].copy_from_slice(&structure.to_le_bytes());
+    all[12..16].copy_from_slice(&(HEADER as u32).to_le_bytes());
+    all[16..24].copy_from_slice(&payload.to_le_bytes());
+    let mut hasher = Xxh3::new();
+    hasher.update(&all[..HEADER - 8]);
+    hasher.update(&all[HEADER..]);
+    all[HEADER - 8..HEADER].copy_from_slice(&hasher.digest().to_le_bytes());
+    all
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    load(bytes);
+    let function = with_header(FUNCTION, bytes);
+    load(&function);
+    // A filter: width and words of the function, then the function, then fingerprints for as many keys as it has.
+    let width = bytes.first().map_or(8, |byte| u64::from(byte % 34));
+    let keys = function[24..32].try_into().map_or(0, u64::from_le_bytes);
+    let mut filter = [width.to_le_bytes(), (function.len() as u64 / 8).to_le_bytes()].concat();
+    filter.resize(HEADER - 24, 0);
+    filter.extend_from_slice(&function);
+    let fingerprints = (keys.min(1 << 12) * width).div_ceil(64) + 1;
+    filter.resize(filter.len() + 8 * fingerprints as usize, bytes.last().copied().unwrap_or(0));
+    load(&with_header(FILTER, &filter));
+});

@@ -1,0 +1,102 @@
+//! Our functions under measurement, and how many keys a time limit allows them.
+
+use warpset_recsplit::{Builder, Method, RecSplit, Simd};
+
+use super::super::clock::Effort;
+use super::measure::{Function, Key};
+
+/// What a function is built with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// Keys in a leaf.
+    pub leaf: u32,
+    /// Expected number of keys in a bucket.
+    pub bucket: u32,
+    /// How trial numbers are searched.
+    pub method: Method,
+    /// Whether with vectors.
+    pub simd: Simd,
+}
+
+impl Settings {
+    /// With the vectors that the processor has.
+    pub const fn new(leaf: u32, bucket: u32, method: Method) -> Self {
+        Self { leaf, bucket, method, simd: Simd::Auto }
+    }
+
+    /// The same without vectors.
+    pub const fn sequential(self) -> Self {
+        Self { simd: Simd::Sequential, ..self }
+    }
+
+    /// The method in words.
+    pub fn name(self) -> String {
+        let method = match self.method {
+            Method::BruteForce => "brute force",
+            Method::Rotation => "rotation",
+            Method::Grouped => "grouped",
+        };
+        match self.simd {
+            Simd::Sequential => format!("{method}, sequential"),
+            _ => method.into(),
+        }
+    }
+
+    /// The builder of these settings.
+    pub fn builder(self) -> Builder {
+        Builder::new().leaf_size(self.leaf).bucket_size(self.bucket).method(self.method).simd(self.simd)
+    }
+
+    /// Seconds that a build takes for each key on one thread with AVX2, roughly: enough to choose a number of keys.
+    pub fn seconds_per_key(self) -> anyhow::Result<f64> {
+        let estimate = self.builder().estimate()?;
+        let nanoseconds = match (self.method, self.simd) {
+            (_, Simd::Sequential) => 60.0 + 1.2 * estimate.hashes_per_key,
+            (Method::Grouped, _) => 1.5 * estimate.nanoseconds_per_key,
+            _ => 40.0 + 0.6 * estimate.hashes_per_key,
+        };
+        Ok(nanoseconds * 1e-9)
+    }
+
+    /// The largest of `sizes` that one thread builds within `seconds`, if there is any.
+    pub fn affordable(self, sizes: &[usize], seconds: f64) -> anyhow::Result<Option<usize>> {
+        let per_key = self.seconds_per_key()?;
+        Ok(sizes.iter().copied().filter(|&n| n as f64 * per_key <= seconds).max())
+    }
+}
+
+/// Numbers of keys of generated input.
+pub fn sizes(effort: Effort) -> &'static [usize] {
+    match effort {
+        Effort::Quick | Effort::Standard => &[10_000, 100_000, 1_000_000],
+        Effort::Full => &[10_000, 100_000, 1_000_000, 10_000_000],
+    }
+}
+
+impl<K: Key> Function<K> for RecSplit {
+    fn bits_per_key(&self) -> Option<f64> {
+        Some(RecSplit::bits_per_key(self))
+    }
+
+    fn each(&self, keys: &[K], numbers: &mut [u64]) {
+        keys.iter().zip(numbers).for_each(|(key, number)| *number = self.get(key));
+    }
+
+    fn batch(&self, keys: &[K], numbers: &mut [u64]) -> bool {
+        self.get_many(keys, numbers);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expensive_shapes_get_fewer_keys() {
+        let affordable = |settings: Settings| settings.affordable(sizes(Effort::Quick), 0.25).unwrap();
+        assert_eq!(affordable(Settings::new(5, 5, Method::Grouped)), Some(1_000_000));
+        assert_eq!(affordable(Settings::new(14, 2000, Method::Rotation)), Some(10_000));
+        assert_eq!(affordable(Settings::new(16, 2000, Method::BruteForce).sequential()), None);
+    }
+}
