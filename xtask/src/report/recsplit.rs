@@ -167,12 +167,11 @@ fn cost(rows: &[&Record], build: &Record) -> Option<Cost> {
 
 /// Nanoseconds for a query of the function that `build` built.
 fn query_of(rows: &[&Record], build: &Record, operation: &str) -> Option<f64> {
-    let same = |name: &&str| move |row: &&Record| row.params.get(*name) == build.params.get(*name);
     let names = ["variant", "implementation", "leaf", "bucket", "input", "study"];
     let found = rows.iter().find(|row| {
         row.operation == operation
             && row.number("keys") == Some(build.n as f64)
-            && names.iter().all(|name| same(name)(row))
+            && names.iter().all(|name| row.params.get(*name) == build.params.get(*name))
     });
     nanoseconds(found?)
 }
