@@ -36,7 +36,10 @@ fn by_bitmap<T: select::Item + PartialEq>(
     match target {
         Target::Cpu => {
             let mut out = (items.to_vec(), 0);
-            let work = |out: &mut (Vec<T>, usize)| Ok(out.1 = cpu::select::select(items, bitmap, &mut out.0)?);
+            let work = |out: &mut (Vec<T>, usize)| {
+                out.1 = cpu::select::select(items, bitmap, &mut out.0)?;
+                Ok(())
+            };
             on_cpu(session, row, bytes, &mut out, work, |(out, n)| out[..*n] == expected)
         }
         Target::Gpu(device) => {
