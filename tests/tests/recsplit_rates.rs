@@ -7,20 +7,49 @@ use warpset_recsplit::{Builder, Method};
 fn bits_per_key_of_the_thesis_shapes() {
     let keys: Vec<u64> = (0..300_000_u64).collect();
     // Leaf size, bucket size, bits with brute force, bits with rotation.
-    for (leaf, bucket, brute_force, rotation) in [(5, 5, 2.956, 2.99), (8, 100, 1.792, 1.808), (8, 2000, 1.711, 1.727)]
+    for (leaf, bucket, brute_force, rotation) in [(5, 5, 2.956, 2.963), (8, 100, 1.792, 1.808), (8, 2000, 1.711, 1.727)]
     {
         for (method, bound) in [(Method::BruteForce, brute_force), (Method::Rotation, rotation)] {
             let function = Builder::new().leaf_size(leaf).bucket_size(bucket).method(method).build(&keys).unwrap();
             let bits = function.bits_per_key();
-            assert!((bits - bound).abs() < 0.015, "leaf {leaf}, bucket {bucket}, {method:?}: {bits} bits, not {bound}");
+            assert!(bits < bound + 0.01, "leaf {leaf}, bucket {bucket}, {method:?}: {bits} bits, not {bound}");
         }
+    }
+    for (leaf, bucket, bound) in [(11, 7, 2.391), (12, 9, 2.222)] {
+        let builder = Builder::new().leaf_size(leaf).bucket_size(bucket).method(Method::Rotation);
+        let bits = builder.build(&keys[..100_000]).unwrap().bits_per_key();
+        assert!(bits < bound + 0.01, "leaf {leaf}, bucket {bucket}: {bits} bits, not {bound}");
+    }
+}
+
+/// The thesis's method at the shapes that take minutes: run with `--ignored` on a release build.
+#[test]
+#[ignore = "takes minutes"]
+fn bits_per_key_of_the_large_thesis_shapes() {
+    for (leaf, bucket, n, bound) in
+        [(14, 50, 1_000_000, 1.747), (14, 2000, 300_000, 1.587), (16, 2000, 100_000_u64, 1.570)]
+    {
+        let keys: Vec<u64> = (0..n).collect();
+        let builder = Builder::new().leaf_size(leaf).bucket_size(bucket).method(Method::Rotation);
+        let function = builder.build(&keys).unwrap();
+        let mut seen = vec![false; keys.len()];
+        keys.iter().for_each(|key| seen[function.get(key) as usize] = true);
+        assert!(seen.iter().all(|&seen| seen), "leaf {leaf}, bucket {bucket}");
+        // The fixed parts weigh more on few keys: they are left out.
+        let space = function.space();
+        let bits = (space.trees + space.buckets) as f64 / n as f64;
+        println!(
+            "leaf {leaf}, bucket {bucket}, {n} keys: {bits:.4} bits, {:.4} with the header",
+            function.bits_per_key()
+        );
+        assert!(bits < bound + 0.01, "leaf {leaf}, bucket {bucket}: {bits} bits, not {bound}");
     }
 }
 
 #[test]
 fn bits_per_key_of_the_tuned_shapes() {
     let keys: Vec<u64> = (0..100_000_u64).collect();
-    for (leaf, bucket, bound) in [(8, 2000, 1.71), (13, 2000, 1.62), (16, 2000, 1.6)] {
+    for (leaf, bucket, bound) in [(8, 2000, 1.712), (13, 2000, 1.62), (16, 2000, 1.6)] {
         let bits = Builder::new().leaf_size(leaf).bucket_size(bucket).build(&keys).unwrap().bits_per_key();
         assert!(bits < bound, "leaf {leaf}: {bits} bits");
     }

@@ -1,9 +1,12 @@
 //! Double Elias-Fano: where each bucket's keys and its tree begin.
 //!
 //! Source: section 4.5, construction as in 5.9. Departures:
-//! - The average of bits a key is a fixed-point number with 32 bits after the point.
-//! - Positions of every 256th one become every 16th to 256th one, by bucket size: with large buckets a denser jump array
-//!   costs nothing and saves the query most of its linear search.
+//! - Tree positions are taken relative to a line in both the number of keys and the number of buckets before. The thesis
+//!   takes the average of bits a key and then the least difference; here the line is the one below all buckets that is
+//!   highest for a bucket of average size (an edge of the lower convex hull of keys and bits), which is what makes the
+//!   differences small: 0.02 to 0.1 bits a key at 5 to 50 keys a bucket.
+//! - Positions of every 256th one become every 4th to 128th one, by bucket size: with large buckets a denser jump array
+//!   costs nothing and saves the query its linear search.
 //! - Construction takes stretches of 2^14 buckets in parallel. The jump array needs no selection: the position of a one is
 //!   known when it is written.
 //!
@@ -13,23 +16,28 @@
 //! jump array   [u64 phi, u64 chi, (u16 phi, u16 chi) × 2^14 / stride] for every 2^14 entries
 //! ```
 
+use crate::read::{Select, bits_from, prefetch, scan};
 use rayon::prelude::*;
-use warpset_core::recsplit::bits::{elias_fano_low_bits, field, select, word};
+use warpset_core::recsplit::bits::{elias_fano_low_bits, field, word};
 
 /// Entries of one block of the jump array.
 const BLOCK: u64 = 1 << 14;
+/// Bits after the point of the line's coefficients.
+const POINT: u32 = 16;
+/// Base-2 logarithms of strides.
+pub(crate) const LOG_STRIDES: std::ops::RangeInclusive<u32> = 2..=7;
 
 /// Everything but the bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     /// Buckets; there is one entry more.
     pub buckets: u64,
-    /// Bits a key, times 2^32.
-    pub slope: u64,
+    /// Bits of the line for each key, times 2^16.
+    pub key_slope: i64,
+    /// Bits of the line for each bucket, times 2^16.
+    pub bucket_slope: i64,
     /// The least number of keys in a bucket.
     pub least_keys: u64,
-    /// The least difference of consecutive bit positions after the average is taken off.
-    pub least_bits: i64,
     pub low_keys: u32,
     pub low_bits: u32,
     /// Base-2 logarithm of the distance of positions in the jump array.
@@ -63,21 +71,56 @@ impl Layout {
         self.lower_words() + self.upper_keys_words + self.upper_bits_words + self.jump_words()
     }
 
-    /// The average position of the tree that begins after `keys` keys.
-    #[inline]
-    fn line(&self, keys: u64) -> u64 {
-        ((u128::from(keys) * u128::from(self.slope)) >> 32) as u64
+    /// The line's position of the tree that begins after `keys` keys in `bucket` buckets.
+    #[inline(always)]
+    fn line(&self, keys: u64, bucket: u64) -> u64 {
+        let keys = self.key_slope.wrapping_mul(keys as i64);
+        (keys.wrapping_add(self.bucket_slope.wrapping_mul(bucket as i64)) >> POINT) as u64
     }
 }
 
 /// Base-2 logarithm of the jump array's stride for an expected bucket size.
 pub(crate) const fn log_stride(bucket_size: u32) -> u32 {
     match bucket_size {
-        0..32 => 8,
-        32..200 => 7,
-        200..1000 => 5,
-        _ => 4,
+        0..32 => 7,
+        32..64 => 6,
+        64..200 => 5,
+        200..1000 => 4,
+        1000..4000 => 3,
+        _ => 2,
     }
+}
+
+/// Slopes for keys and for buckets of the line below all `(keys, bits)` of single buckets that is highest at the average
+/// number of keys; `least[k]` is the least number of bits of a bucket of `k` keys, `u64::MAX` if there is none.
+fn line_below(least: &[u64], (all_keys, buckets): (u64, u64)) -> (i64, i64) {
+    let points =
+        || (0..).zip(least).filter(|&(_, &bits)| bits != u64::MAX).map(|(k, &bits): (i64, _)| (k, bits as i64));
+    // The lower convex hull, from left to right, as far as the edge over the average.
+    let mut hull: Vec<(i64, i64)> = Vec::new();
+    for point in points() {
+        while let [.., a, b] = hull[..] {
+            let (ab, ac) = ((b.0 - a.0, b.1 - a.1), (point.0 - a.0, point.1 - a.1));
+            if i128::from(ab.1) * i128::from(ac.0) < i128::from(ac.1) * i128::from(ab.0) {
+                break;
+            }
+            hull.pop();
+        }
+        hull.push(point);
+    }
+    let right = |point: &(i64, i64)| u128::from(point.0 as u64) * u128::from(buckets) > u128::from(all_keys);
+    let edge = hull.iter().position(right).unwrap_or(hull.len().saturating_sub(1)).max(1);
+    let key_slope = match (hull.get(edge - 1), hull.get(edge)) {
+        (Some(a), Some(b)) => ((i128::from(b.1 - a.1) << POINT) / i128::from(b.0 - a.0)) as i64,
+        _ => 0,
+    };
+    // The slope is rounded, so that the height is found from all points.
+    let height = |(k, bits): (i64, i64)| (bits << POINT) - key_slope * k;
+    let bucket_slope = points().map(height).min().unwrap_or(0);
+    let reach = i128::from(key_slope.unsigned_abs()) * i128::from(all_keys)
+        + i128::from(bucket_slope.unsigned_abs()) * i128::from(buckets);
+    // Without a line it is only larger.
+    if reach < 1 << 62 { (key_slope, bucket_slope) } else { (0, 0) }
 }
 
 /// One stretch of upper bits.
@@ -104,34 +147,43 @@ impl Upper {
 pub(crate) fn build(keys: &[u64], bits: &[u64], log_stride: u32) -> Option<(Layout, Vec<u64>)> {
     let entries = keys.len();
     let buckets = entries as u64 - 1;
-    let (all_keys, all_bits) = (keys[entries - 1], bits[entries - 1]);
-    let slope = if all_keys == 0 { 0 } else { ((u128::from(all_bits) << 32) / u128::from(all_keys)) as u64 };
     let mut layout = Layout {
         buckets,
-        slope,
+        key_slope: 0,
+        bucket_slope: 0,
         least_keys: 0,
-        least_bits: 0,
         low_keys: 0,
         low_bits: 0,
         log_stride,
         upper_keys_words: 0,
         upper_bits_words: 0,
     };
-    let unscaled = layout;
-    let above_line = |i: usize| bits[i] as i64 - unscaled.line(keys[i]) as i64;
     let stretches = || (0..entries.div_ceil(BLOCK as usize)).into_par_iter();
     let stretch = |i: usize| i * BLOCK as usize..entries.min((i + 1) * BLOCK as usize);
     if buckets > 0 {
-        let least = |i: usize| {
-            stretch(i).filter(|&i| i > 0).fold((u64::MAX, i64::MAX), |(k, b), i| {
-                (k.min(keys[i] - keys[i - 1]), b.min(above_line(i) - above_line(i - 1)))
-            })
+        // The least number of bits by number of keys.
+        let see = |mut least: Vec<u64>, i: usize| {
+            for i in stretch(i).filter(|&i| i > 0) {
+                let size = (keys[i] - keys[i - 1]) as usize;
+                if size >= least.len() {
+                    least.resize(size + 1, u64::MAX);
+                }
+                least[size] = least[size].min(bits[i] - bits[i - 1]);
+            }
+            least
         };
-        (layout.least_keys, layout.least_bits) =
-            stretches().map(least).reduce(|| (u64::MAX, i64::MAX), |a, b| (a.0.min(b.0), a.1.min(b.1)));
+        let merge = |a: Vec<u64>, b: Vec<u64>| {
+            let (mut long, short) = if a.len() < b.len() { (b, a) } else { (a, b) };
+            long.iter_mut().zip(short).for_each(|(long, short)| *long = short.min(*long));
+            long
+        };
+        let least = stretches().fold(Vec::new, see).reduce(Vec::new, merge);
+        layout.least_keys = least.iter().position(|&bits| bits != u64::MAX).unwrap_or(0) as u64;
+        (layout.key_slope, layout.bucket_slope) = line_below(&least, (keys[entries - 1], buckets));
     }
-    let phi = |i: usize| keys[i] - i as u64 * layout.least_keys;
-    let chi = |i: usize| (above_line(i) - i as i64 * layout.least_bits) as u64;
+    let unfinished = layout;
+    let phi = |i: usize| keys[i] - i as u64 * unfinished.least_keys;
+    let chi = |i: usize| bits[i].wrapping_sub(unfinished.line(keys[i], i as u64));
     let (low_keys, low_bits) =
         (elias_fano_low_bits(phi(entries - 1), entries as u64), elias_fano_low_bits(chi(entries - 1), entries as u64));
     let upper_phi = |i: usize| (phi(i) >> low_keys) + i as u64;
@@ -203,8 +255,8 @@ pub(crate) fn build(keys: &[u64], bits: &[u64], log_stride: u32) -> Option<(Layo
 pub(crate) struct Entry {
     /// Keys in buckets before this one.
     pub keys_before: u64,
-    /// Keys in buckets up to and with this one.
-    pub keys_through: u64,
+    /// Keys in this bucket.
+    pub keys: u64,
     /// Where the tree begins.
     pub bits_before: u64,
 }
@@ -219,6 +271,15 @@ pub(crate) struct Lists {
     jumps: u64,
 }
 
+/// Where a look-up searches in the upper bits: positions of ones of both lists that have `rank` ones between them and the
+/// bucket's own.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Near {
+    phi: u64,
+    chi: u64,
+    rank: u32,
+}
+
 impl Lists {
     /// The lists whose first word is `base`.
     pub(crate) fn at(layout: Layout, base: u64) -> Self {
@@ -228,19 +289,22 @@ impl Lists {
         Self { layout, lower: base * 64, upper_keys: upper_keys * 64, upper_bits: upper_bits * 64, jumps }
     }
 
-    /// Words that a look-up of `bucket` reads first, for prefetching.
-    #[inline]
-    pub(crate) fn first_touched(&self, bucket: u64) -> [u64; 4] {
-        let entry = u64::from(self.layout.low_keys + self.layout.low_bits);
-        // The upper bits are about where the bucket's share of them is.
-        let share =
-            |words: u64| ((u128::from(bucket) * u128::from(words)) / u128::from(self.layout.buckets.max(1))) as u64;
-        [
-            (self.lower + bucket * entry) / 64,
-            self.jump(bucket).0,
-            self.upper_keys / 64 + share(self.layout.upper_keys_words),
-            self.upper_bits / 64 + share(self.layout.upper_bits_words),
-        ]
+    /// Prefetches what [`Lists::near`] reads for `bucket`, and the lower bits.
+    #[inline(always)]
+    pub(crate) fn prefetch_first(&self, words: &[u64], bucket: u64) {
+        let (block, pair) = self.jump(bucket);
+        prefetch(words, block);
+        prefetch(words, block + 2 + pair / 2);
+        prefetch(words, (self.lower + bucket * u64::from(self.layout.low_keys + self.layout.low_bits)) / 64);
+    }
+
+    /// Prefetches the upper bits.
+    #[inline(always)]
+    pub(crate) fn prefetch_second(&self, words: &[u64], near: Near) {
+        // An entry takes two to three upper bits.
+        let ahead = u64::from(near.rank) * 9 / 4;
+        prefetch(words, near.phi.wrapping_add(ahead) / 64);
+        prefetch(words, near.chi.wrapping_add(ahead) / 64);
     }
 
     /// Word and 16-bit pair of the jump array for an entry: first word of the block, index of the pair.
@@ -250,64 +314,73 @@ impl Lists {
         (block, (index % BLOCK) >> self.layout.log_stride)
     }
 
-    /// The entry of `bucket`, below the number of buckets.
+    /// What the jump array says of `bucket`.
     #[inline(always)]
-    pub(crate) fn get(&self, words: &[u64], bucket: u64, select: impl Fn(u64, u32) -> u32 + Copy) -> Entry {
-        let layout = &self.layout;
-        let width = u64::from(layout.low_keys + layout.low_bits);
-        let at = self.lower + bucket * width;
-        let low_phi = field(words, at, layout.low_keys);
-        let low_chi = field(words, at + u64::from(layout.low_keys), layout.low_bits);
-        let next_low_phi = field(words, at + width, layout.low_keys);
-
+    pub(crate) fn near(&self, words: &[u64], bucket: u64) -> Near {
         let (block, pair) = self.jump(bucket);
         let pair_word = word(words, (block + 2 + pair / 2) as usize) >> (32 * (pair % 2));
-        let rank = bucket as u32 & ((1 << layout.log_stride) - 1);
-        let first_phi = self.upper_keys.wrapping_add(word(words, block as usize)) + (pair_word & 0xffff);
-        let first_chi = self.upper_bits.wrapping_add(word(words, block as usize + 1)) + (pair_word >> 16 & 0xffff);
-        let phi_at = nth_one(words, first_phi, rank, select);
-        let chi_at = nth_one(words, first_chi, rank, select);
-        let next_at = nth_one(words, phi_at.wrapping_add(1), 0, select);
+        Near {
+            phi: self.upper_keys.wrapping_add(word(words, block as usize)).wrapping_add(pair_word & 0xffff),
+            chi: self.upper_bits.wrapping_add(word(words, block as usize + 1)).wrapping_add(pair_word >> 16 & 0xffff),
+            rank: bucket as u32 & ((1 << self.layout.log_stride) - 1),
+        }
+    }
+
+    /// The entry of `bucket`, below the number of buckets.
+    #[inline(always)]
+    pub(crate) fn get(&self, words: &[u64], bucket: u64, near: Near, select: impl Select) -> Entry {
+        let layout = &self.layout;
+        let width = layout.low_keys + layout.low_bits;
+        let at = self.lower + bucket * u64::from(width);
+        let (low_phi, low_chi, next_low_phi) = if width + layout.low_keys <= 57 {
+            let low = bits_from(words, at);
+            let keys = (1 << layout.low_keys) - 1;
+            (low & keys, low >> layout.low_keys & ((1 << layout.low_bits) - 1), low >> width & keys)
+        } else {
+            (
+                field(words, at, layout.low_keys),
+                field(words, at + u64::from(layout.low_keys), layout.low_bits),
+                field(words, at + u64::from(width), layout.low_keys),
+            )
+        };
+        let narrow = layout.log_stride <= 5;
+        let (phi_at, next_at) = two_ones(words, near.phi, near.rank, narrow, select);
+        let (chi_at, _) = two_ones(words, near.chi, near.rank, narrow, select);
 
         let phi = (phi_at.wrapping_sub(self.upper_keys).wrapping_sub(bucket)) << layout.low_keys | low_phi;
-        let next_phi =
-            (next_at.wrapping_sub(self.upper_keys).wrapping_sub(bucket + 1)) << layout.low_keys | next_low_phi;
+        let more = next_at.wrapping_sub(phi_at).wrapping_sub(1) << layout.low_keys;
         let chi = (chi_at.wrapping_sub(self.upper_bits).wrapping_sub(bucket)) << layout.low_bits | low_chi;
         let keys_before = phi.wrapping_add(bucket.wrapping_mul(layout.least_keys));
-        let keys_through = next_phi.wrapping_add((bucket + 1).wrapping_mul(layout.least_keys));
-        let above_line = (chi as i64).wrapping_add((bucket as i64).wrapping_mul(layout.least_bits));
-        Entry { keys_before, keys_through, bits_before: (above_line as u64).wrapping_add(layout.line(keys_before)) }
+        Entry {
+            keys_before,
+            keys: more.wrapping_add(next_low_phi).wrapping_sub(low_phi).wrapping_add(layout.least_keys),
+            bits_before: chi.wrapping_add(layout.line(keys_before, bucket)),
+        }
     }
 }
 
-/// Position of the one with `rank` ones between it and position `from`; some position at the end if there is none.
+/// Positions of the one with `rank` ones between it and position `from`, and of the one after it; some positions at the
+/// end if there are none. `narrow`: whether they are near as a rule.
 #[inline(always)]
-pub(crate) fn nth_one(words: &[u64], from: u64, mut rank: u32, select: impl Fn(u64, u32) -> u32) -> u64 {
-    let mut index = (from / 64) as usize;
-    let mut bits = word(words, index) & (u64::MAX << (from % 64));
-    loop {
-        let ones = bits.count_ones();
-        if rank < ones {
-            return index as u64 * 64 + u64::from(select(bits, rank));
+fn two_ones(words: &[u64], from: u64, rank: u32, narrow: bool, select: impl Select) -> (u64, u64) {
+    if narrow {
+        let both = select.pair(bits_from(words, from), rank);
+        let second = both & both.wrapping_sub(1);
+        if second != 0 {
+            return (from + u64::from(both.trailing_zeros()), from + u64::from(second.trailing_zeros()));
         }
-        rank -= ones;
-        index = index.wrapping_add(1);
-        if index >= words.len() {
-            return words.len() as u64 * 64;
-        }
-        bits = words[index];
     }
-}
-
-/// The portable selection, for callers without a faster one.
-#[inline(always)]
-pub(crate) fn portable_select(word: u64, rank: u32) -> u32 {
-    select(word, rank)
+    let first = scan::<6>(words, from, rank, select);
+    let behind = first.wrapping_add(1);
+    let next = bits_from(words, behind);
+    let next = if next != 0 { behind + u64::from(next.trailing_zeros()) } else { scan::<6>(words, behind, 0, select) };
+    (first, next)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::read::Portable;
 
     #[test]
     fn gives_back_what_it_was_given() {
@@ -317,7 +390,7 @@ mod tests {
             (state >> 33) % below
         };
         for (buckets, log_stride) in
-            [(0, 8), (1, 4), (2, 8), (100, 5), (16383, 8), (16384, 7), (40_000, 4), (40_000, 8)]
+            [(0, 7), (1, 4), (2, 7), (100, 5), (16383, 7), (16384, 6), (40_000, 2), (40_000, 3), (40_000, 7)]
         {
             let (mut keys, mut bits) = (vec![0], vec![0]);
             for i in 0..buckets {
@@ -327,10 +400,25 @@ mod tests {
             let (layout, words) = build(&keys, &bits, log_stride).unwrap();
             let lists = Lists::at(layout, 0);
             for i in 0..buckets {
-                let entry = lists.get(&words, i as u64, portable_select);
-                let expected = Entry { keys_before: keys[i], keys_through: keys[i + 1], bits_before: bits[i] };
+                let entry = lists.get(&words, i as u64, lists.near(&words, i as u64), Portable);
+                let expected = Entry { keys_before: keys[i], keys: keys[i + 1] - keys[i], bits_before: bits[i] };
                 assert_eq!(entry, expected, "{buckets} {log_stride} {i}");
             }
         }
+    }
+
+    #[test]
+    fn lines_stay_below_and_touch() {
+        let least = [0, 0, 1, 2, 4, 5, 7, u64::MAX, 10];
+        for all_keys in 0..80 {
+            let (key_slope, bucket_slope) = line_below(&least, (all_keys, 10));
+            let above = |k: usize| ((least[k] as i64) << POINT) - key_slope * k as i64 - bucket_slope;
+            let above: Vec<i64> = (0..9).filter(|&k| least[k] != u64::MAX).map(above).collect();
+            assert_eq!(above.iter().min(), Some(&0), "{all_keys}");
+        }
+        // The edge over 4 keys goes from (3, 2) to (5, 5), that over 7 from (5, 5) to (8, 10).
+        assert_eq!(line_below(&least, (40, 10)).0, (3 << POINT) / 2);
+        assert_eq!(line_below(&least, (70, 10)).0, (5 << POINT) / 3);
+        assert_eq!(line_below(&[u64::MAX, 3], (7, 7)), (0, 3 << POINT));
     }
 }

@@ -12,9 +12,9 @@
 //!        6  bytes: leaf size, first fanout, second fanout, method, remix, log2 of the jump stride, low bits of keys,
 //!           low bits of tree positions
 //!        7  largest bucket (low 32 bits), expected bucket size (high 32 bits)
-//!        8  slope: bits a key × 2^32
+//!        8  bits of the line for each key × 2^16 (signed)
 //!        9  least number of keys in a bucket
-//!       10  least difference of tree positions above the slope (signed)
+//!       10  bits of the line for each bucket × 2^16 (signed)
 //!       11… zero
 //!       15  XXH3-64 of words 0 to 14 and of the payload
 //!       16  bits of the trees
@@ -25,7 +25,7 @@
 //! ```
 
 use crate::Error;
-use crate::elias_fano::Layout;
+use crate::elias_fano::{LOG_STRIDES, Layout};
 use warpset_core::recsplit::shape::MAX_BUCKET;
 use warpset_core::recsplit::{Method, Remix, Shape};
 use xxhash_rust::xxh3::Xxh3;
@@ -123,9 +123,9 @@ impl Header {
             self.seed,
             u64::from_le_bytes(bytes),
             u64::from(self.largest_bucket) | u64::from(self.bucket_size) << 32,
-            layout.slope,
+            layout.key_slope as u64,
             layout.least_keys,
-            layout.least_bits as u64,
+            layout.bucket_slope as u64,
             0,
             0,
             0,
@@ -175,9 +175,9 @@ pub(crate) fn parse(words: &[u64]) -> Result<Header, Error> {
         tree_bits: head[16],
         layout: Layout {
             buckets: head[4],
-            slope: head[8],
+            key_slope: head[8] as i64,
             least_keys: head[9],
-            least_bits: head[10] as i64,
+            bucket_slope: head[10] as i64,
             low_keys: low_keys.into(),
             low_bits: low_bits.into(),
             log_stride: log_stride.into(),
@@ -187,7 +187,7 @@ pub(crate) fn parse(words: &[u64]) -> Result<Header, Error> {
     };
     let layout = &header.layout;
     let limit = words.len() as u64;
-    if layout.low_keys > 62 || layout.low_bits > 62 || !(4..=8).contains(&layout.log_stride) {
+    if layout.low_keys > 62 || layout.low_bits > 62 || !LOG_STRIDES.contains(&layout.log_stride) {
         return invalid("list parameters out of range");
     }
     // Bounds that keep every sum below from overflowing; there is a one for every bucket in the upper bits.

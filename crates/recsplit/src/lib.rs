@@ -31,6 +31,8 @@ mod filter;
 mod format;
 mod function;
 mod key;
+mod query;
+mod read;
 mod search;
 mod store;
 mod table;

@@ -1,14 +1,28 @@
 //! The table of nodes by number of keys (section 4.4.3), shared by all functions of one shape.
 
+use crate::query::{Levels, Row};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use warpset_core::recsplit::{Node, Shape};
 
-static TABLES: Mutex<Option<HashMap<Shape, Weak<[Node]>>>> = Mutex::new(None);
+type Tables<R> = Mutex<Option<HashMap<Shape, Weak<[R]>>>>;
+static NODES: Tables<Node> = Mutex::new(None);
+static ROWS: Tables<Row> = Mutex::new(None);
 
-/// Rows for nodes of up to `largest` keys, and maybe more. At least the children of every row are there.
+/// Nodes of up to `largest` keys, and maybe more. At least the children of every node are there.
 pub(crate) fn nodes(shape: &Shape, largest: u32) -> Arc<[Node]> {
-    let mut tables = TABLES.lock().unwrap_or_else(PoisonError::into_inner);
+    shared(&NODES, shape, largest, |keys, rows| shape.node(keys, rows))
+}
+
+/// Rows for look-ups, of up to `largest` keys, and maybe more.
+pub(crate) fn rows(shape: &Shape, largest: u32) -> (Levels, Arc<[Row]>) {
+    let nodes = nodes(shape, largest);
+    (Levels::of(shape, &nodes), shared(&ROWS, shape, largest, |keys, _| Row::of(shape, keys, &nodes)))
+}
+
+/// The table of a shape with rows for up to `largest` keys; `row` gives one from those before it.
+fn shared<R: Copy>(tables: &Tables<R>, shape: &Shape, largest: u32, row: impl Fn(u32, &[R]) -> R) -> Arc<[R]> {
+    let mut tables = tables.lock().unwrap_or_else(PoisonError::into_inner);
     let tables = tables.get_or_insert_default();
     let known = tables.get(shape).and_then(Weak::upgrade);
     if let Some(known) = &known
@@ -18,10 +32,10 @@ pub(crate) fn nodes(shape: &Shape, largest: u32) -> Arc<[Node]> {
     }
     let mut rows = known.map_or(Vec::new(), |rows| rows.to_vec());
     for keys in rows.len() as u32..=largest {
-        let row = shape.node(keys, &rows);
+        let row = row(keys, &rows);
         rows.push(row);
     }
-    let rows: Arc<[Node]> = rows.into();
+    let rows: Arc<[R]> = rows.into();
     tables.retain(|_, table| table.strong_count() > 0);
     tables.insert(*shape, Arc::downgrade(&rows));
     rows

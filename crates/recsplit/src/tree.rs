@@ -1,7 +1,8 @@
 //! Building the splitting trees of a range of buckets.
 //!
 //! Source: sections 4.3, 4.4 (fixed and unary parts apart, preorder), 5.6.2 and 5.7.1 (key redistribution), 5.8 and 5.11.
-//! Departure: redistribution keeps the order of keys within a child, so that keys that a bucket brings sorted by rotation
+//! Departures: the unary parts of a bucket's higher levels stand before all of its other unary parts, each in preorder, so that
+//! a look-up has the long way over whole subtrees once (`query.rs`). Redistribution keeps the order of keys within a child, so that keys that a bucket brings sorted by rotation
 //! group stay sorted all the way down.
 
 use crate::bits::BitVec;
@@ -47,6 +48,8 @@ pub(crate) struct Scratch {
     other: Vec<u64>,
     children: Vec<u8>,
     starts: Vec<u32>,
+    /// Unary parts of the higher levels, and of the others.
+    higher: BitVec,
     unary: BitVec,
     stack: Vec<(u32, u32, u32)>,
 }
@@ -124,6 +127,7 @@ pub(crate) fn build<S: Search>(
             if size as usize >= plan.table.len() {
                 return Err(explain(keys, range.0 + index as u64));
             }
+            scratch.higher.clear();
             scratch.unary.clear();
             scratch.stack.clear();
             scratch.stack.push((0, size, 0));
@@ -146,11 +150,13 @@ pub(crate) fn build<S: Search>(
                     return Err(explain(keys, range.0 + index as u64));
                 };
                 part.bits.push(number, u32::from(node.golomb));
-                scratch.unary.push_unary(number >> node.golomb);
+                let higher = plan.shape.level(len) == Level::Higher;
+                let unary = if higher { &mut scratch.higher } else { &mut scratch.unary };
+                unary.push_unary(number >> node.golomb);
                 if node.fanout > 0 {
                     let level_start = task.start;
                     distribute(plan, node, level_start, number, keys, &mut scratch.other, &mut scratch.children);
-                    let depth = depth + u32::from(plan.shape.level(len) == Level::Higher);
+                    let depth = depth + u32::from(higher);
                     let unit = u32::from(node.unit);
                     for child in (0..u32::from(node.fanout)).rev() {
                         let at = child * unit;
@@ -161,6 +167,7 @@ pub(crate) fn build<S: Search>(
                     }
                 }
             }
+            part.bits.append(&scratch.higher);
             part.bits.append(&scratch.unary);
         }
         part.ends.push(part.bits.len());

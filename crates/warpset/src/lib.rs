@@ -4,10 +4,12 @@ pub use warpset_bloom as bloom;
 pub use warpset_gpu as gpu;
 pub use warpset_primitives as primitives;
 pub use warpset_quotient as quotient;
+pub use warpset_recsplit as recsplit;
 
 /// What most programs need: `use warpset::prelude::*;`
 pub mod prelude {
     pub use crate::bloom::{BlockedBloom, Bytes, Filter, Hashed, RaoBloom, SplitBlockBloom};
     pub use crate::gpu::{Backend, Device};
     pub use crate::quotient::StandardQuotientFilter;
+    pub use crate::recsplit::{RecSplit, StaticFilter};
 }

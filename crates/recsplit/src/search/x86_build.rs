@@ -66,16 +66,11 @@ instance!(Avx512, V512, "avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,avx2
 instance!(Avx2, V256, "avx2,bmi1,bmi2,lzcnt,popcnt");
 
 fn has_avx2() -> bool {
-    is_x86_feature_detected!("avx2") && crate::function::bmi2()
+    is_x86_feature_detected!("avx2") && crate::read::has_bmi2()
 }
 
 fn has_avx512() -> bool {
-    is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512dq")
-        && is_x86_feature_detected!("avx512vl")
-        && is_x86_feature_detected!("avx512vpopcntdq")
-        && has_avx2()
+    crate::read::has_avx512() && has_avx2()
 }
 
 /// Builds with the vectors that `simd` asks for, or the next best that there are.

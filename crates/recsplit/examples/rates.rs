@@ -1,0 +1,99 @@
+//! What shapes cost on this machine: space, time to build, time of queries one by one and in batches.
+//!
+//! ```sh
+//! cargo run --release -p warpset-recsplit --example rates -- 1000000 rotation:8:2000 grouped:16:2000
+//! ```
+//!
+//! The first argument is the number of keys, the others are `method:leaf size:bucket size`, or the same with `:first:second`
+//! fanouts. Space in bits a key, with the part of the lists of buckets, and as the cost model has it. Nanoseconds a key: of the
+//! fastest build with one thread, as the cost model has it, and with all threads; of queries one by one and in batches, one
+//! thread, as in the fastest tenth of stretches of 1024, since machines are busy with other work.
+
+use std::error::Error;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+use warpset_recsplit::{Builder, Hash128, Method, RecSplit};
+
+/// Queries timed together.
+const STRETCH: usize = 1024;
+/// Queries in all. None comes twice, so that nothing learns the answers.
+const QUERIES: usize = 1 << 21;
+
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let x = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// Nanoseconds a query of `work`, which is called for each stretch: as in the fastest tenth of them.
+fn per_query(queries: &[Hash128], mut work: impl FnMut(&[Hash128])) -> f64 {
+    let time = |stretch: &[Hash128]| {
+        let start = Instant::now();
+        work(stretch);
+        start.elapsed()
+    };
+    let mut times: Vec<Duration> = queries.chunks_exact(STRETCH).map(time).collect();
+    times.sort_unstable();
+    times[times.len() / 10].as_nanos() as f64 / STRETCH as f64
+}
+
+/// A function and the nanoseconds a key of the fastest of several builds, or of a single one that takes long.
+fn build(builder: &Builder, keys: &[Hash128]) -> Result<(RecSplit, f64), warpset_recsplit::Error> {
+    let (mut fastest, mut spent) = (Duration::MAX, Duration::ZERO);
+    loop {
+        let start = Instant::now();
+        let function = builder.build(keys)?;
+        let time = start.elapsed();
+        (fastest, spent) = (fastest.min(time), spent + time);
+        if spent > Duration::from_millis(500) {
+            return Ok((function, fastest.as_nanos() as f64 / keys.len() as f64));
+        }
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (count, shapes) = arguments.split_first().ok_or("arguments: keys method:leaf:bucket...")?;
+    let count: usize = count.parse()?;
+    let mut state = 1;
+    let keys: Vec<Hash128> =
+        (0..count).map(|_| Hash128 { high: random(&mut state), low: random(&mut state) }).collect();
+    let queries: Vec<Hash128> = (0..QUERIES).map(|_| keys[random(&mut state) as usize % count]).collect();
+    println!("shape                  bits   lists   model     build     model      all     one   batch");
+    for shape in shapes {
+        let parts: Vec<&str> = shape.split(':').collect();
+        let [method, leaf, bucket, ref fanouts @ ..] = parts[..] else { return Err("method:leaf:bucket".into()) };
+        let method = match method {
+            "brute" => Method::BruteForce,
+            "rotation" => Method::Rotation,
+            "grouped" => Method::Grouped,
+            _ => return Err("methods: brute, rotation, grouped".into()),
+        };
+        let mut builder = Builder::new().method(method).leaf_size(leaf.parse()?).bucket_size(bucket.parse()?);
+        if let [first, second] = fanouts {
+            builder = builder.fanouts(first.parse()?, second.parse()?);
+        }
+        let estimate = builder.estimate()?;
+        let (_, all) = build(&builder, &keys)?;
+        let (function, single) = build(&builder.threads(1), &keys)?;
+        let mut numbers = [0; STRETCH];
+        let one = per_query(&queries, |stretch| {
+            stretch.iter().zip(&mut numbers).for_each(|(key, number)| *number = function.get_hash(*key));
+            black_box(&numbers);
+        });
+        let mut numbers = [0; STRETCH];
+        let batch = per_query(&queries, |stretch| {
+            function.get_many_hashes(stretch, &mut numbers);
+            black_box(&numbers);
+        });
+        println!(
+            "{shape:<18} {:>8.4} {:>7.4} {:>7.4} {single:>9.1} {:>9.1} {all:>8.1} {one:>7.1} {batch:>7.1}",
+            function.bits_per_key(),
+            function.space().buckets as f64 / count as f64,
+            estimate.bits_per_key,
+            estimate.nanoseconds_per_key,
+        );
+    }
+    Ok(())
+}
