@@ -111,7 +111,8 @@ impl Builder {
     }
 
     /// Fanouts of the first and second aggregation level. Default: those of [`Builder::tuned_fanouts`] for
-    /// [`Method::Grouped`], those of the thesis for the other methods.
+    /// [`Method::Grouped`], those of the thesis for the other methods. Where the counts of a large fanout do not fit one word,
+    /// its splittings are searched by brute force: [`Estimate::brute_force_share`](crate::Estimate::brute_force_share).
     pub fn fanouts(mut self, first: u32, second: u32) -> Self {
         self.fanouts = Some((first, second));
         self

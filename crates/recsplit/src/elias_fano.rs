@@ -16,6 +16,9 @@
 //! jump array   [u64 phi, u64 chi, (u16 phi, u16 chi) × 2^14 / stride] for every 2^14 entries
 //! ```
 
+#[cfg(target_arch = "x86_64")]
+mod lanes;
+
 use crate::read::{Select, bits_from, prefetch, scan};
 use rayon::prelude::*;
 use warpset_core::recsplit::bits::{elias_fano_low_bits, field, word};

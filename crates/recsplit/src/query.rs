@@ -13,6 +13,8 @@
 
 pub(crate) mod batch;
 #[cfg(target_arch = "x86_64")]
+pub(crate) mod lanes;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod wide;
 
 use crate::elias_fano::Entry;

@@ -89,7 +89,7 @@ impl<W: Words> RecSplit<W> {
             let mut aboves = walks.map(|walk| self.above(&walk));
             let mut level = LEVEL_ROOT;
             while on.count > 0 {
-                self.halve_all(words, &mut walks, &mut aboves, &on, start_seed(level), remix, select);
+                self.halve_all(words, &mut walks, &mut aboves, &on, (start_seed(level), remix), select);
                 on.keep_above(&walks, second_unit);
                 level += 1;
             }
@@ -101,7 +101,7 @@ impl<W: Words> RecSplit<W> {
             on = On::everyone(hashes.len());
             on.keep_above(&walks, above);
             if on.count > 0 {
-                self.split_all(words, &mut walks, &on, start_seed(level), remix, select);
+                self.split_all(words, &mut walks, &on, (start_seed(level), remix), select);
             }
         }
         self.finish_all(words, &mut walks[..hashes.len()], values, remix, select);
@@ -109,7 +109,7 @@ impl<W: Words> RecSplit<W> {
 
     /// The roots of the keys' buckets.
     #[inline(always)]
-    pub(super) fn enter_all(&self, words: &[u64], hashes: &[Hash128], select: impl Select) -> [Walk; BATCH] {
+    fn enter_all(&self, words: &[u64], hashes: &[Hash128], select: impl Select) -> [Walk; BATCH] {
         let lists = &self.lists;
         let mut buckets = [0_u64; BATCH];
         for (bucket, hash) in buckets.iter_mut().zip(hashes) {
@@ -140,8 +140,7 @@ impl<W: Words> RecSplit<W> {
         walks: &mut [Walk; BATCH],
         aboves: &mut [Above; BATCH],
         on: &On,
-        start: u32,
-        remix: Remix,
+        (start, remix): (u32, Remix),
         select: impl Select,
     ) {
         let [mut x, mut mirror, mut scale, mut right]: [Lane; 4] = [[0; BATCH]; 4];
@@ -168,8 +167,7 @@ impl<W: Words> RecSplit<W> {
         words: &[u64],
         walks: &mut [Walk; BATCH],
         on: &On,
-        start: u32,
-        remix: Remix,
+        (start, remix): (u32, Remix),
         select: impl Select,
     ) {
         let [mut x, mut rotation, mut scale, mut radix, mut binary, mut child]: [Lane; 6] = [[0; BATCH]; 6];

@@ -4,19 +4,15 @@
 //! function that they are inlined into. There is no `pdep` for vectors: ones are selected by halves and population counts.
 
 use super::batch::BATCH;
-use super::{Above, MOST_TRIALS, POWERS, Row, Walk, far_unary_part};
+use super::lanes::{Fields, LOW, Lane, Memory, multiply_high, nth_one, select};
+use super::{MOST_TRIALS, POWERS, far_unary_part};
 use crate::function::{RecSplit, Words};
 use crate::key::Hash128;
-use crate::read::Select;
+use crate::read::{Portable, prefetch, scan};
 use warpset_core::recsplit::hash::{
-    LEVEL_FIRST, LEVEL_LEAF, LEVEL_ROOT, LEVEL_SECOND, MULTIPLIER_1, MULTIPLIER_2, REGROUP, leaf_group_multiplier,
-    start_seed,
+    self, LEVEL_FIRST, LEVEL_LEAF, LEVEL_ROOT, LEVEL_SECOND, MULTIPLIER_1, MULTIPLIER_2, REGROUP,
+    leaf_group_multiplier, start_seed,
 };
-
-/// A number for each look-up of a batch.
-type Lane = [u64; BATCH];
-
-const LOW: u64 = 0xffff_ffff;
 
 /// The walks of a batch, each field in lanes.
 struct Walks {
@@ -26,86 +22,6 @@ struct Walks {
     unary: Lane,
     skip: Lane,
     keys: Lane,
-}
-
-/// The fields of a row that a level needs, unpacked.
-#[derive(Clone, Copy)]
-struct Fields {
-    reciprocal: u64,
-    scale: u64,
-    child_fixed_bits: u64,
-    values: u64,
-    unit: u64,
-    child_codes: u64,
-    golomb: u64,
-    last: u64,
-    groups: u64,
-    radix: u64,
-}
-
-/// Rows and words, for loads in lanes.
-#[derive(Clone, Copy)]
-struct Memory<'a> {
-    rows: &'a [Row],
-    words: &'a [u64],
-}
-
-impl Memory<'_> {
-    #[inline(always)]
-    fn row(self, keys: u64) -> Fields {
-        let index = (keys as usize).min(self.rows.len() - 1);
-        // SAFETY: the index is within the rows, which are 32 bytes of integers without padding, aligned for words.
-        let [a, b, c, d] = unsafe { self.rows.as_ptr().cast::<[u64; 4]>().add(index).read() };
-        // In the order of `Row`, little-endian.
-        Fields {
-            reciprocal: a,
-            scale: b & LOW,
-            child_fixed_bits: c & LOW,
-            values: c >> 32,
-            unit: d & 0xffff,
-            child_codes: d >> 16 & 0xffff,
-            golomb: d >> 32 & 0xff,
-            last: d >> 40 & 0xff,
-            groups: d >> 48 & 0xff,
-            radix: d >> 56,
-        }
-    }
-
-    /// [`crate::read::bits_from`].
-    #[inline(always)]
-    fn bits_from(self, at: u64) -> u64 {
-        let limit = self.words.len() as u64 * 8 - 8;
-        let byte = at >> 3;
-        let within = if byte < limit { byte } else { 0 };
-        // SAFETY: the eight bytes are within the words, of which there is one at least.
-        let bits = unsafe { self.words.as_ptr().cast::<u8>().add(within as usize).cast::<u64>().read_unaligned() };
-        if byte < limit { bits >> (at & 7) } else { 0 }
-    }
-}
-
-/// High half of a product, from products of halves, which vectors have.
-#[inline(always)]
-fn multiply_high(a: u64, b: u64) -> u64 {
-    let (a0, a1, b0, b1) = (a & LOW, a >> 32, b & LOW, b >> 32);
-    let middle = a1 * b0 + ((a0 * b0) >> 32);
-    let other = a0 * b1 + (middle & LOW);
-    a1 * b1 + (middle >> 32) + (other >> 32)
-}
-
-/// Position of the one of `word` with `rank` ones below it, of those that there are.
-#[inline(always)]
-fn select(word: u64, rank: u64) -> u64 {
-    let (mut word, mut rank, mut at) = (word, rank, 0);
-    let mut width = 32;
-    while width > 0 {
-        let ones = u64::from((word & ((1 << width) - 1)).count_ones());
-        let above = rank >= ones;
-        rank = if above { rank - ones } else { rank };
-        word = if above { word >> width } else { word };
-        at = if above { at + width } else { at };
-        width /= 2;
-    }
-    at
 }
 
 /// [`warpset_core::recsplit::hash::trial_hash`] with the 32-bit remix.
@@ -136,36 +52,21 @@ impl Fields {
 impl<W: Words> RecSplit<W> {
     /// The values of at most [`BATCH`] keys, with the 32-bit remix; there are keys.
     #[inline(always)]
-    pub(crate) fn get_wide(&self, hashes: &[Hash128], values: &mut [u64], select: impl Select) {
+    pub(crate) fn get_wide(&self, hashes: &[Hash128], values: &mut [u64]) {
         let words = self.words.words();
         let memory = Memory { rows: &self.rows, words };
-        let entered = self.enter_all(words, hashes, select);
-        let lane = |field: fn(&Walk) -> u64| -> Lane { std::array::from_fn(|i| field(&entered[i])) };
-        let mut walks = Walks {
-            low: lane(|walk| walk.low),
-            value: lane(|walk| walk.value),
-            fixed: lane(|walk| walk.fixed),
-            unary: lane(|walk| walk.unary),
-            skip: lane(|walk| u64::from(walk.skip)),
-            keys: lane(|walk| u64::from(walk.keys)),
-        };
+        let mut walks = self.enter_wide(memory, hashes);
         let levels = &self.levels;
         let above = |walks: &Walks, keys: u32| walks.keys.iter().any(|&of| of > u64::from(keys));
         if above(&walks, levels.second_unit) {
-            let root = walks.unary;
-            let mut codes: Lane =
-                std::array::from_fn(|i| walks.keys[i].saturating_sub(1) / u64::from(levels.second_unit));
-            let high: [bool; BATCH] = std::array::from_fn(|i| walks.keys[i] > u64::from(levels.second_unit));
+            let (root, high) = (walks.unary, walks.keys);
+            let mut codes = walks.keys.map(|keys| keys.saturating_sub(1) / u64::from(levels.second_unit));
             let mut level = LEVEL_ROOT;
             while above(&walks, levels.second_unit) {
                 self.halve_wide(memory, &mut walks, &mut codes, start_seed(level));
                 level += 1;
             }
-            for i in (0..hashes.len()).filter(|&i| high[i]) {
-                let mut walk = Walk::default();
-                self.land(words, &mut walk, &Above { unary: root[i], codes: codes[i] as u32 }, select);
-                (walks.unary[i], walks.skip[i]) = (walk.unary, 0);
-            }
+            self.land_wide(memory, &mut walks, &high, &root, &codes);
         }
         for (keys, level) in [(levels.first_unit, LEVEL_SECOND), (levels.leaf, LEVEL_FIRST)] {
             if above(&walks, keys) {
@@ -174,6 +75,62 @@ impl<W: Words> RecSplit<W> {
         }
         let numbers = self.finish_wide(memory, &mut walks);
         values.copy_from_slice(&numbers[..values.len()]);
+    }
+
+    /// The roots of the keys' buckets.
+    #[inline(always)]
+    fn enter_wide(&self, memory: Memory, hashes: &[Hash128]) -> Walks {
+        /// Words up to which a function stays in caches that are near enough.
+        const NEAR: usize = 1 << 16;
+        let far = memory.words.len() > NEAR;
+        let [mut low, mut buckets]: [Lane; 2] = [[0; BATCH]; 2];
+        for ((low, bucket), hash) in low.iter_mut().zip(&mut buckets).zip(hashes) {
+            *low = hash.low;
+            *bucket = hash::bucket_of(hash.high, self.header.layout.buckets);
+        }
+        let entries = self.lists.lanes(memory, &buckets, far);
+        let [mut keys, mut fixed, mut unary]: [Lane; 3] = [[0; BATCH]; 3];
+        let most = memory.rows.len() as u64;
+        for i in 0..BATCH {
+            // A bucket larger than the largest exists in damaged words only.
+            keys[i] = if entries.keys[i] < most { entries.keys[i] } else { 0 };
+            fixed[i] = self.trees.wrapping_add(entries.bits_before[i]);
+            unary[i] = fixed[i].wrapping_add(memory.row(keys[i]).fixed_bits);
+        }
+        let mut value = entries.keys_before.map(|keys| keys.min(self.header.keys));
+        if !self.header.shape.is_minimal() {
+            for (value, bucket) in value.iter_mut().zip(buckets) {
+                *value = self.header.shape.base(*value, bucket);
+            }
+        }
+        if far {
+            for (fixed, unary) in fixed.iter().zip(&unary).take(hashes.len()) {
+                // All of the fixed parts and most of the unary ones.
+                for line in 0..=unary.wrapping_sub(*fixed) / 352 {
+                    prefetch(memory.words, fixed / 64 + line * 8);
+                }
+            }
+        }
+        Walks { low, value, fixed, unary, skip: [0; BATCH], keys }
+    }
+
+    /// `land` for all walks whose buckets have higher levels: `high` are the buckets' keys.
+    #[inline(always)]
+    fn land_wide(&self, memory: Memory, walks: &mut Walks, high: &Lane, root: &Lane, codes: &Lane) {
+        let least = u64::from(self.levels.second_unit);
+        let [mut unary, mut skip]: [Lane; 2] = [[0; BATCH]; 2];
+        let mut missing = [0_u8; BATCH];
+        for i in 0..BATCH {
+            let (last, found) = nth_one::<8>(memory, root[i], codes[i].wrapping_sub(1));
+            let on = high[i] > least;
+            unary[i] = if on { last.wrapping_add(1) } else { walks.unary[i] };
+            skip[i] = if on { 0 } else { walks.skip[i] };
+            missing[i] = u8::from(!found & on);
+        }
+        for i in (0..BATCH).filter(|&i| missing[i] != 0) {
+            unary[i] = scan::<1>(memory.words, root[i], (codes[i] as u32).wrapping_sub(1), Portable).wrapping_add(1);
+        }
+        (walks.unary, walks.skip) = (unary, skip);
     }
 
     /// The stored numbers of all nodes of more than `least` keys, which are passed.
@@ -273,7 +230,7 @@ impl<W: Words> RecSplit<W> {
             // `leaf_group_multiplier` in two steps.
             let regroup = (trial & MOST_TRIALS) / REGROUP;
             let multiplier = (u64::from(leaf_group_multiplier(0)) * (2 * regroup + 1)) & LOW;
-            let group = ((((low & LOW) * multiplier) & LOW) >> 24) * row.groups >> 8;
+            let group = (((((low & LOW) * multiplier) & LOW) >> 24) * row.groups) >> 8;
             let hash = trial_hash(low, start_seed(LEVEL_LEAF), trial);
             let position = (((hash >> 16) * row.values) >> 16) + row.rotation(stored[i], group);
             let turned = position.wrapping_sub(row.values);
@@ -287,7 +244,6 @@ impl<W: Words> RecSplit<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::Portable;
     use crate::{Builder, Key, Method};
 
     #[test]
@@ -308,21 +264,9 @@ mod tests {
                 for keys in keys.chunks(BATCH) {
                     let hashes: Vec<Hash128> = keys.iter().map(|key| key.hash128(function.seed())).collect();
                     let mut values = vec![u64::MAX; keys.len()];
-                    function.get_wide(&hashes, &mut values, Portable);
+                    function.get_wide(&hashes, &mut values);
                     assert!(keys.iter().zip(values).all(|(key, value)| function.get(key) == value), "{leaf} {bucket}");
                 }
-            }
-        }
-    }
-
-    #[test]
-    fn arithmetic_of_lanes() {
-        for a in [0, 1, 0xffff_ffff, u64::MAX, 0x1234_5678_9abc_def0] {
-            for b in [0, 3, u64::MAX, 0xfedc_ba98_7654_3210, 1 << 63] {
-                assert_eq!(multiply_high(a, b), ((u128::from(a) * u128::from(b)) >> 64) as u64);
-            }
-            for rank in 0..a.count_ones() {
-                assert_eq!(select(a, rank.into()) as u32, warpset_core::recsplit::bits::select(a, rank));
             }
         }
     }
