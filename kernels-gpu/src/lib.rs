@@ -23,17 +23,31 @@ mod launch_bounds;
 pub mod stamp;
 
 // What several modules of kernels use. Only the PTX of those that do is stamped with a file that names its users here.
-#[cfg(any(not(target_arch = "nvptx64"), feature = "radix", feature = "radix_sort", feature = "scan"))]
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    feature = "radix",
+    feature = "radix_sort",
+    feature = "scan",
+    feature = "segmented_sort"
+))]
 pub mod block;
-#[cfg(any(not(target_arch = "nvptx64"), feature = "radix_sort"))]
+#[cfg(any(not(target_arch = "nvptx64"), feature = "radix_sort", feature = "segmented_sort"))]
 pub mod block_sort;
 pub mod claims;
 pub mod keys;
-#[cfg(any(not(target_arch = "nvptx64"), feature = "radix", feature = "radix_sort", feature = "scan"))]
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    feature = "radix",
+    feature = "radix_sort",
+    feature = "scan",
+    feature = "segmented_sort"
+))]
 pub mod look_back;
-#[cfg(any(not(target_arch = "nvptx64"), feature = "radix", feature = "radix_sort"))]
+#[cfg(any(not(target_arch = "nvptx64"), feature = "radix", feature = "radix_sort", feature = "segmented_sort"))]
 pub mod ranking;
 pub mod results;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "radix_sort", feature = "segmented_sort"))]
+pub mod tile;
 
 #[cfg(any(not(target_arch = "nvptx64"), feature = "bloom_blocked"))]
 pub mod bloom_blocked;
@@ -49,6 +63,8 @@ pub mod limits;
 pub mod radix;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "radix_sort"))]
 pub mod radix_sort;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "segmented_sort"))]
+pub mod segmented_sort;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "select"))]
 pub mod select;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "strings"))]
@@ -76,6 +92,7 @@ pub const MODULES: &[(&str, &str)] = &[
     ("limits", include_str!("../ptx/limits.ptx")),
     ("radix", include_str!("../ptx/radix.ptx")),
     ("radix_sort", include_str!("../ptx/radix_sort.ptx")),
+    ("segmented_sort", include_str!("../ptx/segmented_sort.ptx")),
     ("select", include_str!("../ptx/select.ptx")),
     ("selftest", include_str!("../ptx/selftest.ptx")),
     ("strings", include_str!("../ptx/strings.ptx")),

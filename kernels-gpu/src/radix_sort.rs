@@ -11,10 +11,11 @@
 mod small;
 
 use crate::block;
-use crate::ranking::{self, DIGITS, Digit, Key, LookBack};
+use crate::ranking::{DIGITS, Digit, Key, LookBack};
+use crate::tile::{self, PassShape};
 use warpset_core::scan::Sum;
 use warpset_simt::shared::{self, Shared};
-use warpset_simt::{Global, GlobalMut, Word, atomic, fence, kernel, thread, warp};
+use warpset_simt::{Global, GlobalMut, Word, atomic, fence, kernel, thread};
 
 pub use small::*;
 
@@ -191,21 +192,6 @@ histogram_kernels! {
     radix_sort_histogram_u64: u64, 8;
 }
 
-// A pass's shared memory: where each digit's run starts in the output, the warps' counters, a few words, the tile.
-const COUNTERS_AT: u32 = DIGITS * 8;
-
-const fn misc_at(threads: u32) -> u32 {
-    COUNTERS_AT + threads / 32 * DIGITS * 4
-}
-
-const fn tile_at(threads: u32) -> u32 {
-    misc_at(threads) + 128
-}
-
-// The few words: a sum for each of at most 16 warps, and these.
-const TICKET: u32 = 16;
-const SHIFT: u32 = 17;
-
 /// One digit's pass over one tile.
 ///
 /// # Safety
@@ -227,21 +213,11 @@ unsafe fn pass<K: Key, V: Word + Default, const PAYLOAD: bool, const WARPS: u32,
     portions: u32,
     ticket: GlobalMut<u32>,
 ) {
-    let threads = WARPS * 32;
-    let tile_items = threads * ITEMS as u32;
-    let runs: Shared<u64> = shared::dynamic(0);
-    let counters: Shared<u32> = shared::dynamic(COUNTERS_AT);
-    let misc: Shared<u32> = shared::dynamic(misc_at(threads));
-    let sorted: Shared<K> = shared::dynamic(tile_at(threads));
-    let sorted_values: Shared<V> = shared::dynamic(tile_at(threads));
+    let tile_items = WARPS * 32 * ITEMS as u32;
     let t = thread::thread_idx_x();
-    let lane = warp::lane_id();
-    let row = counters.at(t / 32 * DIGITS);
-    // SAFETY: shared indices stay inside the arrays (digits below `DIGITS`, places below the tile's length), and a
-    // barrier stands between any two accesses of different threads to one word, but for the rows, which are each one
-    // warp's while it counts and ranks. The ticket makes `tile` unique, so this block alone publishes its look-back row.
-    // Items are read below `first_item + n`; places in the output come from exact counts of all items, so they are in
-    // range and differ. All threads reach every barrier and vote.
+    // SAFETY: the ticket makes `tile` unique, so this block alone publishes its look-back row. Items are read below
+    // `first_item + n`; places in the output come from exact counts of all items, so they are in range and differ. All
+    // threads reach every barrier.
     unsafe {
         let step = step.read_nc(0);
         if step & RUN == 0 {
@@ -260,128 +236,35 @@ unsafe fn pass<K: Key, V: Word + Default, const PAYLOAD: bool, const WARPS: u32,
         let (own, other) = if odd { (look_back.1, look_back.0) } else { look_back };
         let own = LookBack::new(own, DIGITS);
 
+        let word = tile::ticket_word::<WARPS>();
         if t == 0 {
-            misc.set(TICKET, atomic::fetch_add(ticket, 1));
-            misc.set(SHIFT, digit.shift);
+            word.set(0, atomic::fetch_add(ticket, 1));
         }
-        ranking::clear_row(row);
         thread::sync_threads();
-        let tile = misc.get(TICKET);
+        let tile = word.get(0);
         let tile_start = first_item + tile as usize * tile_items as usize;
         let left = n - tile * tile_items;
         let valid = if left < tile_items { left } else { tile_items };
-        let first = t / 32 * (32 * ITEMS as u32) + lane;
-
-        // What lies past the end has the last digit: it ranks behind everything, and no later tile reads these counts.
-        let mut keys = [digit.last::<K>(); ITEMS];
-        let from = from.at(tile_start);
-        if valid == tile_items {
-            for i in 0..ITEMS {
-                keys[i] = from.read_nc((first + i as u32 * 32) as usize);
-            }
-        } else {
-            for i in 0..ITEMS {
-                let at = first + i as u32 * 32;
-                if at < valid {
-                    keys[i] = from.read_nc(at as usize);
-                }
-            }
-        }
-        for i in 0..ITEMS {
-            row.reduce_add(digit.of(keys[i]), 1);
-        }
-        thread::sync_threads();
-        let publish = |count| own.publish(tile, t, count);
-        let (count, start) = ranking::place_digits::<WARPS>(counters, WARPS, misc, publish);
-        thread::sync_threads();
-
-        // Read back, the shift is unknown to compiler and assembler: they work digits out again, in three instructions,
-        // instead of keeping them in registers since the counting.
-        let digit = Digit { shift: misc.get_volatile(SHIFT), ..digit };
-        let mut ranks = [0u32; ITEMS]; // two of 16 bits a register
-        for i in 0..ITEMS {
-            let rank = ranking::rank(row, digit.of(keys[i]));
-            sorted.set(rank, keys[i]);
-            if PAYLOAD {
-                ranks[i / 2] |= rank << (16 * (i % 2));
-            }
-        }
-
-        let digit = Digit { shift: misc.get_volatile(SHIFT), ..digit };
-        // Payloads are on their way while the block looks back.
-        let mut values = [V::default(); ITEMS];
-        if PAYLOAD {
-            let from_values = from_values.at(tile_start);
-            for i in 0..ITEMS {
-                let at = first + i as u32 * 32;
-                if at < valid {
-                    values[i] = from_values.read_nc(at as usize);
-                }
-            }
-        }
-        if t < DIGITS {
-            let before = own.before(tile, t, count);
-            let start_of_digit = starts.read_nc(t as usize) + before as u64;
-            runs.set(t, start_of_digit.wrapping_sub(start as u64));
+        let place = |count| {
+            let place = starts.read_nc(t as usize) + own.before(tile, t, count) as u64;
             if left <= tile_items {
-                next_starts.write(t as usize, start_of_digit + count as u64);
+                next_starts.write(t as usize, place + count as u64);
             }
             let mut cleared = tile;
             while cleared < rows {
                 other.write(cleared as usize * DIGITS as usize + t as usize, 0);
                 cleared += thread::grid_dim_x();
             }
-        }
-        thread::sync_threads();
-
-        let mut digits = [0u32; ITEMS]; // four a register
-        for i in 0..ITEMS {
-            let at = t + i as u32 * threads;
-            if at < valid {
-                let key = sorted.get(at);
-                let d = digit.of(key);
-                to.write(runs.get(d).wrapping_add(at as u64) as usize, key);
-                if PAYLOAD {
-                    digits[i / 4] |= d << (8 * (i % 4));
-                }
-            }
-        }
-        if PAYLOAD {
-            thread::sync_threads();
-            for i in 0..ITEMS {
-                sorted_values.set(ranks[i / 2] >> (16 * (i % 2)) & 0xffff, values[i]);
-            }
-            thread::sync_threads();
-            for i in 0..ITEMS {
-                let at = t + i as u32 * threads;
-                if at < valid {
-                    let d = digits[i / 4] >> (8 * (i % 4)) & 0xff;
-                    to_values.write(runs.get(d).wrapping_add(at as u64) as usize, sorted_values.get(at));
-                }
-            }
-        }
-    }
-}
-
-/// The shape of a pass: threads and items of a tile, bytes of dynamic shared memory.
-#[derive(Clone, Copy, Debug)]
-pub struct PassShape {
-    /// Threads of a block.
-    pub threads: u32,
-    /// Items of a tile.
-    pub tile: usize,
-    /// Dynamic shared memory, in bytes.
-    pub shared_bytes: u32,
-}
-
-impl PassShape {
-    const fn new(threads: u32, items: u32, key_bytes: u32, payload_bytes: u32) -> PassShape {
-        let bytes = if key_bytes > payload_bytes { key_bytes } else { payload_bytes };
-        PassShape {
-            threads,
-            tile: (threads * items) as usize,
-            shared_bytes: tile_at(threads) + threads * items * bytes,
-        }
+            place
+        };
+        tile::scatter_tile::<K, V, PAYLOAD, WARPS, ITEMS>(
+            (from.at(tile_start), from_values.at(tile_start)),
+            (to, to_values),
+            valid,
+            digit,
+            |count| own.publish(tile, t, count),
+            place,
+        );
     }
 }
 
@@ -397,7 +280,7 @@ macro_rules! pass_kernels {
             ///
             /// # Safety
             /// - Launch: 1-D, a block for each tile of the `n > 0` items, as the kernel's shape says; `n` is at most
-            ///   [`LOOK_BACK_ITEMS`](ranking::LOOK_BACK_ITEMS). All portions but the last are whole tiles.
+            ///   [`LOOK_BACK_ITEMS`](crate::ranking::LOOK_BACK_ITEMS). All portions but the last are whole tiles.
             /// - The step is the histogram's for this pass. What it reads is valid for `first_item + n` items and not
             ///   written meanwhile; what it writes is valid for all items, overlaps nothing else, nobody else touches it.
             ///   Payloads likewise, if the kernel has them.

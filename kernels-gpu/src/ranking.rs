@@ -21,11 +21,13 @@ pub const DIGIT_BITS: u32 = 8;
 pub const DIGITS: u32 = 1 << DIGIT_BITS;
 
 /// A word to be sorted by.
-pub trait Key: Word {
+pub trait Key: Word + Ord {
     /// The low 32 bits of `self >> shift`; `shift` is below the width.
     fn shifted(self, shift: u32) -> u32;
     /// The key whose bits are those of `bits`, repeated.
     fn splat(bits: u32) -> Self;
+    /// What keys are compared by: `bits` bits from `begin` on, the other way round if `flip` is all ones and not zero.
+    fn masked(self, begin: u32, bits: u32, flip: u32) -> Self;
 }
 
 impl Key for u32 {
@@ -37,6 +39,10 @@ impl Key for u32 {
     fn splat(bits: u32) -> u32 {
         bits
     }
+    #[inline(always)]
+    fn masked(self, begin: u32, bits: u32, flip: u32) -> u32 {
+        if bits == 0 { 0 } else { (self ^ flip) >> begin & (!0 >> (32 - bits)) }
+    }
 }
 
 impl Key for u64 {
@@ -47,6 +53,10 @@ impl Key for u64 {
     #[inline(always)]
     fn splat(bits: u32) -> u64 {
         (bits as u64) << 32 | bits as u64
+    }
+    #[inline(always)]
+    fn masked(self, begin: u32, bits: u32, flip: u32) -> u64 {
+        if bits == 0 { 0 } else { (self ^ u64::splat(flip)) >> begin & (!0 >> (64 - bits)) }
     }
 }
 

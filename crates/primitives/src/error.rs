@@ -54,6 +54,14 @@ pub enum Error {
         /// How many there may be.
         max: usize,
     },
+    /// Offsets of segments that do not ascend, or end past the items.
+    #[error("offset {offset}, where {limit} is the one before it or the number of items")]
+    InvalidOffsets {
+        /// The offset.
+        offset: u64,
+        /// What it is less or more than.
+        limit: u64,
+    },
     /// The device refused an allocation or a launch.
     #[error(transparent)]
     Gpu(#[from] GpuError),

@@ -1,6 +1,7 @@
 //! Device-wide primitives: what a whole grid does to a whole array.
 //!
 //! - [`radix`]: groups keys by a digit of their hash, in one stable single-pass scatter.
+//! - [`segmented_sort`]: sorts each segment by itself.
 //! - [`select`]: keeps the items whose bit is set in a bitmap, in order.
 //! - [`sort`]: sorts keys, or keys with payloads, by any range of bits.
 //!
@@ -14,6 +15,7 @@ pub mod cpu;
 mod error;
 pub mod radix;
 mod scratch;
+pub mod segmented_sort;
 pub mod select;
 pub mod sort;
 

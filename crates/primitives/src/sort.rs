@@ -15,9 +15,10 @@ use std::ops::Range;
 use bytemuck::Pod;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::radix_sort::{
-    self as kernels, HISTOGRAM_BLOCK, HISTOGRAM_SHARED_BYTES, PassShape, SMALL_BLOCK, SMALL_ITEMS, SMALL_SHARED_BYTES,
+    self as kernels, HISTOGRAM_BLOCK, HISTOGRAM_SHARED_BYTES, SMALL_BLOCK, SMALL_ITEMS, SMALL_SHARED_BYTES,
 };
 use warpset_kernels::ranking::{DIGIT_BITS, DIGITS, Digit, LOOK_BACK_ITEMS};
+use warpset_kernels::tile::PassShape;
 use warpset_simt::{Global, GlobalMut};
 
 use crate::{Error, Result, check};
@@ -119,11 +120,11 @@ impl Widths {
         Widths { wide_keys: K::WIDE, wide_values: Some(V::WIDE) }
     }
 
-    fn key_bytes(self) -> usize {
+    pub(crate) fn key_bytes(self) -> usize {
         if self.wide_keys { 8 } else { 4 }
     }
 
-    fn value_bytes(self) -> usize {
+    pub(crate) fn value_bytes(self) -> usize {
         self.wide_values.map_or(0, |wide| if wide { 8 } else { 4 })
     }
 }
@@ -147,6 +148,7 @@ macro_rules! by_widths {
         }
     }};
 }
+pub(crate) use by_widths;
 
 /// Keys and payloads, whatever their types, to be read.
 #[derive(Clone, Copy)]

@@ -2,17 +2,17 @@
 
 use crate::block_sort::BlockSort;
 use crate::ranking::{Digit, Key};
-use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, Word, kernel, thread};
 
 /// Threads of the block.
-pub const SMALL_BLOCK: u32 = 512;
+pub const SMALL_BLOCK: u32 = 32 * WARPS;
 /// Items that it sorts at most.
-pub const SMALL_ITEMS: usize = SMALL_BLOCK as usize * ITEMS;
+pub const SMALL_ITEMS: usize = TILE as usize;
 /// Dynamic shared memory, in bytes.
-pub const SMALL_SHARED_BYTES: u32 = BlockSort::<u64, { SMALL_BLOCK / 32 }, ITEMS>::SHARED_BYTES;
+pub const SMALL_SHARED_BYTES: u32 = BlockSort::<u64, WARPS, TILE>::SHARED_BYTES;
 
-const ITEMS: usize = 8;
+const WARPS: u32 = 16;
+const TILE: u32 = 4096;
 
 /// Sorts everything.
 ///
@@ -30,44 +30,41 @@ unsafe fn sort<K: Key, V: Word, const PAYLOAD: bool>(
     passes: u32,
     flip: u32,
 ) {
-    type Sort<K> = BlockSort<K, { SMALL_BLOCK / 32 }, ITEMS>;
-    let block: Sort<K> = BlockSort::in_shared_memory();
+    type Sort<K> = BlockSort<K, WARPS, TILE>;
+    let mut block: Sort<K> = BlockSort::in_shared_memory();
     let rows = n.div_ceil(SMALL_BLOCK);
-    let place = |i| Sort::<K>::place(rows, i);
     // SAFETY: items are read and written below `n`, read before the first barrier (payloads: before one that all pass)
-    // and written after it; the payloads' shared memory is used after a barrier behind the last pass.
+    // and written after it; the payloads' shared memory is used after a barrier behind the last look at it.
     unsafe {
-        let mut sorted = [K::splat(!flip); ITEMS];
-        let mut origins = [0; ITEMS];
-        for i in 0..ITEMS {
-            origins[i] = place(i);
-            if (i as u32) < rows && place(i) < n {
-                sorted[i] = keys.read(place(i) as usize);
-            }
-        }
+        Sort::<K>::for_each(rows, |place| {
+            // What lies past the end stays behind all items.
+            let key = if place < n { keys.read(place as usize) } else { K::splat(!flip) };
+            block.set(place, key, place);
+        });
+        thread::sync_threads();
         for p in 0..passes {
             let digit = Digit::of_pass(begin, bits, p, passes, flip);
-            block.pass::<PAYLOAD>(&mut sorted, &mut origins, rows, |key, _| digit.of(key));
+            block = block.pass::<PAYLOAD>(rows, |key, _| digit.of(key));
         }
-        for i in 0..ITEMS {
-            if (i as u32) < rows && place(i) < n {
-                out_keys.write(place(i) as usize, sorted[i]);
+        Sort::<K>::for_each(rows, |place| {
+            if place < n {
+                out_keys.write(place as usize, block.get(place).0);
             }
-        }
+        });
         if PAYLOAD {
-            let staged: Shared<V> = shared::dynamic(0);
+            let staged = block.staging::<V>();
             thread::sync_threads();
-            for i in 0..ITEMS {
-                if (i as u32) < rows && place(i) < n {
-                    staged.set(place(i), values.read(place(i) as usize));
+            Sort::<K>::for_each(rows, |place| {
+                if place < n {
+                    staged.set(place, values.read(place as usize));
                 }
-            }
+            });
             thread::sync_threads();
-            for i in 0..ITEMS {
-                if (i as u32) < rows && place(i) < n {
-                    out_values.write(place(i) as usize, staged.get(origins[i]));
+            Sort::<K>::for_each(rows, |place| {
+                if place < n {
+                    out_values.write(place as usize, staged.get(block.get(place).1));
                 }
-            }
+            });
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The primitives on host slices, on the threads of the current rayon pool: the same names as on a device, the same
 //! results, the same errors.
 
+pub mod segmented_sort;
 pub mod select;
 pub mod sort;

@@ -1,0 +1,280 @@
+//! Sorting each segment of an array by itself, stably, by any range of bits.
+//!
+//! Segments are given by ascending offsets on the device: segment `s` holds the items `offsets[s]..offsets[s + 1]`. They
+//! may be empty, or as long as everything. How they are cut decides the way (see [`warpset_kernels::segmented_sort`]),
+//! which the device finds out without the host: nothing is waited for.
+//! [`cpu::segmented_sort`](crate::cpu::segmented_sort) has the same functions for host slices.
+//!
+//! Scratch, allocated and freed in the order of the stream: an eighth of a byte an item; beyond 2048 items also the items'
+//! own bytes, and for each 2048 of them 2 KiB for each 8 bits to sort by and about 6 KiB.
+
+use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
+use warpset_kernels::ranking::{DIGIT_BITS, DIGITS, Digit};
+use warpset_kernels::segmented_sort::{
+    self as kernels, COUNT_BLOCK, COUNT_SHARED_BYTES, FIND_BLOCK, SHORT, SHORT_BLOCK, SHORT_SHARED_BYTES_U32,
+    SHORT_SHARED_BYTES_U64, WINDOW,
+};
+use warpset_kernels::tile::PassShape;
+
+use crate::sort::{By, Key, Payload, Source, Target, Widths, by_widths, check_pairs};
+use crate::{Error, Result, check};
+
+/// Queues a sort of each segment of `keys` into `out`. Items before the first offset or behind the last are left alone.
+///
+/// # Errors
+/// Before anything is queued: [`Error::LengthMismatch`] if `out` is not as long as `keys` or there is no offset,
+/// [`Error::InvalidBitRange`], [`Error::Overlap`], [`Error::TooLong`].
+///
+/// # Safety
+/// Until `stream` has passed this work, all three stay allocated, nobody else writes the first two or touches `out`.
+/// `offsets` ascend and end at most at the number of keys.
+pub unsafe fn sort_keys<'a, K: Key>(
+    stream: &Stream,
+    keys: DeviceSlice<'_, K>,
+    offsets: DeviceSlice<'_, u64>,
+    out: impl Into<DeviceSliceMut<'a, K>>,
+    by: By,
+) -> Result<()> {
+    let out = out.into();
+    check::same_len("sorted keys", keys.len(), out.len())?;
+    check::apart("keys and sorted keys", keys, &out)?;
+    check::apart("offsets and sorted keys", offsets, &out)?;
+    let (source, target) = (Source::keys(keys), Target::keys(out));
+    // SAFETY: the caller's promise; lengths are checked.
+    unsafe { sort_segments::<K>(stream, Widths::keys::<K>(), source, offsets, target, keys.len(), by) }
+}
+
+/// Queues a sort of each segment of `keys` with `values` into `out_keys` and `out_values`.
+///
+/// # Errors
+/// As [`sort_keys`].
+///
+/// # Safety
+/// As [`sort_keys`], for all five.
+pub unsafe fn sort_pairs<'a, 'b, K: Key, V: Payload>(
+    stream: &Stream,
+    keys: DeviceSlice<'_, K>,
+    values: DeviceSlice<'_, V>,
+    offsets: DeviceSlice<'_, u64>,
+    out_keys: impl Into<DeviceSliceMut<'a, K>>,
+    out_values: impl Into<DeviceSliceMut<'b, V>>,
+    by: By,
+) -> Result<()> {
+    let (out_keys, out_values) = (out_keys.into(), out_values.into());
+    check_pairs(keys, values, &out_keys, &out_values)?;
+    check::apart("offsets and sorted keys", offsets, &out_keys)?;
+    check::apart("offsets and sorted payloads", offsets, &out_values)?;
+    let (source, target) = (Source::pairs(keys, values), Target::pairs(out_keys, out_values));
+    // SAFETY: the caller's promise; lengths are checked.
+    unsafe { sort_segments::<K>(stream, Widths::pairs::<K, V>(), source, offsets, target, keys.len(), by) }
+}
+
+/// Bytes that sorting the segments of `n` keys takes beside what the caller gives, for a time.
+pub fn scratch_bytes<K: Key>(n: usize) -> usize {
+    scratch(Widths::keys::<K>(), n)
+}
+
+/// Bytes that sorting the segments of `n` pairs takes beside what the caller gives, for a time.
+pub fn pair_scratch_bytes<K: Key, V: Payload>(n: usize) -> usize {
+    scratch(Widths::pairs::<K, V>(), n)
+}
+
+fn scratch(widths: Widths, n: usize) -> usize {
+    let plan = Plan::new(widths, n, widths.key_bytes() as u32);
+    8 * plan.words() + if plan.long == 0 { 0 } else { n * (widths.key_bytes() + widths.value_bytes()) }
+}
+
+/// How scratch is laid out, in words of 8 bytes. Zero at first: the bitmap, the two counts of what was found, the
+/// tickets, the long segments' digit counts, the first half of the look-back words. Then: the second half, the long
+/// segments, their tiles.
+struct Plan {
+    shape: PassShape,
+    passes: u32,
+    /// Words of 4 bytes in the bitmap.
+    bitmap: usize,
+    /// Long segments at most.
+    long: usize,
+    /// Their tiles at most.
+    tiles: usize,
+}
+
+impl Plan {
+    fn new(widths: Widths, n: usize, passes: u32) -> Plan {
+        let shape = by_widths!(
+            widths,
+            kernels::{LONG_U32, LONG_U32_U32, LONG_U32_U64, LONG_U64, LONG_U64_U32, LONG_U64_U64},
+            |shape| shape
+        );
+        let long = n / (SHORT + 1);
+        let tiles = if long == 0 { 0 } else { n / shape.tile + long };
+        Plan { shape, passes, bitmap: n / 32 + 1, long, tiles }
+    }
+
+    fn found_at(&self) -> usize {
+        self.bitmap.div_ceil(2)
+    }
+
+    fn tickets_at(&self) -> usize {
+        self.found_at() + 1
+    }
+
+    fn counts_at(&self) -> usize {
+        self.tickets_at() + self.passes as usize
+    }
+
+    fn look_back_at(&self, half: u32) -> usize {
+        self.counts_at() + (self.long * self.passes as usize + half as usize * self.tiles) * DIGITS as usize
+    }
+
+    fn long_at(&self) -> usize {
+        self.look_back_at(2)
+    }
+
+    fn tiles_at(&self) -> usize {
+        self.long_at() + 2 * self.long
+    }
+
+    fn words(&self) -> usize {
+        self.tiles_at() + self.tiles
+    }
+}
+
+/// # Safety
+/// As the public functions; `source` and `target` hold `n` items of these widths.
+unsafe fn sort_segments<K: Key>(
+    stream: &Stream,
+    widths: Widths,
+    source: Source,
+    offsets: DeviceSlice<'_, u64>,
+    target: Target,
+    n: usize,
+    by: By,
+) -> Result<()> {
+    let bits = by.range::<K>()?;
+    if offsets.is_empty() {
+        return Err(Error::LengthMismatch { what: "offsets", needed: 1, found: 0 });
+    }
+    let segments = offsets.len() - 1;
+    if n == 0 || segments == 0 {
+        return Ok(());
+    }
+    let (begin, width, flip) = (bits.start, bits.end - bits.start, by.flip());
+    // Without bits, one pass that tells nothing apart copies.
+    let passes = width.div_ceil(DIGIT_BITS).max(1);
+    let plan = Plan::new(widths, n, passes);
+    // Tiles are counted in 32 bits.
+    if plan.tiles > i32::MAX as usize {
+        return Err(Error::TooLong { len: n, max: i32::MAX as usize / 2 * SHORT });
+    }
+    let windows = check::tiles(n, WINDOW)?;
+
+    let mut words: DeviceVec<u64> = stream.alloc_uninit(plan.words())?;
+    stream.fill_bytes(words.slice_mut(..plan.look_back_at(1)), 0)?;
+    let words = words.global_mut();
+    let (bitmap, found) = (words.cast::<u32>(), words.at(plan.found_at()));
+    let (long, tiles) = (words.at(plan.long_at()), words.at(plan.tiles_at()));
+    let tile_items = plan.shape.tile as u32;
+    // SAFETY: scratch is laid out as the kernels ask, this call's own, and freed in the order of the stream; the caller
+    // answers for items and offsets.
+    unsafe {
+        let config = LaunchConfig::covering(segments + 1, FIND_BLOCK);
+        kernels::segmented_sort_find::launch(
+            stream,
+            config,
+            offsets.global(),
+            segments,
+            tile_items,
+            bitmap,
+            long,
+            tiles,
+            found,
+        )?;
+        let shared = if widths.wide_keys { SHORT_SHARED_BYTES_U64 } else { SHORT_SHARED_BYTES_U32 };
+        let config = LaunchConfig::new(windows, SHORT_BLOCK).shared(shared);
+        by_widths!(
+            widths,
+            kernels::{
+                segmented_sort_short_u32, segmented_sort_short_u32_u32, segmented_sort_short_u32_u64,
+                segmented_sort_short_u64, segmented_sort_short_u64_u32, segmented_sort_short_u64_u64
+            },
+            |kernel| kernel::launch(
+                stream, config, source.keys.cast(), source.values.cast(), target.keys.cast(), target.values.cast(),
+                begin, width, passes, flip, bitmap.as_const(), plan.bitmap,
+            )?
+        );
+        if plan.long > 0 {
+            sort_long(stream, widths, source, target, n, begin, width, flip, &plan, words)?;
+        }
+    }
+    Ok(())
+}
+
+/// The passes over long segments, if there are any.
+///
+/// # Safety
+/// As [`sort_segments`]; segments have been found, and `words` is the scratch.
+#[allow(clippy::too_many_arguments)] // what there is to say of a sort
+unsafe fn sort_long(
+    stream: &Stream,
+    widths: Widths,
+    source: Source,
+    target: Target,
+    n: usize,
+    begin: u32,
+    width: u32,
+    flip: u32,
+    plan: &Plan,
+    words: warpset_simt::GlobalMut<u64>,
+) -> Result<()> {
+    let Plan { shape, passes, .. } = *plan;
+    let mut scratch_keys: DeviceVec<u8> = stream.alloc_uninit(n * widths.key_bytes())?;
+    let mut scratch_values: DeviceVec<u8> = stream.alloc_uninit(n * widths.value_bytes())?;
+    let scratch = Target { keys: scratch_keys.global_mut(), values: scratch_values.global_mut() };
+    let (found, counts) = (words.at(plan.found_at()).as_const(), words.at(plan.counts_at()));
+    let (long, tiles) = (words.at(plan.long_at()).as_const(), words.at(plan.tiles_at()).as_const());
+    let tile_items = shape.tile as u32;
+    let multiprocessors = stream.device().properties().multiprocessors;
+    let grid = |blocks: u32| (plan.tiles as u32).min(multiprocessors * blocks);
+    // SAFETY: the caller's promise; each pass reads what the one before wrote, which is not what it writes.
+    unsafe {
+        let config = LaunchConfig::new(grid(4), COUNT_BLOCK).shared(COUNT_SHARED_BYTES);
+        if widths.wide_keys {
+            let keys = source.keys.cast();
+            kernels::segmented_sort_count_u64::launch(
+                stream, config, keys, begin, width, passes, flip, tile_items, long, tiles, found, counts,
+            )?;
+        } else {
+            let keys = source.keys.cast();
+            kernels::segmented_sort_count_u32::launch(
+                stream, config, keys, begin, width, passes, flip, tile_items, long, tiles, found, counts,
+            )?;
+        }
+        let config = LaunchConfig::new(grid(4), shape.threads).shared(shape.shared_bytes);
+        let mut from = source;
+        for pass in 0..passes {
+            // The last one writes the output.
+            let to = if (passes - 1 - pass) % 2 == 0 { target } else { scratch };
+            let digit = Digit::of_pass(begin, width, pass, passes, flip);
+            let look_back = words.at(plan.look_back_at(pass % 2));
+            let next = words.at(plan.look_back_at(1 - pass % 2));
+            let ticket = words.at(plan.tickets_at() + pass as usize).cast();
+            by_widths!(
+                widths,
+                kernels::{
+                    segmented_sort_pass_u32, segmented_sort_pass_u32_u32, segmented_sort_pass_u32_u64,
+                    segmented_sort_pass_u64, segmented_sort_pass_u64_u32, segmented_sort_pass_u64_u64
+                },
+                |kernel| kernel::launch(
+                    stream, config, from.keys.cast(), from.values.cast(), to.keys.cast(), to.values.cast(),
+                    digit.shift, digit.mask, digit.flip, pass, passes, long, tiles, found, counts.as_const(),
+                    look_back, next, ticket,
+                )?
+            );
+            from = to.as_source();
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

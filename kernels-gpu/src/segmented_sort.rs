@@ -1,0 +1,69 @@
+//! Sorts each segment of an array by itself: short segments many to a block, long ones by passes over all of them.
+//!
+//! One launch marks where segments begin in a bitmap, and lists the long ones. Then each block of [`short`](self) takes
+//! the short segments that begin in its window of [`WINDOW`] items, at most [`TILE`] items altogether, and sorts them by
+//! key and then by segment, stably, in shared memory. Long segments are cut into tiles that do not cross their borders
+//! and go through the passes of onesweep (see [`crate::radix_sort`]) together, each with its own digit counts and
+//! look-back.
+//!
+//! Nothing here is from a paper; the parts are Adinets and Merrill's ("Onesweep", 2022).
+
+mod long;
+mod short;
+
+use warpset_simt::{Global, GlobalMut, atomic, kernel, thread};
+
+pub use long::*;
+pub use short::*;
+
+/// Threads of a block of the launch that finds segments.
+pub const FIND_BLOCK: u32 = 256;
+/// Items from one block's first possible begin of a segment to the next one's.
+pub const WINDOW: usize = 2048;
+/// The most items of a short segment.
+pub const SHORT: usize = 2048;
+/// Items that one block holds: what begins in its window, with a whole segment behind.
+pub const TILE: usize = WINDOW + SHORT;
+
+kernel! {
+    /// Marks where segments begin, and lists the long ones.
+    ///
+    /// A long segment is two words of `long` (where it begins, how many items it has) and as many of `tiles` as it has
+    /// tiles: which long segment, and which of its tiles (`tile << 32 | segment`). `found` counts both: tiles in the low
+    /// half, segments in the high one.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, blocks of [`FIND_BLOCK`] threads.
+    /// - `offsets`: `segments + 1` ascending words, not written meanwhile: segment `s` is `offsets[s]..offsets[s + 1]`.
+    /// - `begins`: a bit for each item and one more, in words of 32, zero at the start, only accessed atomically.
+    /// - `long`: two words for each [`SHORT`] items; `tiles`: a word for each tile of `tile_items` that the long segments
+    ///   have; `found`: one word, zero. Nobody else's.
+    #[launch_bounds(256, 4)]
+    pub unsafe fn segmented_sort_find(
+        offsets: Global<u64>, segments: usize, tile_items: u32, begins: GlobalMut<u32>, long: GlobalMut<u64>,
+        tiles: GlobalMut<u64>, found: GlobalMut<u64>,
+    ) {
+        for s in thread::grid_stride(segments + 1) {
+            // SAFETY: `s` is in range; bits are below the number of items or at it; each long segment gets words of its
+            // own from `found`.
+            unsafe {
+                let begin = offsets.read_nc(s);
+                atomic::reduce_or(begins.at((begin / 32) as usize), 1 << (begin % 32));
+                if s == segments {
+                    continue;
+                }
+                let len = offsets.read_nc(s + 1) - begin;
+                if len > SHORT as u64 {
+                    let count = len.div_ceil(tile_items as u64);
+                    let before = atomic::fetch_add(found, 1 << 32 | count);
+                    let (segment, first) = (before >> 32, before as u32);
+                    long.write(2 * segment as usize, begin);
+                    long.write(2 * segment as usize + 1, len);
+                    for tile in 0..count {
+                        tiles.write(first as usize + tile as usize, tile << 32 | segment);
+                    }
+                }
+            }
+        }
+    }
+}
