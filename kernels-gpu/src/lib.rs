@@ -25,8 +25,10 @@ pub mod stamp;
 // What several modules of kernels use. Only the PTX of those that do is stamped with a file that names its users here.
 #[cfg(any(
     not(target_arch = "nvptx64"),
+    feature = "by_key",
     feature = "radix",
     feature = "radix_sort",
+    feature = "reduce",
     feature = "scan",
     feature = "segmented_sort"
 ))]
@@ -37,8 +39,10 @@ pub mod claims;
 pub mod keys;
 #[cfg(any(
     not(target_arch = "nvptx64"),
+    feature = "by_key",
     feature = "radix",
     feature = "radix_sort",
+    feature = "reduce",
     feature = "scan",
     feature = "segmented_sort"
 ))]
@@ -48,6 +52,14 @@ pub mod ranking;
 pub mod results;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "radix_sort", feature = "segmented_sort"))]
 pub mod tile;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "scan", feature = "reduce", feature = "by_key"))]
+pub mod warp_tile;
+
+// What macros that make kernels name.
+#[doc(hidden)]
+pub use warpset_core::scan as operators;
+#[doc(hidden)]
+pub use warpset_simt as simt;
 
 #[cfg(any(not(target_arch = "nvptx64"), feature = "bloom_blocked"))]
 pub mod bloom_blocked;
@@ -57,12 +69,20 @@ pub mod bloom_rao;
 pub mod bloom_split_block;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "bloom_words"))]
 pub mod bloom_words;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "by_key"))]
+pub mod by_key;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "limits"))]
 pub mod limits;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "non_associative"))]
+pub mod non_associative;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "radix"))]
 pub mod radix;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "radix_sort"))]
 pub mod radix_sort;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "reduce"))]
+pub mod reduce;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "scan"))]
+pub mod scan;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "segmented_sort"))]
 pub mod segmented_sort;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "select"))]
@@ -89,9 +109,13 @@ pub const MODULES: &[(&str, &str)] = &[
     ("bloom_rao", include_str!("../ptx/bloom_rao.ptx")),
     ("bloom_split_block", include_str!("../ptx/bloom_split_block.ptx")),
     ("bloom_words", include_str!("../ptx/bloom_words.ptx")),
+    ("by_key", include_str!("../ptx/by_key.ptx")),
     ("limits", include_str!("../ptx/limits.ptx")),
+    ("non_associative", include_str!("../ptx/non_associative.ptx")),
     ("radix", include_str!("../ptx/radix.ptx")),
     ("radix_sort", include_str!("../ptx/radix_sort.ptx")),
+    ("reduce", include_str!("../ptx/reduce.ptx")),
+    ("scan", include_str!("../ptx/scan.ptx")),
     ("segmented_sort", include_str!("../ptx/segmented_sort.ptx")),
     ("select", include_str!("../ptx/select.ptx")),
     ("selftest", include_str!("../ptx/selftest.ptx")),

@@ -171,16 +171,16 @@ macro_rules! published {
             #[inline(always)]
             fn pack(self) -> Self::Words {
                 let mut words = [0; $words];
-                for (i, word) in words.iter_mut().enumerate() {
-                    *word = (self as $unsigned as u64) >> (32 * i) & 0xffff_ffff;
+                for i in 0..$words {
+                    words[i] = (self as $unsigned as u64) >> (32 * i) & 0xffff_ffff;
                 }
                 words
             }
             #[inline(always)]
             fn unpack(words: Self::Words) -> Self {
                 let mut bits = 0;
-                for (i, word) in words.into_iter().enumerate() {
-                    bits |= (word & 0xffff_ffff) << (32 * i);
+                for i in 0..$words {
+                    bits |= (words[i] & 0xffff_ffff) << (32 * i);
                 }
                 bits as $number
             }
@@ -221,15 +221,19 @@ macro_rules! published {
             fn pack(self) -> Self::Words {
                 let (floor, add) = (self.floor.pack(), self.add.pack());
                 let mut words = [0; $lift];
-                words[..$words].copy_from_slice(&floor);
-                words[$words..].copy_from_slice(&add);
+                for i in 0..$words {
+                    words[i] = floor[i];
+                    words[$words + i] = add[i];
+                }
                 words
             }
             #[inline(always)]
             fn unpack(words: Self::Words) -> Self {
                 let (mut floor, mut add) = ([0; $words], [0; $words]);
-                floor.copy_from_slice(&words[..$words]);
-                add.copy_from_slice(&words[$words..]);
+                for i in 0..$words {
+                    floor[i] = words[i];
+                    add[i] = words[$words + i];
+                }
                 Lift { floor: <$number>::unpack(floor), add: <$number>::unpack(add) }
             }
         }
@@ -290,6 +294,17 @@ unsafe fn look<V: Published>(look_back: GlobalMut<u64>, at: usize) -> (u64, V) {
         *word &= PAYLOAD;
     }
     (state, V::unpack(words))
+}
+
+/// Value `at`, which was published before.
+///
+/// # Safety
+/// As [`publish`], for reading; a fence of the publisher and one of the reader stand between the two.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn published<V: Published>(look_back: GlobalMut<u64>, at: usize) -> V {
+    // SAFETY: the caller's promise.
+    unsafe { look::<V>(look_back, at).1 }
 }
 
 /// What values `0..tile` of `look_back` amount to; by one warp, each lane of which gets it.

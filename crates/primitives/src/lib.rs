@@ -1,7 +1,10 @@
 //! Device-wide primitives: what a whole grid does to a whole array.
 //!
+//! - [`non_associative`]: scans by operators that are not associative, such as the slots of a quotient filter.
 //! - [`radix`]: groups keys by a digit of their hash, in one stable single-pass scatter.
 //! - [`segmented_sort`]: sorts each segment by itself.
+//! - [`reduce`]: what all items amount to, or those of each run of equal keys; run-length encoding.
+//! - [`scan`]: what the items up to each place amount to, by any associative operator, by segments too.
 //! - [`select`]: keeps the items whose bit is set in a bitmap, in order.
 //! - [`sort`]: sorts keys, or keys with payloads, by any range of bits.
 //!
@@ -13,7 +16,10 @@
 mod check;
 pub mod cpu;
 mod error;
+pub mod non_associative;
 pub mod radix;
+pub mod reduce;
+pub mod scan;
 mod scratch;
 pub mod segmented_sort;
 pub mod select;

@@ -115,19 +115,9 @@ next_slot! { u32 u64 }
 /// shifts.
 pub struct SaturatingSum;
 
-/// What a customer brings to a queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct Arrival {
-    /// How long the customer before is served.
-    pub service: u32,
-    /// How long after the one before this customer arrives.
-    pub gap: u32,
-}
-const _: () = assert!(size_of::<Arrival>() == 8 && align_of::<Arrival>() == 4);
-
 /// `w[i] = max(0, w[i - 1] + service[i] - gap[i])`: how long customers wait in a queue with one server (Lindley, "The
-/// theory of queues with a single server", 1952).
+/// theory of queues with a single server", 1952). An item is `[service, gap]`: how long the customer before is served, and
+/// how long after that one this customer arrives.
 pub struct Lindley;
 
 macro_rules! sums {
@@ -179,7 +169,7 @@ macro_rules! sums {
 }
 sums! {
     SaturatingSum: i64, |item: i64| item;
-    Lindley: Arrival, |item: Arrival| i64::from(item.service).wrapping_sub(i64::from(item.gap));
+    Lindley: [u32; 2], |[service, gap]: [u32; 2]| i64::from(service).wrapping_sub(i64::from(gap));
 }
 
 #[cfg(test)]
@@ -223,10 +213,7 @@ mod tests {
         keeps_the_laws::<NextSlot<u32>>(&[0, 1, 5, 6, 100], &[0, 1, 2, 6, 7, 99, 101]);
         keeps_the_laws::<NextSlot<u64>>(&[0, 1, 5, 1 << 40], &[0, 1, 2, 6, (1 << 40) - 1, 1 << 40, 1 << 41]);
         keeps_the_laws::<SaturatingSum>(&[0, 1, 5, 100, 1 << 50], &[0, 1, -1, -5, -6, 7, -(1 << 50)]);
-        let arrivals = [(0, 0), (3, 5), (5, 3), (u32::MAX, 0), (0, u32::MAX), (4, 4)];
-        keeps_the_laws::<Lindley>(
-            &[0, 1, 2, 5, 100, 1 << 33],
-            &arrivals.map(|(service, gap)| Arrival { service, gap }),
-        );
+        let arrivals = [[0, 0], [3, 5], [5, 3], [u32::MAX, 0], [0, u32::MAX], [4, 4]];
+        keeps_the_laws::<Lindley>(&[0, 1, 2, 5, 100, 1 << 33], &arrivals);
     }
 }

@@ -1,0 +1,216 @@
+//! Scans: every place of the output gets what the input amounts to up to there.
+//!
+//! *Inclusive* scans count the item at the place itself, *exclusive* ones do not. The operator is any type that
+//! implements [`Operator`] and has kernels ([`ScanKernels`]): [`Sum`], [`Max`] and [`Min`] of `u32`, `u64` and `i64`, and
+//! those for which a program makes kernels by [`scan_kernels!`](warpset_kernels::scan_kernels). Operators are associative
+//! and have an identity; they need not be commutative.
+//!
+//! A scan reads each item once and writes each result once (see [`warpset_kernels::scan`] for how), in one launch. The
+//! output may be the input: the `_in_place` forms. It is fastest where input and output begin at multiples of 16 bytes,
+//! as vectors do.
+//!
+//! Scratch: 8 bytes for each 16 KiB of input where the operator's values have 32 bits, 16 where they have 64; scans by
+//! segments the same. None for input of one tile (16 KiB) or less.
+//!
+//! ```
+//! use warpset_gpu::Device;
+//! use warpset_primitives::scan::{self, Sum};
+//!
+//! # fn main() -> warpset_primitives::Result<()> {
+//! let device = Device::emulator(Default::default());
+//! let stream = device.new_stream()?;
+//! let degrees = device.from_slice(&[3u32, 0, 2, 5])?;
+//! let mut offsets = device.alloc_uninit::<u32>(4)?;
+//! // SAFETY: both live until the stream has been waited for, which `to_vec` does.
+//! unsafe { scan::exclusive::<Sum<u32>>(&stream, degrees.as_slice(), offsets.as_mut_slice())? };
+//! assert_eq!(offsets.to_vec()?, [0, 3, 3, 5]);
+//! # Ok(())
+//! # }
+//! ```
+
+use bytemuck::Pod;
+use warpset_gpu::{DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
+use warpset_kernels::scan::{AHEAD_SHIFT, EXCLUSIVE, Shape, VECTORS};
+use warpset_simt::{Global, GlobalMut};
+
+pub use warpset_core::scan::{Max, Min, Operator, Sum};
+pub use warpset_kernels::scan::ScanKernels;
+
+use crate::scratch::LookBack;
+use crate::{Result, check};
+
+/// Whether a result counts the item at its own place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Inclusive,
+    Exclusive,
+}
+
+macro_rules! scans {
+    ($($doc:literal $kind:ident: $name:ident, $in_place:ident, $segmented:ident, $segmented_in_place:ident;)*) => {$(
+        #[doc = concat!("Queues ", $doc, " scan of `input` to `out`, of the same length.")]
+        ///
+        /// # Errors
+        /// [`LengthMismatch`](crate::Error::LengthMismatch), [`Overlap`](crate::Error::Overlap),
+        /// [`TooLong`](crate::Error::TooLong) past 2^31 tiles; what the device says.
+        ///
+        /// # Safety
+        /// Until `stream` has passed this work, both stay allocated, nobody else writes `input` or touches `out`.
+        pub unsafe fn $name<O: ScanKernels<Value: Pod>>(
+            stream: &Stream,
+            input: DeviceSlice<'_, O::Value>,
+            out: DeviceSliceMut<'_, O::Value>,
+        ) -> Result<()> {
+            check::apart("input and output of a scan", input, &out)?;
+            // SAFETY: the caller's promise is the same.
+            unsafe { plain::<O>(stream, input.global(), out, input.len(), Kind::$kind) }
+        }
+
+        #[doc = concat!("Queues ", $doc, " scan of `items` in their place.")]
+        ///
+        /// # Errors
+        #[doc = concat!("As for [`", stringify!($name), "`].")]
+        ///
+        /// # Safety
+        /// Until `stream` has passed this work, `items` stay allocated, and nobody else touches them.
+        pub unsafe fn $in_place<O: ScanKernels<Value: Pod>>(
+            stream: &Stream,
+            items: DeviceSliceMut<'_, O::Value>,
+        ) -> Result<()> {
+            let (input, n) = (items.global(), items.len());
+            // SAFETY: the caller's promise is the same.
+            unsafe { plain::<O>(stream, input, items, n, Kind::$kind) }
+        }
+
+        #[doc = concat!("Queues ", $doc, " scan of `input` to `out` that begins anew at every head: an item `i` whose")]
+        /// bit `i % 64` of `heads[i / 64]` is set. The first item is a head whatever its bit.
+        ///
+        /// # Errors
+        #[doc = concat!("As for [`", stringify!($name), "`].")]
+        ///
+        /// # Safety
+        #[doc = concat!("As for [`", stringify!($name), "`]; nobody writes `heads` either.")]
+        pub unsafe fn $segmented<O: ScanKernels<Value: Pod>>(
+            stream: &Stream,
+            input: DeviceSlice<'_, O::Value>,
+            heads: DeviceSlice<'_, u64>,
+            out: DeviceSliceMut<'_, O::Value>,
+        ) -> Result<()> {
+            check::apart("input and output of a scan", input, &out)?;
+            // SAFETY: the caller's promise is the same.
+            unsafe { by_segment::<O>(stream, input.global(), heads, out, input.len(), Kind::$kind) }
+        }
+
+        #[doc = concat!("[`", stringify!($segmented), "`] of `items` in their place.")]
+        ///
+        /// # Errors
+        #[doc = concat!("As for [`", stringify!($name), "`].")]
+        ///
+        /// # Safety
+        #[doc = concat!("As for [`", stringify!($in_place), "`]; nobody writes `heads`.")]
+        pub unsafe fn $segmented_in_place<O: ScanKernels<Value: Pod>>(
+            stream: &Stream,
+            items: DeviceSliceMut<'_, O::Value>,
+            heads: DeviceSlice<'_, u64>,
+        ) -> Result<()> {
+            let (input, n) = (items.global(), items.len());
+            // SAFETY: the caller's promise is the same.
+            unsafe { by_segment::<O>(stream, input, heads, items, n, Kind::$kind) }
+        }
+    )*};
+}
+scans! {
+    "an inclusive" Inclusive: inclusive, inclusive_in_place, segmented_inclusive, segmented_inclusive_in_place;
+    "an exclusive" Exclusive: exclusive, exclusive_in_place, segmented_exclusive, segmented_exclusive_in_place;
+}
+
+/// A launch of a scan of `n > 0` items: its configuration, its scratch, if it needs any, and its flags.
+pub(crate) struct Plan {
+    pub(crate) config: LaunchConfig,
+    scratch: Option<LookBack>,
+    pub(crate) flags: u32,
+}
+
+impl Plan {
+    pub(crate) fn new<T, U>(
+        stream: &Stream,
+        shape: Shape,
+        n: usize,
+        input: Global<T>,
+        out: GlobalMut<U>,
+    ) -> Result<Plan> {
+        let tiles = check::tiles(n, shape.tile)?;
+        let scratch = match tiles {
+            1 => None,
+            _ => Some(LookBack::new(stream, tiles as usize * shape.look_back_words)?),
+        };
+        let vectors = (input.as_ptr().addr() | out.as_ptr().addr()).is_multiple_of(16);
+        let config = LaunchConfig::new(tiles, shape.threads).shared(shape.shared_bytes);
+        let ahead = stream.device().properties().multiprocessors * shape.resident / 2;
+        let flags = if vectors { VECTORS } else { 0 } | if tiles > ahead { ahead << AHEAD_SHIFT } else { 0 };
+        Ok(Plan { config, scratch, flags })
+    }
+
+    /// The look-back words and the ticket; nothing that may be accessed, if there is one tile.
+    pub(crate) fn look_back(&mut self) -> (GlobalMut<u64>, GlobalMut<u32>) {
+        match &mut self.scratch {
+            Some(scratch) => (scratch.words(), scratch.ticket()),
+            None => {
+                let nothing = GlobalMut::from_raw_parts(std::ptr::dangling_mut(), 0);
+                (nothing, nothing.cast())
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `input` is `n` items, those of `out` or none of them; the rest as for [`inclusive`].
+unsafe fn plain<O: ScanKernels<Value: Pod>>(
+    stream: &Stream,
+    input: Global<O::Value>,
+    mut out: DeviceSliceMut<'_, O::Value>,
+    n: usize,
+    kind: Kind,
+) -> Result<()> {
+    check::same_len("results of a scan", n, out.len())?;
+    if n == 0 {
+        return Ok(());
+    }
+    let out = out.global_mut();
+    let mut plan = Plan::new(stream, O::SCAN, n, input, out)?;
+    let flags = plan.flags | if kind == Kind::Exclusive { EXCLUSIVE } else { 0 };
+    let (look_back, ticket) = plan.look_back();
+    // SAFETY: the plan is the kernel's; scratch is this call's own, and freed in the order of the stream; the caller
+    // answers for the rest.
+    unsafe { O::launch_scan(stream, plan.config, input, out, n, flags, look_back, ticket)? };
+    Ok(())
+}
+
+/// # Safety
+/// As for [`plain`]; nobody writes `heads`.
+unsafe fn by_segment<O: ScanKernels<Value: Pod>>(
+    stream: &Stream,
+    input: Global<O::Value>,
+    heads: DeviceSlice<'_, u64>,
+    mut out: DeviceSliceMut<'_, O::Value>,
+    n: usize,
+    kind: Kind,
+) -> Result<()> {
+    check::same_len("results of a scan", n, out.len())?;
+    crate::error::check_len("the words of heads", n.div_ceil(64), heads.len())?;
+    check::apart("heads and output of a scan", heads, &out)?;
+    if n == 0 {
+        return Ok(());
+    }
+    let out = out.global_mut();
+    let mut plan = Plan::new(stream, O::SEGMENTED, n, input, out)?;
+    let flags = plan.flags | if kind == Kind::Exclusive { EXCLUSIVE } else { 0 };
+    let (look_back, ticket) = plan.look_back();
+    let heads = heads.global().cast();
+    // SAFETY: as for a plain scan.
+    unsafe { O::launch_segmented(stream, plan.config, input, heads, out, n, flags, look_back, ticket)? };
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
