@@ -20,6 +20,8 @@ mod device;
 #[cfg(not(target_arch = "nvptx64"))]
 mod launch_bounds;
 #[cfg(not(target_arch = "nvptx64"))]
+pub mod shape;
+#[cfg(not(target_arch = "nvptx64"))]
 pub mod stamp;
 
 // What several modules of kernels use. Only the PTX of those that do is stamped with a file that names its users here.
@@ -30,7 +32,8 @@ pub mod stamp;
     feature = "radix_sort",
     feature = "reduce",
     feature = "scan",
-    feature = "segmented_sort"
+    feature = "segmented_sort",
+    feature = "select"
 ))]
 pub mod block;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "radix_sort", feature = "segmented_sort"))]
@@ -44,9 +47,14 @@ pub mod keys;
     feature = "radix_sort",
     feature = "reduce",
     feature = "scan",
-    feature = "segmented_sort"
+    feature = "segmented_sort",
+    feature = "select"
 ))]
 pub mod look_back;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "merge"))]
+pub mod merge_path;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "select"))]
+pub mod predicate;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "radix", feature = "radix_sort", feature = "segmented_sort"))]
 pub mod ranking;
 pub mod results;
@@ -73,6 +81,8 @@ pub mod bloom_words;
 pub mod by_key;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "limits"))]
 pub mod limits;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "merge"))]
+pub mod merge;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "non_associative"))]
 pub mod non_associative;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "radix"))]
@@ -112,6 +122,7 @@ pub const MODULES: &[(&str, &str)] = &[
     ("by_key", include_str!("../ptx/by_key.ptx")),
     ("limits", include_str!("../ptx/limits.ptx")),
     ("non_associative", include_str!("../ptx/non_associative.ptx")),
+    ("merge", include_str!("../ptx/merge.ptx")),
     ("radix", include_str!("../ptx/radix.ptx")),
     ("radix_sort", include_str!("../ptx/radix_sort.ptx")),
     ("reduce", include_str!("../ptx/reduce.ptx")),

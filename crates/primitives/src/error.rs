@@ -62,6 +62,14 @@ pub enum Error {
         /// What it is less or more than.
         limit: u64,
     },
+    /// More sorted runs than are merged in one pass.
+    #[error("{runs} runs, and {max} are merged in one pass")]
+    TooManyRuns {
+        /// How many there are.
+        runs: usize,
+        /// How many there may be.
+        max: usize,
+    },
     /// The device refused an allocation or a launch.
     #[error(transparent)]
     Gpu(#[from] GpuError),

@@ -1,11 +1,13 @@
 //! Device-wide primitives: what a whole grid does to a whole array.
 //!
 //! - [`non_associative`]: scans by operators that are not associative, such as the slots of a quotient filter.
+//! - [`merge`]: merges sorted runs, stable, by all or some bits of the keys.
 //! - [`radix`]: groups keys by a digit of their hash, in one stable single-pass scatter.
+//! - [`search`]: the places of needles among sorted keys.
 //! - [`segmented_sort`]: sorts each segment by itself.
 //! - [`reduce`]: what all items amount to, or those of each run of equal keys; run-length encoding.
 //! - [`scan`]: what the items up to each place amount to, by any associative operator, by segments too.
-//! - [`select`]: keeps the items whose bit is set in a bitmap, in order.
+//! - [`select`]: keeps items by a bitmap, flags, a predicate or the item before, in order; and parts items in two.
 //! - [`sort`]: sorts keys, or keys with payloads, by any range of bits.
 //!
 //! Everything takes device slices and a [`Stream`](warpset_gpu::Stream), queues its work and returns: nothing is copied
@@ -16,13 +18,17 @@
 mod check;
 pub mod cpu;
 mod error;
+mod key;
+pub mod merge;
 pub mod non_associative;
 pub mod radix;
 pub mod reduce;
 pub mod scan;
 mod scratch;
+pub mod search;
 pub mod segmented_sort;
 pub mod select;
 pub mod sort;
 
 pub use error::{Error, Result};
+pub use key::KeyMask;

@@ -1,19 +1,34 @@
-//! Selection: the items whose bit is set in a bitmap, in order.
+//! Selection and partition, in order: by a bitmap, by flags, by a predicate, and the first of equal neighbours.
+//!
+//! One launch reads everything once and writes what is kept once (see [`warpset_kernels::select`]); how many items that
+//! are goes to device memory. [`cpu::select`](crate::cpu::select) has the same functions for host slices.
+//!
+//! Scratch, allocated and freed in the order of the stream: 8 bytes for each 4096 items, and 8 more.
 
 use bytemuck::Pod;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
-use warpset_kernels::select::{self as kernels, BLOCK, SHARED_BYTES, TILE};
-use warpset_simt::{Global, GlobalMut};
+pub use warpset_kernels::predicate::{BitsDiffer, BitsEqual, InRange, Predicate};
+use warpset_kernels::select::{self as kernels, FLAGS_ALIGNED, ITEMS_ALIGNED};
 
+use crate::Result;
+use crate::check::{apart, same_len, tiles};
 use crate::error::check_len;
 use crate::scratch::LookBack;
-use crate::{Result, check};
+use crate::sort::Key;
 
 /// What can be selected: items of 4 or 8 bytes. Sealed.
 pub trait Item: Pod + Send + Sync + sealed::Sealed {}
 impl<T: Pod + Send + Sync + sealed::Sealed> Item for T {}
 
+/// A predicate that has kernels: [`InRange`], [`BitsEqual`], [`BitsDiffer`]. Sealed.
+pub trait DevicePredicate<T>: Predicate<T> + sealed::Kind<T> {}
+impl<T, P: Predicate<T> + sealed::Kind<T>> DevicePredicate<T> for P {}
+
+use sealed::Kernels;
+
 mod sealed {
+    use super::{BitsDiffer, BitsEqual, InRange};
+
     pub trait Sealed {
         const WIDE: bool;
     }
@@ -29,43 +44,148 @@ mod sealed {
     impl Sealed for i64 {
         const WIDE: bool = true;
     }
+
+    /// Which kernels a predicate has, and its two parameters.
+    pub enum Kernels {
+        InRange,
+        BitsEqual,
+        BitsDiffer,
+    }
+
+    pub trait Kind<T> {
+        fn kind(self) -> (Kernels, T, T);
+    }
+    impl<T> Kind<T> for InRange<T> {
+        fn kind(self) -> (Kernels, T, T) {
+            (Kernels::InRange, self.from, self.to)
+        }
+    }
+    impl<T> Kind<T> for BitsEqual<T> {
+        fn kind(self) -> (Kernels, T, T) {
+            (Kernels::BitsEqual, self.mask, self.bits)
+        }
+    }
+    impl<T> Kind<T> for BitsDiffer<T> {
+        fn kind(self) -> (Kernels, T, T) {
+            (Kernels::BitsDiffer, self.mask, self.bits)
+        }
+    }
 }
 
-/// Queues a selection: the items whose bit is set in `bitmap` (bit `i % 64` of word `i / 64`) go to the start of `out`,
-/// in order, and their number to `selected`.
+/// The rules that all functions here share: how long the outputs are, and that nothing overlaps.
+fn check<T: Item>(
+    items: DeviceSlice<'_, T>,
+    out: &DeviceSliceMut<'_, T>,
+    rejected: Option<&DeviceSliceMut<'_, T>>,
+    count: &DeviceSliceMut<'_, u64>,
+) -> Result<()> {
+    check_len("selected items", items.len(), out.len())?;
+    check_len("the number of selected items", 1, count.len())?;
+    apart("items and selected items", items, out)?;
+    apart("items and their number", items, count)?;
+    apart("selected items and their number", out.as_slice(), count)?;
+    if let Some(rejected) = rejected {
+        check_len("rejected items", items.len(), rejected.len())?;
+        apart("items and rejected items", items, rejected)?;
+        apart("selected and rejected items", out.as_slice(), rejected)?;
+        apart("rejected items and the number of selected ones", rejected.as_slice(), count)?;
+    }
+    Ok(())
+}
+
+/// What of `items` and flags may be read four at a time.
+fn aligned<T: Item>(items: DeviceSlice<'_, T>, flags: Option<DeviceSlice<'_, u8>>) -> u32 {
+    let items = if items.global().as_ptr().addr().is_multiple_of(16) { ITEMS_ALIGNED } else { 0 };
+    let flags = flags.is_some_and(|flags| flags.global().as_ptr().addr().is_multiple_of(4));
+    items | if flags { FLAGS_ALIGNED } else { 0 }
+}
+
+/// Launches the one of two kernels for the items' width: those that select, or with outputs in brackets, that partition.
+macro_rules! launch {
+    ($narrow:ident | $wide:ident, $stream:ident, $items:ident, ($($arg:expr),*), $aligned:expr, [$($out:ident),*], $count:ident) => {{
+        let n = $items.len();
+        if n == 0 {
+            $stream.fill_bytes($count.slice_mut(..1), 0)?;
+            return Ok(());
+        }
+        macro_rules! with {
+            ($kernel:ident) => {{
+                let shape = kernels::$kernel::SHAPE;
+                let tiles = tiles(n, shape.tile())?;
+                let mut look_back = LookBack::new($stream, tiles as usize)?;
+                let (words, ticket, count) = (look_back.words(), look_back.ticket(), $count.global_mut());
+                let config = LaunchConfig::new(tiles, shape.threads).shared(shape.shared_bytes);
+                // SAFETY: sizes were checked; scratch is this call's own, and freed in the order of the stream; the
+                // caller answers for the rest.
+                unsafe {
+                    kernels::$kernel::launch(
+                        $stream, config, $items.global().cast(), n, $($arg as _,)* $aligned, words, ticket,
+                        $($out.global_mut().cast(),)* count,
+                    )?
+                }
+            }};
+        }
+        if <T as sealed::Sealed>::WIDE {
+            with!($wide)
+        } else {
+            with!($narrow)
+        }
+        Ok(())
+    }};
+}
+
+/// There is a bit for each item, apart from what is written.
+fn check_bitmap<T: Item>(
+    n: usize,
+    bitmap: DeviceSlice<'_, u64>,
+    outputs: [Option<&DeviceSliceMut<'_, T>>; 2],
+    count: &DeviceSliceMut<'_, u64>,
+) -> Result<()> {
+    check_len("the bitmap's words", n.div_ceil(64), bitmap.len())?;
+    outputs.into_iter().flatten().try_for_each(|out| apart("the bitmap and an output", bitmap, out))?;
+    apart("the bitmap and the number of selected items", bitmap, count)
+}
+
+/// There is a flag for each item, apart from what is written.
+fn check_flags<T: Item>(
+    n: usize,
+    flags: DeviceSlice<'_, u8>,
+    outputs: [Option<&DeviceSliceMut<'_, T>>; 2],
+    count: &DeviceSliceMut<'_, u64>,
+) -> Result<()> {
+    same_len("flags", n, flags.len())?;
+    outputs.into_iter().flatten().try_for_each(|out| apart("flags and an output", flags, out))?;
+    apart("flags and the number of selected items", flags, count)
+}
+
+/// Queues a selection: the items whose bit is set in `bitmap` (bit `i % 64` of word `i / 64`) go to the start of `out`, in
+/// order, and their number to `selected`.
 ///
 /// `out` has room for all items; what lies behind the selected ones stays as it was.
 ///
+/// # Errors
+/// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch), [`Overlap`](crate::Error::Overlap),
+/// [`TooLong`](crate::Error::TooLong).
+///
 /// # Safety
-/// Until `stream` has passed this work, all four stay allocated, nobody else writes `items` or `bitmap` or touches `out`
-/// or `selected`; they do not overlap.
+/// Until `stream` has passed this work, all arguments stay allocated, and nobody else writes the inputs or touches the
+/// outputs.
 pub unsafe fn select<T: Item>(
     stream: &Stream,
     items: DeviceSlice<'_, T>,
     bitmap: DeviceSlice<'_, u64>,
     mut out: DeviceSliceMut<'_, T>,
-    selected: DeviceSliceMut<'_, u64>,
+    mut selected: DeviceSliceMut<'_, u64>,
 ) -> Result<()> {
-    let n = items.len();
-    check::apart("items and selected items", items, &out)?;
-    let Some(mut run) = Run::new(stream, n, bitmap, out.len(), selected)? else { return Ok(()) };
-    let (ticket, look_back) = (run.look_back.ticket(), run.look_back.words());
-    let (config, bitmap, selected) = (run.config, run.bitmap, run.selected);
-    // SAFETY: sizes have been checked; scratch is this call's own, and freed in the order of the stream; the caller
-    // answers for the rest.
-    unsafe {
-        if T::WIDE {
-            let (items, out) = (items.global().cast(), out.global_mut().cast());
-            kernels::select_u64::launch(stream, config, items, n, bitmap, look_back, ticket, out, selected)?;
-        } else {
-            let (items, out) = (items.global().cast(), out.global_mut().cast());
-            kernels::select_u32::launch(stream, config, items, n, bitmap, look_back, ticket, out, selected)?;
-        }
-    }
-    Ok(())
+    check(items, &out, None, &selected)?;
+    check_bitmap(items.len(), bitmap, [Some(&out), None], &selected)?;
+    launch!(select_u32 | select_u64, stream, items, (bitmap.global().cast()), aligned(items, None), [out], selected)
 }
 
 /// Queues the selection of places: the numbers, below `n`, of the bits that are set.
+///
+/// # Errors
+/// As for [`select`].
 ///
 /// # Safety
 /// As for [`select`].
@@ -74,110 +194,262 @@ pub unsafe fn select_indices(
     n: usize,
     bitmap: DeviceSlice<'_, u64>,
     mut out: DeviceSliceMut<'_, u64>,
-    selected: DeviceSliceMut<'_, u64>,
+    mut selected: DeviceSliceMut<'_, u64>,
 ) -> Result<()> {
-    let Some(mut run) = Run::new(stream, n, bitmap, out.len(), selected)? else { return Ok(()) };
-    let (ticket, look_back) = (run.look_back.ticket(), run.look_back.words());
-    let (config, bitmap, selected, out) = (run.config, run.bitmap, run.selected, out.global_mut());
-    // SAFETY: as in `select`.
-    unsafe { kernels::select_indices::launch(stream, config, n, bitmap, look_back, ticket, out, selected)? };
+    check_len("selected places", n, out.len())?;
+    check_len("the number of selected places", 1, selected.len())?;
+    apart("selected places and their number", out.as_slice(), &selected)?;
+    check_bitmap(n, bitmap, [Some(&out), None], &selected)?;
+    if n == 0 {
+        stream.fill_bytes(selected.slice_mut(..1), 0)?;
+        return Ok(());
+    }
+    let shape = kernels::select_u64::SHAPE;
+    let tiles = tiles(n, shape.tile())?;
+    let mut look_back = LookBack::new(stream, tiles as usize)?;
+    let (words, ticket, bitmap) = (look_back.words(), look_back.ticket(), bitmap.global().cast());
+    let config = LaunchConfig::new(tiles, shape.threads).shared(shape.shared_bytes);
+    // SAFETY: sizes were checked; scratch is this call's own, and freed in the order of the stream; the caller answers
+    // for the rest.
+    unsafe {
+        let (out, count) = (out.global_mut(), selected.global_mut());
+        kernels::select_indices::launch(stream, config, n, bitmap, words, ticket, out, count)?;
+    }
     Ok(())
 }
 
-/// What every kernel of selection takes.
-struct Run {
-    config: LaunchConfig,
-    bitmap: Global<u32>,
-    look_back: LookBack,
-    selected: GlobalMut<u64>,
+/// [`select`] of the items whose flag is not 0.
+///
+/// # Errors
+/// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch), [`Overlap`](crate::Error::Overlap),
+/// [`TooLong`](crate::Error::TooLong).
+///
+/// # Safety
+/// Until `stream` has passed this work, all arguments stay allocated, and nobody else writes the inputs or touches the
+/// outputs.
+pub unsafe fn select_flagged<T: Item>(
+    stream: &Stream,
+    items: DeviceSlice<'_, T>,
+    flags: DeviceSlice<'_, u8>,
+    mut out: DeviceSliceMut<'_, T>,
+    mut selected: DeviceSliceMut<'_, u64>,
+) -> Result<()> {
+    check(items, &out, None, &selected)?;
+    check_flags(items.len(), flags, [Some(&out), None], &selected)?;
+    let aligned = aligned(items, Some(flags));
+    launch!(select_flagged_u32 | select_flagged_u64, stream, items, (flags.global()), aligned, [out], selected)
 }
 
-impl Run {
-    /// Checks that there is room. If there is nothing to select, says so in `selected`.
-    fn new(
-        stream: &Stream,
-        n: usize,
-        bitmap: DeviceSlice<'_, u64>,
-        room: usize,
-        mut selected: DeviceSliceMut<'_, u64>,
-    ) -> Result<Option<Run>> {
-        check_len("the bitmap's words", n.div_ceil(64), bitmap.len())?;
-        check_len("selected items", n, room)?;
-        check_len("the number of selected items", 1, selected.len())?;
-        if n == 0 {
-            stream.fill_bytes(selected.slice_mut(..1), 0)?;
-            return Ok(None);
+/// [`select`] of the items that a predicate keeps.
+///
+/// # Errors
+/// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch), [`Overlap`](crate::Error::Overlap),
+/// [`TooLong`](crate::Error::TooLong).
+///
+/// # Safety
+/// Until `stream` has passed this work, all arguments stay allocated, and nobody else writes the inputs or touches the
+/// outputs.
+pub unsafe fn select_if<T: Item + Key, P: DevicePredicate<T>>(
+    stream: &Stream,
+    items: DeviceSlice<'_, T>,
+    predicate: P,
+    mut out: DeviceSliceMut<'_, T>,
+    mut selected: DeviceSliceMut<'_, u64>,
+) -> Result<()> {
+    check(items, &out, None, &selected)?;
+    let aligned = aligned(items, None);
+    let (kernels, x, y) = predicate.kind();
+    let (x, y) = (x.bits(), y.bits());
+    match kernels {
+        Kernels::InRange => {
+            launch!(select_in_range_u32 | select_in_range_u64, stream, items, (x, y), aligned, [out], selected)
         }
-        let tiles = check::tiles(n, TILE)?;
-        let look_back = LookBack::new(stream, tiles as usize)?;
-        let config = LaunchConfig::new(tiles, BLOCK).shared(SHARED_BYTES);
-        Ok(Some(Run { config, bitmap: bitmap.global().cast(), look_back, selected: selected.global_mut() }))
+        Kernels::BitsEqual => {
+            launch!(select_bits_equal_u32 | select_bits_equal_u64, stream, items, (x, y), aligned, [out], selected)
+        }
+        Kernels::BitsDiffer => {
+            launch!(select_bits_differ_u32 | select_bits_differ_u64, stream, items, (x, y), aligned, [out], selected)
+        }
     }
+}
+
+/// [`select`] of the items that differ from the one before them: of sorted items each one once.
+///
+/// # Errors
+/// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch), [`Overlap`](crate::Error::Overlap),
+/// [`TooLong`](crate::Error::TooLong).
+///
+/// # Safety
+/// Until `stream` has passed this work, all arguments stay allocated, and nobody else writes the inputs or touches the
+/// outputs.
+pub unsafe fn unique<T: Item>(
+    stream: &Stream,
+    items: DeviceSlice<'_, T>,
+    mut out: DeviceSliceMut<'_, T>,
+    mut selected: DeviceSliceMut<'_, u64>,
+) -> Result<()> {
+    check(items, &out, None, &selected)?;
+    launch!(unique_u32 | unique_u64, stream, items, (), aligned(items, None), [out], selected)
+}
+
+/// [`select`], and the items whose bit is not set go to the start of `rejected`, in order too.
+///
+/// # Errors
+/// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch), [`Overlap`](crate::Error::Overlap),
+/// [`TooLong`](crate::Error::TooLong).
+///
+/// # Safety
+/// Until `stream` has passed this work, all arguments stay allocated, and nobody else writes the inputs or touches the
+/// outputs.
+pub unsafe fn partition<T: Item>(
+    stream: &Stream,
+    items: DeviceSlice<'_, T>,
+    bitmap: DeviceSlice<'_, u64>,
+    mut out: DeviceSliceMut<'_, T>,
+    mut rejected: DeviceSliceMut<'_, T>,
+    mut selected: DeviceSliceMut<'_, u64>,
+) -> Result<()> {
+    check(items, &out, Some(&rejected), &selected)?;
+    check_bitmap(items.len(), bitmap, [Some(&out), Some(&rejected)], &selected)?;
+    let bitmap = bitmap.global().cast();
+    let aligned = aligned(items, None);
+    launch!(partition_u32 | partition_u64, stream, items, (bitmap), aligned, [out, rejected], selected)
+}
+
+/// [`select_flagged`], and the items whose flag is 0 go to the start of `rejected`, in order too.
+///
+/// # Errors
+/// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch), [`Overlap`](crate::Error::Overlap),
+/// [`TooLong`](crate::Error::TooLong).
+///
+/// # Safety
+/// Until `stream` has passed this work, all arguments stay allocated, and nobody else writes the inputs or touches the
+/// outputs.
+pub unsafe fn partition_flagged<T: Item>(
+    stream: &Stream,
+    items: DeviceSlice<'_, T>,
+    flags: DeviceSlice<'_, u8>,
+    mut out: DeviceSliceMut<'_, T>,
+    mut rejected: DeviceSliceMut<'_, T>,
+    mut selected: DeviceSliceMut<'_, u64>,
+) -> Result<()> {
+    check(items, &out, Some(&rejected), &selected)?;
+    check_flags(items.len(), flags, [Some(&out), Some(&rejected)], &selected)?;
+    let aligned = aligned(items, Some(flags));
+    let flags = flags.global();
+    launch!(partition_flagged_u32 | partition_flagged_u64, stream, items, (flags), aligned, [out, rejected], selected)
+}
+
+/// [`select_if`], and the items that the predicate does not keep go to the start of `rejected`, in order too.
+///
+/// # Errors
+/// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch), [`Overlap`](crate::Error::Overlap),
+/// [`TooLong`](crate::Error::TooLong).
+///
+/// # Safety
+/// Until `stream` has passed this work, all arguments stay allocated, and nobody else writes the inputs or touches the
+/// outputs.
+pub unsafe fn partition_if<T: Item + Key, P: DevicePredicate<T>>(
+    stream: &Stream,
+    items: DeviceSlice<'_, T>,
+    predicate: P,
+    mut out: DeviceSliceMut<'_, T>,
+    mut rejected: DeviceSliceMut<'_, T>,
+    mut selected: DeviceSliceMut<'_, u64>,
+) -> Result<()> {
+    check(items, &out, Some(&rejected), &selected)?;
+    let aligned = aligned(items, None);
+    let (kernels, x, y) = predicate.kind();
+    let (x, y) = (x.bits(), y.bits());
+    match kernels {
+        Kernels::InRange => launch!(
+            partition_in_range_u32 | partition_in_range_u64,
+            stream,
+            items,
+            (x, y),
+            aligned,
+            [out, rejected],
+            selected
+        ),
+        Kernels::BitsEqual => launch!(
+            partition_bits_equal_u32 | partition_bits_equal_u64,
+            stream,
+            items,
+            (x, y),
+            aligned,
+            [out, rejected],
+            selected
+        ),
+        Kernels::BitsDiffer => launch!(
+            partition_bits_differ_u32 | partition_bits_differ_u64,
+            stream,
+            items,
+            (x, y),
+            aligned,
+            [out, rejected],
+            selected
+        ),
+    }
+}
+
+/// Queues a selection of the keys that differ from the one before them, with their values: of each group of equal
+/// neighbours the first. Keys go to the start of `out_keys`, values to that of `out_values`, their number to `selected`.
+///
+/// # Errors
+/// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch), [`Overlap`](crate::Error::Overlap),
+/// [`TooLong`](crate::Error::TooLong).
+///
+/// # Safety
+/// Until `stream` has passed this work, all arguments stay allocated, and nobody else writes the inputs or touches the
+/// outputs.
+pub unsafe fn unique_by_key<K: Item, V: Item>(
+    stream: &Stream,
+    keys: DeviceSlice<'_, K>,
+    values: DeviceSlice<'_, V>,
+    mut out_keys: DeviceSliceMut<'_, K>,
+    mut out_values: DeviceSliceMut<'_, V>,
+    mut selected: DeviceSliceMut<'_, u64>,
+) -> Result<()> {
+    let n = keys.len();
+    same_len("values", n, values.len())?;
+    check(keys, &out_keys, None, &selected)?;
+    check(values, &out_values, None, &selected)?;
+    apart("keys and selected values", keys, &out_values)?;
+    apart("values and selected keys", values, &out_keys)?;
+    apart("selected keys and selected values", out_keys.as_slice(), &out_values)?;
+    if n == 0 {
+        stream.fill_bytes(selected.slice_mut(..1), 0)?;
+        return Ok(());
+    }
+    let aligned = aligned(keys, None) & aligned(values, None);
+    let (keys, values) = (keys.global(), values.global());
+    let (out_keys, out_values) = (out_keys.global_mut(), out_values.global_mut());
+    macro_rules! launch {
+        ($kernel:ident) => {{
+            let shape = kernels::$kernel::SHAPE;
+            let tiles = tiles(n, shape.tile())?;
+            let mut look_back = LookBack::new(stream, tiles as usize)?;
+            let (words, ticket, count) = (look_back.words(), look_back.ticket(), selected.global_mut());
+            let config = LaunchConfig::new(tiles, shape.threads).shared(shape.shared_bytes);
+            let (keys, values) = (keys.cast(), values.cast());
+            let (out_keys, out_values) = (out_keys.cast(), out_values.cast());
+            // SAFETY: sizes were checked; scratch is this call's own, and freed in the order of the stream; the caller
+            // answers for the rest.
+            unsafe {
+                kernels::$kernel::launch(
+                    stream, config, keys, values, n, aligned, words, ticket, out_keys, out_values, count,
+                )?
+            }
+        }};
+    }
+    match (K::WIDE, V::WIDE) {
+        (false, false) => launch!(unique_by_key_u32_u32),
+        (false, true) => launch!(unique_by_key_u32_u64),
+        (true, false) => launch!(unique_by_key_u64_u32),
+        (true, true) => launch!(unique_by_key_u64_u64),
+    }
+    Ok(())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Error;
-    use warpset_core::hash::mix;
-    use warpset_gpu::testing::devices;
-
-    fn check<T: Item + PartialEq + std::fmt::Debug>(n: usize, one_in: u64, item: impl Fn(u64) -> T) {
-        for device in devices(n as u64) {
-            let stream = device.new_stream().unwrap();
-            let items: Vec<T> = (0..n as u64).map(&item).collect();
-            let keep = |i: usize| mix(i as u64, 3).is_multiple_of(one_in);
-            let mut words = vec![0u64; n.div_ceil(64)];
-            (0..n).filter(|&i| keep(i)).for_each(|i| words[i / 64] |= 1 << (i % 64));
-            if !n.is_multiple_of(64) {
-                words[n / 64] |= !0 << (n % 64); // bits past the end do not count
-            }
-            let (on_device, bitmap) = (device.from_slice(&items).unwrap(), device.from_slice(&words).unwrap());
-            let mut out = device.alloc_uninit(n).unwrap();
-            let mut selected = device.alloc_uninit(1).unwrap();
-            // SAFETY: all live until the stream has been waited for.
-            let queued = unsafe {
-                select(&stream, on_device.as_slice(), bitmap.as_slice(), out.as_mut_slice(), selected.as_mut_slice())
-            };
-            queued.unwrap();
-            let expected: Vec<T> = (0..n).filter(|&i| keep(i)).map(|i| items[i]).collect();
-            assert_eq!(selected.to_vec().unwrap(), [expected.len() as u64]);
-            let mut indices = device.alloc_uninit(n).unwrap();
-            // SAFETY: all live until the stream has been waited for.
-            let queued = unsafe {
-                select_indices(&stream, n, bitmap.as_slice(), indices.as_mut_slice(), selected.as_mut_slice())
-            };
-            queued.unwrap();
-            let places: Vec<u64> = (0..n).filter(|&i| keep(i)).map(|i| i as u64).collect();
-            assert_eq!(selected.to_vec().unwrap(), [expected.len() as u64]);
-            assert_eq!(indices.slice(..places.len()).to_vec().unwrap(), places);
-            assert_eq!(out.slice(..expected.len()).to_vec().unwrap(), expected);
-        }
-    }
-
-    #[test]
-    fn keeps_order_and_counts() {
-        for n in [0, 1, 31, 64, 65, TILE - 1, TILE, 3 * TILE + 5] {
-            check(n, 3, |i| i);
-            check(n, 1, |i| i as u32);
-        }
-        check(40 * TILE + 1, 50, |i| i as u32);
-        check(TILE + 1, u64::MAX, |i| i);
-    }
-
-    #[test]
-    fn short_outputs_are_errors() {
-        for device in devices(0) {
-            let stream = device.new_stream().unwrap();
-            let items = device.from_slice(&[1u32; 65]).unwrap();
-            let bitmap = device.from_slice(&[0u64]).unwrap();
-            let mut out = device.alloc_uninit(65).unwrap();
-            let mut selected = device.alloc_uninit(1).unwrap();
-            // SAFETY: nothing gets queued.
-            let result = unsafe {
-                select(&stream, items.as_slice(), bitmap.as_slice(), out.as_mut_slice(), selected.as_mut_slice())
-            };
-            assert!(matches!(result, Err(Error::LengthMismatch { needed: 2, found: 1, .. })));
-        }
-    }
-}
+mod tests;

@@ -89,6 +89,7 @@ pub(crate) mod sealed {
     pub trait Word: Send + Sync {
         const WIDE: bool;
         fn bits(self) -> u64;
+        fn from_bits(bits: u64) -> Self;
     }
     macro_rules! words {
         ($($word:ty: $wide:literal;)*) => {$(
@@ -96,6 +97,9 @@ pub(crate) mod sealed {
                 const WIDE: bool = $wide;
                 fn bits(self) -> u64 {
                     self as u64
+                }
+                fn from_bits(bits: u64) -> Self {
+                    bits as $word
                 }
             }
         )*};

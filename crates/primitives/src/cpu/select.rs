@@ -4,8 +4,10 @@
 //! each part keeps, the second writes it where the counts before it end.
 
 use rayon::prelude::*;
+use warpset_kernels::predicate::Predicate;
 
 use crate::Result;
+use crate::check::same_len;
 use crate::error::check_len;
 
 /// Items of a part: enough that a task's start does not count, few enough for all threads to have some.
@@ -19,6 +21,92 @@ const PART: usize = 1 << 14;
 pub fn select<T: Copy + Send + Sync>(items: &[T], bitmap: &[u64], out: &mut [T]) -> Result<usize> {
     check_len("the bitmap's words", items.len().div_ceil(64), bitmap.len())?;
     compact(items, out, |i| bitmap[i / 64] >> (i % 64) & 1 != 0)
+}
+
+/// [`select`] of the items whose flag is not 0.
+///
+/// # Errors
+/// As for [`select`]; there is a flag for each item.
+pub fn select_flagged<T: Copy + Send + Sync>(items: &[T], flags: &[u8], out: &mut [T]) -> Result<usize> {
+    same_len("flags", items.len(), flags.len())?;
+    compact(items, out, |i| flags[i] != 0)
+}
+
+/// [`select`] of the items that a predicate keeps.
+///
+/// # Errors
+/// As for [`select`].
+pub fn select_if<T: Copy + Send + Sync>(items: &[T], predicate: impl Predicate<T>, out: &mut [T]) -> Result<usize> {
+    compact(items, out, |i| predicate.keep(items[i]))
+}
+
+/// [`select`] of the items that differ from the one before them: of sorted items each one once.
+///
+/// # Errors
+/// As for [`select`].
+pub fn unique<T: Copy + Send + Sync + PartialEq>(items: &[T], out: &mut [T]) -> Result<usize> {
+    compact(items, out, |i| i == 0 || items[i - 1] != items[i])
+}
+
+/// Copies the keys that differ from the one before them, with their values, and returns their number.
+///
+/// # Errors
+/// As for [`select`]; there is a value for each key.
+pub fn unique_by_key<K: Copy + Send + Sync + PartialEq, V: Copy + Send + Sync>(
+    keys: &[K],
+    values: &[V],
+    out_keys: &mut [K],
+    out_values: &mut [V],
+) -> Result<usize> {
+    same_len("values", keys.len(), values.len())?;
+    let differs = |i: usize| i == 0 || keys[i - 1] != keys[i];
+    compact(keys, out_keys, differs)?;
+    compact(values, out_values, differs)
+}
+
+/// [`select`], and the items whose bit is not set go to the start of `rejected`, in order too.
+///
+/// # Errors
+/// As for [`select`].
+pub fn partition<T: Copy + Send + Sync>(
+    items: &[T],
+    bitmap: &[u64],
+    out: &mut [T],
+    rejected: &mut [T],
+) -> Result<usize> {
+    let count = select(items, bitmap, out)?;
+    compact(items, rejected, |i| bitmap[i / 64] >> (i % 64) & 1 == 0)?;
+    Ok(count)
+}
+
+/// [`select_flagged`], and the items whose flag is 0 go to the start of `rejected`, in order too.
+///
+/// # Errors
+/// As for [`select_flagged`].
+pub fn partition_flagged<T: Copy + Send + Sync>(
+    items: &[T],
+    flags: &[u8],
+    out: &mut [T],
+    rejected: &mut [T],
+) -> Result<usize> {
+    let count = select_flagged(items, flags, out)?;
+    compact(items, rejected, |i| flags[i] == 0)?;
+    Ok(count)
+}
+
+/// [`select_if`], and the items that the predicate does not keep go to the start of `rejected`, in order too.
+///
+/// # Errors
+/// As for [`select`].
+pub fn partition_if<T: Copy + Send + Sync>(
+    items: &[T],
+    predicate: impl Predicate<T>,
+    out: &mut [T],
+    rejected: &mut [T],
+) -> Result<usize> {
+    let count = select_if(items, predicate, out)?;
+    compact(items, rejected, |i| !predicate.keep(items[i]))?;
+    Ok(count)
 }
 
 /// Keeps the items for whose place `keep` says so.

@@ -1,6 +1,8 @@
 //! Device-wide primitives, a file a family: on the CPU and on GPUs, verified against a plain computation, held against
 //! the speed at which the same machine copies as many bytes.
 
+mod merge;
+mod search;
 mod select;
 
 use warpset::gpu::{Device, Stream};
@@ -11,7 +13,7 @@ use super::record::Record;
 use super::suite::{Session, Setup, Step, Suite, Target, Threads};
 
 /// The steps of each family.
-const FAMILIES: &[fn(&Setup) -> Vec<Step>] = &[select::steps];
+const FAMILIES: &[fn(&Setup) -> Vec<Step>] = &[merge::steps, search::steps, select::steps];
 
 /// The primitives' benches.
 pub struct Primitives;

@@ -36,8 +36,8 @@ fn by_bitmap<T: select::Item + PartialEq>(
     match target {
         Target::Cpu => {
             let mut out = (items.to_vec(), 0);
-            let work = |out: &mut (Vec<T>, usize)| {
-                out.1 = cpu::select::select(items, bitmap, &mut out.0)?;
+            let work = |(out, n): &mut (Vec<T>, usize)| {
+                *n = cpu::select::select(items, bitmap, out)?;
                 Ok(())
             };
             on_cpu(session, row, bytes, &mut out, work, |(out, n)| out[..*n] == expected)

@@ -1,0 +1,136 @@
+//! Merging on host slices: see [`crate::merge`].
+//!
+//! Merge path cuts the output into parts of one length, each of which a task merges by itself.
+
+use rayon::prelude::*;
+
+use crate::check::same_len;
+use crate::sort::{Key, Payload};
+use crate::{KeyMask, Result};
+
+/// Items of a part.
+const PART: usize = 1 << 15;
+
+/// Merges two sorted runs of keys into `out`.
+///
+/// # Errors
+/// [`LengthMismatch`](crate::Error::LengthMismatch) unless `out` is as long as both runs.
+pub fn merge_keys<K: Key>(a: &[K], b: &[K], mask: KeyMask<K>, out: &mut [K]) -> Result<()> {
+    same_len("merged keys", a.len() + b.len(), out.len())?;
+    out.par_chunks_mut(PART).enumerate().for_each(|(part, out)| {
+        let (mut at_a, mut at_b) = crossing(a, b, part * PART, mask);
+        for key in out {
+            let from_a = from_first(a, b, at_a, at_b, mask);
+            *key = if from_a { a[at_a] } else { b[at_b] };
+            at_a += usize::from(from_a);
+            at_b += usize::from(!from_a);
+        }
+    });
+    Ok(())
+}
+
+/// Merges two sorted runs of keys with values into `out_keys` and `out_values`.
+///
+/// # Errors
+/// [`LengthMismatch`](crate::Error::LengthMismatch) unless there are as many values as keys, in the runs and merged.
+pub fn merge_pairs<K: Key, V: Payload>(
+    (a, a_values): (&[K], &[V]),
+    (b, b_values): (&[K], &[V]),
+    mask: KeyMask<K>,
+    out_keys: &mut [K],
+    out_values: &mut [V],
+) -> Result<()> {
+    same_len("values of a run", a.len(), a_values.len())?;
+    same_len("values of a run", b.len(), b_values.len())?;
+    same_len("merged keys", a.len() + b.len(), out_keys.len())?;
+    same_len("merged values", out_keys.len(), out_values.len())?;
+    let parts = out_keys.par_chunks_mut(PART).zip(out_values.par_chunks_mut(PART));
+    parts.enumerate().for_each(|(part, (keys, values))| {
+        let (mut at_a, mut at_b) = crossing(a, b, part * PART, mask);
+        for (key, value) in keys.iter_mut().zip(values) {
+            let from_a = from_first(a, b, at_a, at_b, mask);
+            (*key, *value) = if from_a { (a[at_a], a_values[at_a]) } else { (b[at_b], b_values[at_b]) };
+            at_a += usize::from(from_a);
+            at_b += usize::from(!from_a);
+        }
+    });
+    Ok(())
+}
+
+/// Whether the next item comes from `a`; one of the runs has items left.
+#[inline]
+fn from_first<K: Key>(a: &[K], b: &[K], at_a: usize, at_b: usize, mask: KeyMask<K>) -> bool {
+    at_b >= b.len() || (at_a < a.len() && mask.of(a[at_a]) <= mask.of(b[at_b]))
+}
+
+/// How many of the first `diagonal` items of the merge come from `a`, and how many from `b`.
+fn crossing<K: Key>(a: &[K], b: &[K], diagonal: usize, mask: KeyMask<K>) -> (usize, usize) {
+    let (mut low, mut high) = (diagonal.saturating_sub(b.len()), diagonal.min(a.len()));
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if mask.of(a[middle]) <= mask.of(b[diagonal - 1 - middle]) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    (low, diagonal - low)
+}
+
+/// Merges sorted runs of keys into `out`: neighbours in rounds, which take as much scratch as `out`, twice.
+///
+/// # Errors
+/// [`LengthMismatch`](crate::Error::LengthMismatch) unless `out` is as long as all runs.
+pub fn merge_many_keys<K: Key>(runs: &[&[K]], mask: KeyMask<K>, out: &mut [K]) -> Result<()> {
+    same_len("merged keys", runs.iter().map(|run| run.len()).sum(), out.len())?;
+    match *runs {
+        [] => Ok(()),
+        [run] => {
+            out.copy_from_slice(run);
+            Ok(())
+        }
+        [a, b] => merge_keys(a, b, mask, out),
+        _ => {
+            let (before, behind) = runs.split_at(runs.len().div_ceil(2));
+            let mut halves = out.to_vec();
+            let (a, b) = halves.split_at_mut(before.iter().map(|run| run.len()).sum());
+            merge_many_keys(before, mask, a)?;
+            merge_many_keys(behind, mask, b)?;
+            merge_keys(a, b, mask, out)
+        }
+    }
+}
+
+/// Merges sorted runs of keys with values into `out_keys` and `out_values`, as [`merge_many_keys`] does.
+///
+/// # Errors
+/// As there; there are as many values as keys, in the runs and merged.
+pub fn merge_many_pairs<K: Key, V: Payload>(
+    runs: &[(&[K], &[V])],
+    mask: KeyMask<K>,
+    out_keys: &mut [K],
+    out_values: &mut [V],
+) -> Result<()> {
+    same_len("merged keys", runs.iter().map(|run| run.0.len()).sum(), out_keys.len())?;
+    same_len("merged values", out_keys.len(), out_values.len())?;
+    runs.iter().try_for_each(|run| same_len("values of a run", run.0.len(), run.1.len()))?;
+    match *runs {
+        [] => Ok(()),
+        [(keys, values)] => {
+            out_keys.copy_from_slice(keys);
+            out_values.copy_from_slice(values);
+            Ok(())
+        }
+        [a, b] => merge_pairs(a, b, mask, out_keys, out_values),
+        _ => {
+            let (before, behind) = runs.split_at(runs.len().div_ceil(2));
+            let (mut keys, mut values) = (out_keys.to_vec(), out_values.to_vec());
+            let middle = before.iter().map(|run| run.0.len()).sum();
+            let (a_keys, b_keys) = keys.split_at_mut(middle);
+            let (a_values, b_values) = values.split_at_mut(middle);
+            merge_many_pairs(before, mask, a_keys, a_values)?;
+            merge_many_pairs(behind, mask, b_keys, b_values)?;
+            merge_pairs((a_keys, a_values), (b_keys, b_values), mask, out_keys, out_values)
+        }
+    }
+}

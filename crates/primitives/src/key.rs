@@ -1,0 +1,48 @@
+//! What of a key is compared.
+
+use crate::sort::Key;
+
+/// The bits of a key by which keys are compared; keys that differ in others only are equal.
+///
+/// ```
+/// use warpset_primitives::KeyMask;
+///
+/// let mask = KeyMask::<u32>::above(1); // the low bit says something else
+/// assert_eq!(mask.of(7), mask.of(6));
+/// assert!(mask.of(6) < mask.of(8));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyMask<K>(K);
+
+impl<K: Key> KeyMask<K> {
+    /// All bits.
+    pub fn all() -> Self {
+        Self(K::from_bits(!0))
+    }
+
+    /// These bits.
+    pub fn new(mask: K) -> Self {
+        Self(mask)
+    }
+
+    /// The bits from `bit` on: what is left of a key that is shifted right by so many bits.
+    pub fn above(bit: u32) -> Self {
+        Self(K::from_bits(if bit < 64 { !0 << bit } else { 0 }))
+    }
+
+    /// The compared part of `key`.
+    #[inline]
+    pub fn of(self, key: K) -> K {
+        K::from_bits(key.bits() & self.0.bits())
+    }
+
+    pub(crate) fn bits(self) -> u64 {
+        self.0.bits()
+    }
+}
+
+impl<K: Key> Default for KeyMask<K> {
+    fn default() -> Self {
+        Self::all()
+    }
+}

@@ -1,0 +1,230 @@
+//! Merging sorted runs, stable: of equal keys those of the earlier run come first, and within a run order is kept.
+//!
+//! [`merge_keys`] and [`merge_pairs`] merge two runs, [`merge_many_keys`] and [`merge_many_pairs`] up to eight in one
+//! pass. Keys are compared by the bits of a [`KeyMask`], and the runs are
+//! sorted by those bits; keys that are not (what sorting by other bits gives) come out in some order, all of them, and
+//! nothing else is touched. Any length will do, also beyond 2^32. [`cpu::merge`](crate::cpu::merge) has the same
+//! functions for host slices.
+//!
+//! Scratch, allocated and freed in the order of the stream: for two runs none up to 2^22 items, beyond 8 bytes for each
+//! tile of some thousands of items; for more runs 64 bytes for each.
+
+mod many;
+
+use warpset_gpu::{DeviceSlice, DeviceSliceMut, GpuError, LaunchConfig, Stream};
+use warpset_kernels::merge::{self as kernels, SPLIT_BLOCK};
+use warpset_kernels::shape::Shape;
+use warpset_simt::{Global, GlobalMut};
+
+use crate::check::{apart, same_len, tiles};
+use crate::sort::{Key, Payload};
+use crate::{KeyMask, Result};
+
+pub use many::{MAX_RUNS, merge_many_keys, merge_many_pairs};
+
+/// The most items that are merged by one launch: more take another before it, which finds where the tiles begin.
+const ONE_LAUNCH: usize = 1 << 22;
+/// The most items that are merged in short tiles, so that there are enough of them for the device.
+const SHORT: usize = 1 << 20;
+
+/// A sorted run of keys, and a value for each.
+#[derive(Clone, Copy, Debug)]
+pub struct Pairs<'a, K, V> {
+    /// The keys.
+    pub keys: DeviceSlice<'a, K>,
+    /// As many values.
+    pub values: DeviceSlice<'a, V>,
+}
+
+impl<'a, K: Key, V: Payload> Pairs<'a, K, V> {
+    /// Keys and their values.
+    pub fn new(keys: impl Into<DeviceSlice<'a, K>>, values: impl Into<DeviceSlice<'a, V>>) -> Self {
+        Self { keys: keys.into(), values: values.into() }
+    }
+
+    fn check(&self) -> Result<()> {
+        same_len("values of a run", self.keys.len(), self.values.len())
+    }
+
+    fn check_apart(&self, out_keys: &DeviceSliceMut<'_, K>, out_values: &DeviceSliceMut<'_, V>) -> Result<()> {
+        apart("a run and the merged keys", self.keys, out_keys)?;
+        apart("a run and the merged values", self.keys, out_values)?;
+        apart("a run's values and the merged keys", self.values, out_keys)?;
+        apart("a run's values and the merged values", self.values, out_values)
+    }
+}
+
+/// Queues the merge of two sorted runs of keys into `out`.
+///
+/// # Errors
+/// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch) unless `out` is as long as both runs,
+/// [`Overlap`](crate::Error::Overlap) if it shares memory with one of them.
+///
+/// # Safety
+/// Until `stream` has passed this work, all three stay allocated, and nobody else writes the runs or touches `out`.
+pub unsafe fn merge_keys<'a, K: Key>(
+    stream: &Stream,
+    a: DeviceSlice<'_, K>,
+    b: DeviceSlice<'_, K>,
+    mask: KeyMask<K>,
+    out: impl Into<DeviceSliceMut<'a, K>>,
+) -> Result<()> {
+    let mut out = out.into();
+    same_len("merged keys", a.len() + b.len(), out.len())?;
+    for run in [a, b] {
+        apart("a run and the merged keys", run, &out)?;
+    }
+    let out = out.global_mut();
+    // The kernels without values do not look at any.
+    let (a, b) = (Run { keys: a.global(), values: a.global() }, Run { keys: b.global(), values: b.global() });
+    // SAFETY: lengths were checked; the caller answers for the rest.
+    unsafe { merge(stream, a, b, mask, out, out, false) }
+}
+
+/// Queues the merge of two sorted runs of keys with values into `out_keys` and `out_values`.
+///
+/// # Errors
+/// As for [`merge_keys`]; and [`LengthMismatch`](crate::Error::LengthMismatch) unless keys and values are as many.
+///
+/// # Safety
+/// Until `stream` has passed this work, all six stay allocated, and nobody else writes the runs or touches the outputs.
+pub unsafe fn merge_pairs<'a, K: Key, V: Payload>(
+    stream: &Stream,
+    a: Pairs<'_, K, V>,
+    b: Pairs<'_, K, V>,
+    mask: KeyMask<K>,
+    out_keys: impl Into<DeviceSliceMut<'a, K>>,
+    out_values: impl Into<DeviceSliceMut<'a, V>>,
+) -> Result<()> {
+    let (mut out_keys, mut out_values) = (out_keys.into(), out_values.into());
+    a.check()?;
+    b.check()?;
+    same_len("merged keys", a.keys.len() + b.keys.len(), out_keys.len())?;
+    same_len("merged values", out_keys.len(), out_values.len())?;
+    apart("merged keys and merged values", out_keys.as_slice(), &out_values)?;
+    for run in [a, b] {
+        run.check_apart(&out_keys, &out_values)?;
+    }
+    let run = |run: Pairs<'_, K, V>| Run { keys: run.keys.global(), values: run.values.global() };
+    // SAFETY: lengths were checked; the caller answers for the rest.
+    unsafe { merge(stream, run(a), run(b), mask, out_keys.global_mut(), out_values.global_mut(), true) }
+}
+
+/// A run as a kernel takes it.
+#[derive(Clone, Copy)]
+struct Run<K, V> {
+    keys: Global<K>,
+    values: Global<V>,
+}
+
+/// How a merge is launched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Plan {
+    /// One launch with small tiles, which find out themselves where they begin.
+    Short,
+    /// One launch with large tiles, likewise.
+    OneLaunch,
+    /// Two launches: where the large tiles begin, and the merge.
+    TwoLaunches,
+}
+
+impl Plan {
+    fn of(total: usize) -> Plan {
+        match total {
+            n if n <= SHORT => Plan::Short,
+            n if n <= ONE_LAUNCH => Plan::OneLaunch,
+            _ => Plan::TwoLaunches,
+        }
+    }
+}
+
+/// # Safety
+/// As [`merge_pairs`], lengths checked.
+unsafe fn merge<K: Key, V: Payload>(
+    stream: &Stream,
+    a: Run<K, V>,
+    b: Run<K, V>,
+    mask: KeyMask<K>,
+    out_keys: GlobalMut<K>,
+    out_values: GlobalMut<V>,
+    pairs: bool,
+) -> Result<()> {
+    let plan = Plan::of(a.keys.len() + b.keys.len());
+    // SAFETY: the caller's promise is the same.
+    unsafe { merge_by(plan, stream, a, b, mask, out_keys, out_values, pairs) }
+}
+
+/// # Safety
+/// As [`merge`].
+#[allow(clippy::too_many_arguments)] // those of a kernel
+unsafe fn merge_by<K: Key, V: Payload>(
+    plan: Plan,
+    stream: &Stream,
+    a: Run<K, V>,
+    b: Run<K, V>,
+    mask: KeyMask<K>,
+    out_keys: GlobalMut<K>,
+    out_values: GlobalMut<V>,
+    pairs: bool,
+) -> Result<()> {
+    let total = a.keys.len() + b.keys.len();
+    if total == 0 {
+        return Ok(());
+    }
+    let mask = mask.bits();
+    let two_launches = plan == Plan::TwoLaunches;
+    // SAFETY: the shapes are the kernels' own; the rest is the caller's promise.
+    let splits = |shape: Shape, tiles: usize| unsafe {
+        let mut splits = stream.alloc_uninit::<u64>(if two_launches { tiles + 1 } else { 0 })?;
+        if two_launches {
+            let config = LaunchConfig::covering(tiles + 1, SPLIT_BLOCK);
+            let (tile, (a, a_len), (b, b_len)) = (shape.tile(), (a.keys, a.keys.len()), (b.keys, b.keys.len()));
+            let to = splits.global_mut();
+            if !K::WIDE {
+                let (a, b, mask) = (a.cast(), b.cast(), mask as u32);
+                kernels::merge_splits_u32::launch(stream, config, a, a_len, b, b_len, mask, tile, tiles, to)?;
+            } else {
+                let (a, b) = (a.cast(), b.cast());
+                kernels::merge_splits_u64::launch(stream, config, a, a_len, b, b_len, mask, tile, tiles, to)?;
+            }
+        }
+        Ok::<_, GpuError>(splits)
+    };
+    macro_rules! launch {
+        ($kernel:ident) => {{
+            let shape = kernels::$kernel::SHAPE;
+            let tiles = tiles(total, shape.tile())?;
+            let splits = splits(shape, tiles as usize)?;
+            let config = LaunchConfig::new(tiles, shape.threads).shared(shape.shared_bytes);
+            let (a_len, b_len) = (a.keys.len(), b.keys.len());
+            let (out_keys, out_values) = (out_keys.cast(), out_values.cast());
+            let (a, b) = ((a.keys.cast(), a.values.cast()), (b.keys.cast(), b.values.cast()));
+            let (splits, known) = (splits.global(), two_launches as u32);
+            // SAFETY: the shape is the kernel's own, and the types have the sizes of the kernel's; the rest is the
+            // caller's promise.
+            unsafe {
+                kernels::$kernel::launch(
+                    stream, config, a.0, a.1, a_len, b.0, b.1, b_len, mask as _, splits, known, out_keys, out_values,
+                )?
+            }
+        }};
+    }
+    match (K::WIDE, V::WIDE, pairs, plan == Plan::Short) {
+        (false, _, false, false) => launch!(merge_u32),
+        (false, _, false, true) => launch!(merge_u32_short),
+        (true, _, false, false) => launch!(merge_u64),
+        (true, _, false, true) => launch!(merge_u64_short),
+        (false, false, true, false) => launch!(merge_u32_u32),
+        (false, false, true, true) => launch!(merge_u32_u32_short),
+        (false, true, true, false) => launch!(merge_u32_u64),
+        (false, true, true, true) => launch!(merge_u32_u64_short),
+        (true, false, true, false) => launch!(merge_u64_u32),
+        (true, false, true, true) => launch!(merge_u64_u32_short),
+        (true, true, true, false) => launch!(merge_u64_u64),
+        (true, true, true, true) => launch!(merge_u64_u64_short),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+use warpset_core::hash::mix;
+use warpset_gpu::testing::devices;
+
+use super::*;
+use crate::Error;
+
+/// The definition: a stable sort of the runs one after the other.
+pub(super) fn merged<K: Key, V: Copy>(runs: &[&[(K, V)]], mask: KeyMask<K>) -> Vec<(K, V)> {
+    let mut all = runs.concat();
+    all.sort_by_key(|&(key, _)| mask.of(key));
+    all
+}
+
+/// `n` keys below `range`, sorted by `mask`; the values count up from `first`, so that they tell where each stands.
+pub(super) fn run<K: Key, V: Payload>(n: usize, range: u64, mask: KeyMask<K>, first: usize) -> Vec<(K, V)> {
+    let key = |i: usize| K::from_bits(((u128::from(mix(i as u64, first as u64)) * u128::from(range)) >> 64) as u64);
+    let mut keys: Vec<K> = (0..n).map(key).collect();
+    keys.sort_by_key(|&key| mask.of(key));
+    keys.into_iter().enumerate().map(|(i, key)| (key, V::from_bits((first + i) as u64))).collect()
+}
+
+pub(super) fn unzip<K: Key, V: Payload>(pairs: &[(K, V)]) -> (Vec<K>, Vec<V>) {
+    pairs.iter().copied().unzip()
+}
+
+/// Both forms on every device and on the host, against the definition.
+fn check<K: Key + std::fmt::Debug, V: Payload + PartialEq + std::fmt::Debug>(
+    a: &[(K, V)],
+    b: &[(K, V)],
+    mask: KeyMask<K>,
+) {
+    let expected = unzip(&merged(&[a, b], mask));
+    let ((a_keys, a_values), (b_keys, b_values)) = (unzip(a), unzip(b));
+    let n = expected.0.len();
+    let mut out = (vec![K::from_bits(0); n], vec![V::from_bits(0); n]);
+    crate::cpu::merge::merge_keys(&a_keys, &b_keys, mask, &mut out.0).unwrap();
+    assert_eq!(out.0, expected.0);
+    let (a_pairs, b_pairs) = ((&a_keys[..], &a_values[..]), (&b_keys[..], &b_values[..]));
+    crate::cpu::merge::merge_pairs(a_pairs, b_pairs, mask, &mut out.0, &mut out.1).unwrap();
+    assert_eq!(out, expected);
+    for device in devices((a.len() + 3 * b.len()) as u64) {
+        let stream = device.new_stream().unwrap();
+        let (a_keys, a_values) = (device.from_slice(&a_keys).unwrap(), device.from_slice(&a_values).unwrap());
+        let (b_keys, b_values) = (device.from_slice(&b_keys).unwrap(), device.from_slice(&b_values).unwrap());
+        let (a, b) = (Pairs::new(&a_keys, &a_values), Pairs::new(&b_keys, &b_values));
+        let (mut keys, mut values) = (device.alloc_uninit(n).unwrap(), device.alloc_uninit(n).unwrap());
+        // SAFETY: all live until they have been waited for.
+        unsafe { merge_keys(&stream, a.keys, b.keys, mask, &mut keys) }.unwrap();
+        assert_eq!(keys.to_vec().unwrap(), expected.0, "{} and {} keys", a.keys.len(), b.keys.len());
+        keys.fill_bytes(0).unwrap();
+        // SAFETY: as above.
+        unsafe { merge_pairs(&stream, a, b, mask, &mut keys, &mut values) }.unwrap();
+        assert_eq!(
+            (keys.to_vec().unwrap(), values.to_vec().unwrap()),
+            expected,
+            "{} and {}",
+            a.keys.len(),
+            b.keys.len()
+        );
+    }
+}
+
+fn check_random<K: Key + std::fmt::Debug, V: Payload + PartialEq + std::fmt::Debug>(sizes: &[(usize, usize)]) {
+    for &(a, b) in sizes {
+        for range in [3, 1000, u64::MAX >> (64 - 8 * size_of::<K>())] {
+            let mask = KeyMask::all();
+            check::<K, V>(&run(a, range, mask, 0), &run(b, range, mask, a), mask);
+        }
+    }
+}
+
+const SIZES: [(usize, usize); 8] = [(0, 0), (0, 1), (1, 0), (1, 1), (31, 33), (700, 500), (1151, 1), (2000, 3000)];
+
+#[test]
+fn all_widths_are_stable_merges() {
+    check_random::<u32, u32>(&SIZES);
+    check_random::<u32, u64>(&SIZES);
+    check_random::<u64, u32>(&SIZES);
+    check_random::<u64, u64>(&SIZES);
+}
+
+#[test]
+fn keys_compare_by_the_mask_alone() {
+    for mask in [KeyMask::<u32>::above(1), KeyMask::above(31), KeyMask::above(32), KeyMask::new(0xff00)] {
+        check::<u32, u32>(&run(900, 1 << 32, mask, 0), &run(1500, 1 << 32, mask, 900), mask);
+    }
+    let mask = KeyMask::<u64>::above(33);
+    check::<u64, u64>(&run(900, u64::MAX, mask, 0), &run(1500, u64::MAX, mask, 900), mask);
+}
+
+#[test]
+fn runs_that_hardly_mix() {
+    let mask = KeyMask::all();
+    let line = |n: usize, start: u64, step: u64, first: usize| -> Vec<(u32, u32)> {
+        (0..n).map(|i| ((start + step * i as u64) as u32, (first + i) as u32)).collect()
+    };
+    let n = 2500;
+    check(&line(n, 0, 1, 0), &line(n, n as u64, 1, n), mask); // one behind the other
+    check(&line(n, n as u64, 1, 0), &line(n, 0, 1, n), mask);
+    check(&line(n, 0, 2, 0), &line(n, 1, 2, n), mask); // taking turns
+    check(&line(n, 5, 0, 0), &line(n, 5, 0, n), mask); // all equal
+    check(&line(n, u32::MAX.into(), 0, 0), &line(n, 0, 0, n), mask);
+    check(&line(n, 0, 1, 0), &[], mask);
+    check(&[], &line(n, 0, 1, 0), mask);
+    check(&line(n, 0, 1000, 0), &line(1, 1_250_500, 1, n), mask);
+}
+
+/// Large tiles, which the lengths of the other tests do not reach, with both ways to find where they begin.
+fn check_large<K: Key + std::fmt::Debug, V: Payload + PartialEq + std::fmt::Debug>(sizes: &[(usize, usize)]) {
+    for (device, &(a, b)) in devices(9).iter().flat_map(|device| sizes.iter().map(move |sizes| (device, sizes))) {
+        let stream = device.new_stream().unwrap();
+        for (range, plan) in [(2, Plan::TwoLaunches), (1 << 32, Plan::TwoLaunches), (1 << 32, Plan::OneLaunch)] {
+            let mask = KeyMask::all();
+            let (a, b) = (run::<K, V>(a, range, mask, 0), run::<K, V>(b, range, mask, a));
+            let expected = unzip(&merged(&[&a, &b], mask));
+            let on_device = |run: &[(K, V)]| {
+                let (keys, values) = unzip(run);
+                (device.from_slice(&keys).unwrap(), device.from_slice(&values).unwrap())
+            };
+            let (a, b) = (on_device(&a), on_device(&b));
+            let mut keys = device.alloc_uninit::<K>(expected.0.len()).unwrap();
+            let mut values = device.alloc_uninit::<V>(expected.0.len()).unwrap();
+            let a = Run { keys: a.0.global(), values: a.1.global() };
+            let b = Run { keys: b.0.global(), values: b.1.global() };
+            for pairs in [false, true] {
+                keys.fill_bytes(0).unwrap();
+                let (out_keys, out_values) = (keys.global_mut(), values.global_mut());
+                // SAFETY: all live until they have been waited for.
+                unsafe { merge_by(plan, &stream, a, b, mask, out_keys, out_values, pairs) }.unwrap();
+                assert_eq!(keys.to_vec().unwrap(), expected.0);
+            }
+            assert_eq!(values.to_vec().unwrap(), expected.1);
+        }
+    }
+}
+
+#[test]
+fn large_tiles() {
+    check_large::<u32, u32>(&[(9000, 14001), (0, 7681), (7680, 7680)]);
+    check_large::<u32, u64>(&[(8001, 4000)]);
+    check_large::<u64, u32>(&[(4001, 8000)]);
+    check_large::<u64, u64>(&[(6001, 6000)]);
+}
+
+#[test]
+fn bad_lengths_and_overlaps_are_errors() {
+    for device in devices(1) {
+        let stream = device.new_stream().unwrap();
+        let (a, b) = (device.from_slice(&[1u32, 2]).unwrap(), device.from_slice(&[3u32]).unwrap());
+        let mut out = device.alloc_uninit::<u32>(4).unwrap();
+        let mut out_values = device.alloc_uninit::<u32>(3).unwrap();
+        let mask = KeyMask::all();
+        // SAFETY: nothing gets queued.
+        unsafe {
+            let wrong = merge_keys(&stream, a.as_slice(), b.as_slice(), mask, &mut out);
+            assert!(matches!(wrong, Err(Error::LengthMismatch { needed: 3, found: 4, .. })));
+            let wrong =
+                merge_pairs(&stream, Pairs::new(&a, &a), Pairs::new(&b, &a), mask, out.slice_mut(..3), &mut out_values);
+            assert!(matches!(wrong, Err(Error::LengthMismatch { needed: 1, found: 2, .. })));
+            // A second handle to the same memory, as a caller who breaks the borrow's rules may have it.
+            let out = &raw mut out;
+            let (same, rest) = ((&*out).slice(..2), (&mut *out).slice_mut(1..4));
+            let wrong = merge_keys(&stream, same, b.as_slice(), mask, rest);
+            assert!(matches!(wrong, Err(Error::Overlap { .. })));
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Search: the place of each needle among sorted keys.
+//!
+//! A needle's *lower bound* is the number of keys below it, its *upper bound* the number of keys not above it. Keys are
+//! compared by the bits of a [`KeyMask`], and sorted by them; among keys that are not, some place comes out.
+//! [`cpu::search`](crate::cpu::search) has the same functions for host slices.
+//!
+//! [`lower_bound`] and [`upper_bound`] take needles in any order. [`lower_bound_sorted`] and [`upper_bound_sorted`] take
+//! needles that are sorted too, and merge them with the keys where that is faster: while there are at most
+//! [`MERGED`] times as many keys as needles.
+//!
+//! Scratch: none, or for a merge 8 bytes for each tile of some thousands of keys and needles, allocated and freed in the
+//! order of the stream.
+
+use warpset_gpu::{DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
+use warpset_kernels::merge::search::{self as kernels, BLOCK, NEEDLES};
+use warpset_kernels::merge::{self as merge_kernels, SPLIT_BLOCK};
+
+use crate::check::{apart, same_len, tiles};
+use crate::sort::Key;
+use crate::{KeyMask, Result};
+
+/// Sorted needles are merged with at most so many keys for each of them; among more keys each is searched by itself.
+pub const MERGED: usize = 16;
+
+macro_rules! functions {
+    ($($name:ident, $sorted:ident, $upper:literal, $what:literal;)*) => {$(
+        #[doc = concat!("Queues a search: `out` gets ", $what, ".")]
+        ///
+        /// # Errors
+        /// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch) unless `out` has a place for each
+        /// needle, [`Overlap`](crate::Error::Overlap) if it shares memory with keys or needles.
+        ///
+        /// # Safety
+        /// Until `stream` has passed this work, all three stay allocated, and nobody else writes keys or needles or
+        /// touches `out`.
+        pub unsafe fn $name<'a, K: Key>(
+            stream: &Stream,
+            keys: DeviceSlice<'_, K>,
+            needles: DeviceSlice<'_, K>,
+            mask: KeyMask<K>,
+            out: impl Into<DeviceSliceMut<'a, u64>>,
+        ) -> Result<()> {
+            // SAFETY: the caller's promise is the same.
+            unsafe { search(stream, keys, needles, mask, out.into(), $upper, false) }
+        }
+
+        #[doc = concat!("[`", stringify!($name), "`] for needles that are sorted as the keys are.")]
+        ///
+        /// # Errors
+        /// As there, and [`TooLong`](crate::Error::TooLong).
+        ///
+        /// # Safety
+        /// As there.
+        pub unsafe fn $sorted<'a, K: Key>(
+            stream: &Stream,
+            keys: DeviceSlice<'_, K>,
+            needles: DeviceSlice<'_, K>,
+            mask: KeyMask<K>,
+            out: impl Into<DeviceSliceMut<'a, u64>>,
+        ) -> Result<()> {
+            let merged = keys.len() / MERGED <= needles.len();
+            // SAFETY: the caller's promise is the same.
+            unsafe { search(stream, keys, needles, mask, out.into(), $upper, merged) }
+        }
+    )*};
+}
+functions! {
+    lower_bound, lower_bound_sorted, false, "for each needle the number of keys below it";
+    upper_bound, upper_bound_sorted, true, "for each needle the number of keys not above it";
+}
+
+/// # Safety
+/// As [`lower_bound`]; needles are sorted if they are to be merged.
+unsafe fn search<K: Key>(
+    stream: &Stream,
+    keys: DeviceSlice<'_, K>,
+    needles: DeviceSlice<'_, K>,
+    mask: KeyMask<K>,
+    mut out: DeviceSliceMut<'_, u64>,
+    upper: bool,
+    merged: bool,
+) -> Result<()> {
+    same_len("places of needles", needles.len(), out.len())?;
+    apart("keys and places of needles", keys, &out)?;
+    apart("needles and their places", needles, &out)?;
+    if needles.is_empty() {
+        return Ok(());
+    }
+    let (n, count, mask) = (keys.len(), needles.len(), mask.bits());
+    let (keys, needles, out) = (keys.global(), needles.global(), out.global_mut());
+    macro_rules! launch {
+        ($kernel:ident) => {{
+            let blocks = count.div_ceil(BLOCK as usize * NEEDLES).min(i32::MAX as usize) as u32;
+            let config = LaunchConfig::new(blocks, BLOCK);
+            // SAFETY: lengths were checked; the caller answers for the rest.
+            unsafe { kernels::$kernel::launch(stream, config, keys.cast(), n, needles.cast(), count, mask as _, out)? }
+        }};
+    }
+    macro_rules! merge {
+        ($kernel:ident, $splits:ident) => {{
+            let shape = kernels::$kernel::SHAPE;
+            let tiles = tiles(n + count, shape.tile())?;
+            let mut splits = stream.alloc_uninit::<u64>(tiles as usize + 1)?;
+            let config = LaunchConfig::covering(tiles as usize + 1, SPLIT_BLOCK);
+            let (keys, needles, mask) = (keys.cast(), needles.cast(), mask as _);
+            let ((a, a_len), (b, b_len)) =
+                if upper { ((keys, n), (needles, count)) } else { ((needles, count), (keys, n)) };
+            let (tile, to) = (shape.tile(), splits.global_mut());
+            // SAFETY: lengths were checked; scratch is this call's own, and freed in the order of the stream; the caller
+            // answers for the rest.
+            unsafe {
+                merge_kernels::$splits::launch(
+                    stream, config, a, a_len, b, b_len, mask, tile, tiles as usize, to,
+                )?;
+                let config = LaunchConfig::new(tiles, shape.threads).shared(shape.shared_bytes);
+                kernels::$kernel::launch(stream, config, keys, n, needles, count, mask, splits.global(), out)?
+            }
+        }};
+    }
+    match (K::WIDE, upper, merged) {
+        (false, false, false) => launch!(lower_bound_u32),
+        (false, true, false) => launch!(upper_bound_u32),
+        (true, false, false) => launch!(lower_bound_u64),
+        (true, true, false) => launch!(upper_bound_u64),
+        (false, false, true) => merge!(lower_bound_sorted_u32, merge_splits_u32),
+        (false, true, true) => merge!(upper_bound_sorted_u32, merge_splits_u32),
+        (true, false, true) => merge!(lower_bound_sorted_u64, merge_splits_u64),
+        (true, true, true) => merge!(upper_bound_sorted_u64, merge_splits_u64),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Error, cpu};
+    use std::fmt::Debug;
+    use warpset_core::hash::mix;
+    use warpset_gpu::testing::devices;
+
+    fn keys<K: Key>(n: usize, range: u64, seed: u64) -> Vec<K> {
+        let key = |i| ((u128::from(mix(i, seed)) * u128::from(range)) >> 64) as u64;
+        (0..n as u64).map(|i| K::from_bits(key(i))).collect()
+    }
+
+    fn check<K: Key + Debug>(n: usize, count: usize, range: u64, mask: KeyMask<K>) {
+        let (mut haystack, mut needles) = (keys::<K>(n, range, 1), keys::<K>(count, range, 2));
+        haystack.sort_by_key(|&key| mask.of(key));
+        for sorted in [false, true] {
+            if sorted {
+                needles.sort_by_key(|&key| mask.of(key));
+            }
+            let place = |upper: bool, needle: K| {
+                let before = |key: K| mask.of(key) < mask.of(needle) || (upper && mask.of(key) == mask.of(needle));
+                haystack.partition_point(|&key| before(key)) as u64
+            };
+            let lower: Vec<u64> = needles.iter().map(|&needle| place(false, needle)).collect();
+            let upper: Vec<u64> = needles.iter().map(|&needle| place(true, needle)).collect();
+            let mut out = vec![7; count];
+            cpu::search::lower_bound(&haystack, &needles, mask, &mut out).unwrap();
+            assert_eq!(out, lower);
+            cpu::search::upper_bound(&haystack, &needles, mask, &mut out).unwrap();
+            assert_eq!(out, upper);
+            if sorted {
+                cpu::search::lower_bound_sorted(&haystack, &needles, mask, &mut out).unwrap();
+                assert_eq!(out, lower);
+                cpu::search::upper_bound_sorted(&haystack, &needles, mask, &mut out).unwrap();
+                assert_eq!(out, upper);
+            }
+            for device in devices((n + count) as u64) {
+                let stream = device.new_stream().unwrap();
+                let (haystack, needles) = (device.from_slice(&haystack).unwrap(), device.from_slice(&needles).unwrap());
+                let mut out = device.alloc_uninit(count).unwrap();
+                for (upper, expected) in [(false, &lower), (true, &upper)] {
+                    for merged in [false, true] {
+                        if merged && !sorted {
+                            continue;
+                        }
+                        out.fill_bytes(7).unwrap();
+                        let (keys, needles, to) = (haystack.as_slice(), needles.as_slice(), out.as_mut_slice());
+                        // SAFETY: all live until the stream has been waited for.
+                        unsafe { search(&stream, keys, needles, mask, to, upper, merged) }.unwrap();
+                        assert_eq!(out.to_vec().unwrap(), *expected, "{n} keys, upper {upper}, merged {merged}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bounds_are_those_of_partition_point() {
+        for (n, count) in [(0, 0), (0, 5), (1, 1), (5, 0), (3, 1000), (1000, 3), (4000, 4100), (1, 5000), (9000, 33)] {
+            for range in [1, 100, 1 << 32] {
+                check::<u32>(n, count, range, KeyMask::all());
+            }
+        }
+        for (n, count) in [(0, 1), (3000, 2900), (257, 255)] {
+            check::<u64>(n, count, 100, KeyMask::all());
+            check::<u64>(n, count, u64::MAX, KeyMask::all());
+            check::<u64>(n, count, u64::MAX, KeyMask::above(56));
+            check::<u32>(n, count, 1 << 32, KeyMask::above(25));
+        }
+    }
+
+    #[test]
+    fn public_functions_choose_and_check() {
+        for device in devices(2) {
+            let stream = device.new_stream().unwrap();
+            let keys = device.from_slice(&[2u32, 4, 4, 6]).unwrap();
+            let needles = device.from_slice(&[1u32, 4, 7]).unwrap();
+            let mut out = device.alloc_uninit::<u64>(3).unwrap();
+            let mut long = device.alloc_uninit::<u64>(4).unwrap();
+            let (k, q, mask) = (keys.as_slice(), needles.as_slice(), KeyMask::all());
+            // SAFETY: all live until the stream has been waited for.
+            unsafe {
+                lower_bound(&stream, k, q, mask, &mut out).unwrap();
+                assert_eq!(out.to_vec().unwrap(), [0, 1, 4]);
+                upper_bound(&stream, k, q, mask, &mut out).unwrap();
+                assert_eq!(out.to_vec().unwrap(), [0, 3, 4]);
+                lower_bound_sorted(&stream, k, q, mask, &mut out).unwrap();
+                assert_eq!(out.to_vec().unwrap(), [0, 1, 4]);
+                upper_bound_sorted(&stream, k, q, mask, &mut out).unwrap();
+                assert_eq!(out.to_vec().unwrap(), [0, 3, 4]);
+                let wrong = lower_bound(&stream, k, q, mask, &mut long);
+                assert!(matches!(wrong, Err(Error::LengthMismatch { needed: 3, found: 4, .. })));
+            }
+        }
+    }
+}

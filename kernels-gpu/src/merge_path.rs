@@ -1,0 +1,181 @@
+//! Merge path: where the merge of two sorted runs crosses a diagonal.
+//!
+//! The merge of runs `a` and `b` is a path through a grid of `a.len()` by `b.len()` cells; it crosses the diagonal `d`
+//! where `d` items have been merged, and the crossing says how many of them come from `a`. Crossings are found
+//! independently of each other, so every block, and in it every thread, merges the same number of items. Source: Odeh,
+//! Green, Mwassi, Shmueli, Birk, "Merge Path - Parallel Merging Made Simple", IPDPSW 2012, section III; Green, McColl,
+//! Bader, "GPU Merge Path: A GPU Merging Algorithm", ICS 2012.
+//!
+//! Of equal keys those of `a` come first.
+
+use core::ops::BitAnd;
+
+use warpset_simt::shared::Shared;
+use warpset_simt::{Global, GlobalMut, Word, thread, warp};
+
+/// A key, compared by the bits of a mask alone.
+pub trait Key: Word + Default + Ord + BitAnd<Output = Self> {}
+impl Key for u32 {}
+impl Key for u64 {}
+
+/// Whether `first`, of an earlier run, goes before `second`.
+#[inline(always)]
+pub fn goes_first<K: Key>(first: K, second: K, mask: K) -> bool {
+    first & mask <= second & mask
+}
+
+/// How many of the first `diagonal` items of the merge come from `a`; by one warp, which tries 32 places at a time.
+///
+/// # Safety
+/// All lanes of the warp come here together with the same arguments; the runs are valid for `a_len` and `b_len` reads
+/// and not written meanwhile; `diagonal` is at most their sum.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn crossing_by_warp<K: Key>(
+    a: Global<K>,
+    a_len: usize,
+    b: Global<K>,
+    b_len: usize,
+    diagonal: usize,
+    mask: K,
+) -> usize {
+    let lane = warp::lane_id() as usize;
+    let mut low = diagonal.saturating_sub(b_len);
+    let mut high = diagonal.min(a_len);
+    while low < high {
+        // The last place of each of 32 parts.
+        let part = (high - low).div_ceil(32);
+        let at = low + (lane + 1) * part - 1;
+        // SAFETY: `low <= at < high` keeps both places inside their runs; the whole warp votes.
+        let parts = unsafe {
+            let first = at < high && goes_first(a.read_nc(at), b.read_nc(diagonal - 1 - at), mask);
+            warp::ballot(warp::FULL_MASK, first).count_ones() as usize
+        };
+        low += parts * part;
+        high = high.min(low + part - 1);
+    }
+    low
+}
+
+/// [`crossing_by_warp`] by a single thread, halving: fewer reads, more of them one after the other.
+///
+/// # Safety
+/// As there, but for the warp.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn crossing_by_thread<K: Key>(
+    a: Global<K>,
+    a_len: usize,
+    b: Global<K>,
+    b_len: usize,
+    diagonal: usize,
+    mask: K,
+) -> usize {
+    let mut low = diagonal.saturating_sub(b_len);
+    let mut high = diagonal.min(a_len);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        // SAFETY: `low <= middle < high` keeps both places inside their runs.
+        if unsafe { goes_first(a.read_nc(middle), b.read_nc(diagonal - 1 - middle), mask) } {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+/// How many of the first `diagonal` items of the merge of `keys[..a_len]` and `keys[a_len..a_len + b_len]`, in shared
+/// memory, come from the first.
+///
+/// # Safety
+/// The keys are there and nobody writes them meanwhile; `diagonal` is at most the sum of the lengths.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn crossing_in_shared<K: Key>(keys: Shared<K>, a_len: u32, b_len: u32, diagonal: u32, mask: K) -> u32 {
+    let mut low = diagonal.saturating_sub(b_len);
+    let mut high = diagonal.min(a_len);
+    while low < high {
+        let middle = (low + high) / 2;
+        // SAFETY: `low <= middle < high` keeps both places inside their runs.
+        if unsafe { goes_first(keys.get(middle), keys.get(a_len + diagonal - 1 - middle), mask) } {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+/// The tile of a block, and the thread's part in it.
+#[derive(Clone, Copy)]
+pub struct Tile<const THREADS: u32, const ITEMS: usize> {
+    /// The thread.
+    pub t: u32,
+    /// Items of the first run.
+    pub a_len: u32,
+    /// Items.
+    pub len: u32,
+}
+
+impl<const THREADS: u32, const ITEMS: usize> Tile<THREADS, ITEMS> {
+    /// Every `THREADS`-th item from the thread's own on, of the first run's part and the second run's behind it; `FULL`
+    /// if the tile is complete.
+    ///
+    /// # Safety
+    /// Both parts are valid for reads and not written meanwhile.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn load<T: Word + Default, const FULL: bool>(self, a: Global<T>, b: Global<T>) -> [T; ITEMS] {
+        let mut items = [T::default(); ITEMS];
+        for u in 0..ITEMS {
+            let i = self.t + u as u32 * THREADS;
+            if FULL || i < self.len {
+                let from = if i < self.a_len { a.at(i as usize) } else { b.at((i - self.a_len) as usize) };
+                // SAFETY: `i` is below the length of both parts together.
+                items[u] = unsafe { from.read_nc(0) };
+            }
+        }
+        items
+    }
+
+    /// Puts what [`load`](Self::load) gave into shared memory, both parts side by side.
+    ///
+    /// # Safety
+    /// There is room for a tile, which nobody else touches.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn put<T: Word, const FULL: bool>(self, to: Shared<T>, items: [T; ITEMS]) {
+        for u in 0..ITEMS {
+            let i = self.t + u as u32 * THREADS;
+            if FULL || i < self.len {
+                // SAFETY: each place of the tile is one thread's.
+                unsafe { to.set(i, items[u]) };
+            }
+        }
+    }
+
+    /// Writes the thread's merged items to `out`, by way of shared memory.
+    ///
+    /// # Safety
+    /// All threads of the block come here together; nobody looks at `shared` any more; `out` is valid for the tile and
+    /// nobody else's.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn store<T: Word, const FULL: bool>(self, shared: Shared<T>, items: [T; ITEMS], out: GlobalMut<T>) {
+        // SAFETY: a thread's own places, of which those beyond an incomplete tile have room; then, behind a barrier, every
+        // `THREADS`-th below the length.
+        unsafe {
+            for u in 0..ITEMS {
+                shared.set(self.t * ITEMS as u32 + u as u32, items[u]);
+            }
+            thread::sync_threads();
+            for u in 0..ITEMS {
+                let i = self.t + u as u32 * THREADS;
+                if FULL || i < self.len {
+                    out.write(i as usize, shared.get(i));
+                }
+            }
+        }
+    }
+}
