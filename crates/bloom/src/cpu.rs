@@ -11,6 +11,7 @@ use crate::view::same_length;
 use crate::words::Words;
 use crate::{Bitmap, BlockedLayout, Error, Hashed, Key, Layout, RaoLayout, SplitBlockLayout, View};
 
+mod by_hash;
 mod insert;
 pub(crate) mod rao;
 

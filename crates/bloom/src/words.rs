@@ -36,10 +36,12 @@ impl Words {
             .ok_or(Error::OutOfMemory { bytes: len.saturating_mul(4) })
     }
 
+    #[inline]
     pub(crate) fn as_slice(&self) -> &[u32] {
         &self.memory[self.first..self.first + self.len]
     }
 
+    #[inline]
     pub(crate) fn as_mut_slice(&mut self) -> &mut [u32] {
         &mut self.memory[self.first..self.first + self.len]
     }

@@ -8,20 +8,28 @@
 //! Departures, with their reasons in [`warpset_core::bloom::rao`]: the load of a bucket is the number of its set bits;
 //! two-choice assignment goes in rounds; a key that one of its buckets already contains is not inserted again.
 
-use std::collections::HashSet;
-
-use rayon::prelude::*;
 use warpset_core::bloom::TEST_AND_INSERT_BATCH;
-use warpset_core::bloom::rao::{emptier, round_keys};
+use warpset_core::bloom::rao::round_keys;
 
 use super::RaoBloom;
+use super::by_hash::ByHash;
 use crate::key::as_hashed;
-use crate::layout::BATCH;
 use crate::layout::engine::Engine;
-use crate::layout::rao::RaoProbe;
-use crate::view::{TASK, is_serial, same_length};
-use crate::words::Words;
-use crate::{Error, Hashed, Key, Layout, RaoBuilder, RaoLayout};
+use crate::layout::rao::{RaoProbe, probing};
+use crate::view::same_length;
+use crate::{Error, Hashed, Key, Layout, RaoBuilder};
+
+mod round;
+mod undo;
+
+use round::{Task, choose};
+use undo::Undo;
+
+/// Keys that a round of an insertion with one choice takes at least; bounds the memory that sorting them needs. The more
+/// buckets, the larger a round, so that saving the buckets that it writes to stays in proportion to the keys.
+const ROUND: usize = 1 << 22;
+/// See [`ROUND`].
+const ROUND_KEYS_A_BUCKET: usize = 256;
 
 /// First-level hashes that a bulk insertion into an empty filter tries.
 pub const MAX_ATTEMPTS: u32 = 16;
@@ -50,19 +58,25 @@ impl RaoBloom {
     /// of bits that it would have) if the bucket would have more than `limit` bits set.
     fn insert_one(&mut self, probe: &RaoProbe, limit: u32) -> Result<bool, u32> {
         let layout = self.layout;
-        if layout.contains(self.words.as_slice(), probe) {
-            return Ok(false);
+        let mut bucket = probe.buckets[0];
+        if layout.choices() == 2 {
+            if layout.contains(self.words.as_slice(), probe) {
+                return Ok(false);
+            }
+            bucket = choose(&self.bucket_ones, probe);
         }
-        let bucket = choose(&self.bucket_ones, probe);
-        let (start, len) = (layout.bucket_start(bucket), layout.shape().bucket_words as usize);
-        let words = &mut self.words.as_mut_slice()[start..start + len];
-        let ones = self.bucket_ones[bucket as usize] + layout.bucket_missing(words, probe.hash);
-        if ones > limit {
-            return Err(ones);
+        let shape = layout.shape();
+        let (start, ones) = (layout.bucket_start(bucket), &mut self.bucket_ones[bucket as usize]);
+        let words = &mut self.words.as_mut_slice()[start..start + shape.bucket_words as usize];
+        if *ones > limit.saturating_sub(shape.hashes) {
+            let missing = layout.bucket_missing(words, probe.hash);
+            if missing > 0 && *ones + missing > limit {
+                return Err(*ones + missing);
+            }
         }
-        self.bucket_ones[bucket as usize] = ones;
-        layout.bucket_insert(words, probe.hash);
-        Ok(true)
+        let missing = probing::insert(shape, words, probe.hash);
+        *ones += missing;
+        Ok(missing > 0)
     }
 
     /// The number of set bits of each bucket.
@@ -76,7 +90,7 @@ impl RaoBloom {
     /// them at most. If keys were there already, their buckets are fixed and the overflow is an error at once. On an
     /// error the filter is as it was.
     pub fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
-        self.all_or_nothing(|filter, undo| filter.insert_undoable(keys, undo))
+        self.all_or_nothing(|filter, undo| filter.insert_undoable(keys, true, undo))
     }
 
     /// Runs a bulk insertion, and takes back what it did if it fails.
@@ -92,17 +106,34 @@ impl RaoBloom {
         result
     }
 
-    /// [`RaoBloom::insert_bulk`], but an error leaves the filter as far as it came.
-    fn insert_undoable<K: Key>(&mut self, keys: &[K], undo: &mut Undo) -> Result<(), Error> {
+    /// [`RaoBloom::insert_bulk`], but an error leaves the filter as far as it came. `is_last` tells that the operation has
+    /// no more to insert.
+    fn insert_undoable<K: Key>(&mut self, keys: &[K], is_last: bool, undo: &mut Undo) -> Result<(), Error> {
+        let layout = self.layout;
+        let round = match layout.choices() {
+            1 => ROUND.max(ROUND_KEYS_A_BUCKET.saturating_mul(self.bucket_ones.len())),
+            _ => usize::try_from(round_keys(layout.blocks(), layout.bucket_capacity())).unwrap_or(usize::MAX),
+        };
+        let rounds = keys.len().div_ceil(round);
+        self.until_it_fits(|filter| {
+            keys.chunks(round).enumerate().try_for_each(|(i, keys)| {
+                filter.insert_round(keys, Task::Insert, is_last && i + 1 == rounds, undo).map(|_| ())
+            })
+        })
+    }
+
+    /// Runs an insertion that does not look at overflows: again with another first-level hash each time if the filter was
+    /// empty, until no bucket overflows.
+    fn until_it_fits<R>(&mut self, mut insert: impl FnMut(&mut RaoBloom) -> Result<R, Error>) -> Result<R, Error> {
         let empty = self.bucket_ones.iter().all(|&ones| ones == 0);
         let limit = self.layout.shape().most_ones();
         let first = self.layout.attempt();
         let mut attempts = 1;
         loop {
-            self.insert_unlimited(keys, undo)?;
+            let result = insert(self)?;
             let ones = self.bucket_ones.iter().copied().max().unwrap_or(0);
             if ones <= limit {
-                return Ok(());
+                return Ok(result);
             }
             if !empty || attempts == MAX_ATTEMPTS {
                 return Err(Error::BucketOverflow { attempts, limit, ones });
@@ -116,79 +147,6 @@ impl RaoBloom {
     /// Inserts all hashes.
     pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Error> {
         self.insert_bulk(as_hashed(hashes))
-    }
-
-    /// One attempt at the build, without a look at overflows.
-    fn insert_unlimited<K: Key>(&mut self, keys: &[K], undo: &mut Undo) -> Result<(), Error> {
-        let layout = self.layout;
-        let round = match layout.choices() {
-            1 => keys.len().max(1),
-            _ => usize::try_from(round_keys(layout.blocks(), layout.bucket_capacity())).unwrap_or(usize::MAX),
-        };
-        keys.chunks(round).try_for_each(|keys| self.insert_round(keys, undo))
-    }
-
-    /// One round: partition by the filter as it is now, then each bucket alone.
-    fn insert_round<K: Key>(&mut self, keys: &[K], undo: &mut Undo) -> Result<(), Error> {
-        let layout = self.layout;
-        let (words, ones) = (self.words.as_slice(), &self.bucket_ones);
-        let assign = |keys: &[K]| -> Vec<(u32, u64)> {
-            let mut assigned = Vec::with_capacity(keys.len());
-            let mut probes = [RaoProbe::default(); BATCH];
-            for batch in keys.chunks(BATCH) {
-                for (probe, key) in probes.iter_mut().zip(batch) {
-                    *probe = layout.probe(key);
-                    if layout.choices() == 2 {
-                        layout.prefetch(words, probe);
-                    }
-                }
-                for probe in &probes[..batch.len()] {
-                    if layout.choices() == 1 {
-                        assigned.push((probe.buckets[0], probe.hash));
-                    } else if !layout.contains(words, probe) {
-                        assigned.push((choose(ones, probe), probe.hash));
-                    }
-                }
-            }
-            assigned
-        };
-        let serial = is_serial(keys.len());
-        let assigned: Vec<Vec<(u32, u64)>> =
-            if serial { vec![assign(keys)] } else { keys.par_chunks(TASK).map(assign).collect() };
-
-        // A counting sort of the hashes by bucket; `ends[b]` becomes the end of bucket `b`.
-        let mut ends = vec![0usize; layout.blocks() as usize];
-        for (bucket, _) in assigned.iter().flatten() {
-            ends[*bucket as usize] += 1;
-        }
-        let mut sum = 0;
-        for end in &mut ends {
-            sum += std::mem::replace(end, sum);
-        }
-        let mut hashes = vec![0u64; sum];
-        for (bucket, hash) in assigned.into_iter().flatten() {
-            let at = &mut ends[bucket as usize];
-            hashes[*at] = hash;
-            *at += 1;
-        }
-        undo.save(self, &ends)?;
-
-        let (hashes, ends) = (&hashes, &ends);
-        let build = |(bucket, (words, ones)): (usize, (&mut [u32], &mut u32))| {
-            let keys = &hashes[if bucket == 0 { 0 } else { ends[bucket - 1] }..ends[bucket]];
-            if !keys.is_empty() {
-                keys.iter().for_each(|&hash| layout.bucket_insert(words, hash));
-                *ones = words.iter().map(|word| word.count_ones()).sum();
-            }
-        };
-        let bucket_words = layout.shape().bucket_words as usize;
-        let words = self.words.as_mut_slice();
-        if serial {
-            words.chunks_mut(bucket_words).zip(&mut self.bucket_ones).enumerate().for_each(build);
-        } else {
-            words.par_chunks_mut(bucket_words).zip(&mut self.bucket_ones).enumerate().for_each(build);
-        }
-        Ok(())
     }
 
     /// Inserts all keys and says which were new; the rule is that of
@@ -205,92 +163,47 @@ impl RaoBloom {
     pub fn test_and_insert_bulk_into<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
         same_length(keys.len(), new.len())?;
         self.all_or_nothing(|filter, undo| {
+            let last = keys.len().div_ceil(TEST_AND_INSERT_BATCH);
             let batches = keys.chunks(TEST_AND_INSERT_BATCH).zip(new.chunks_mut(TEST_AND_INSERT_BATCH));
-            for (keys, new) in batches {
-                filter.contains_bulk_into(keys, new)?;
-                let mut seen = HashSet::new();
-                let mut fresh = Vec::new();
-                for (key, new) in keys.iter().zip(new) {
-                    let hash = filter.layout.probe(key).hash;
-                    *new = !*new && seen.insert(hash);
-                    if *new {
-                        fresh.push(key);
-                    }
-                }
-                filter.insert_undoable(&fresh, undo)?;
+            for (i, (keys, new)) in batches.enumerate() {
+                filter.test_and_insert_step(keys, new, i + 1 == last, undo)?;
             }
             Ok(())
         })
+    }
+
+    /// One step of [`RaoBloom::test_and_insert_bulk`]. With one choice it is a round, whose keys are told apart in their
+    /// buckets; with two the buckets are not known before the rounds of insertion.
+    fn test_and_insert_step<K: Key>(
+        &mut self,
+        keys: &[K],
+        new: &mut [bool],
+        is_last: bool,
+        undo: &mut Undo,
+    ) -> Result<(), Error> {
+        if self.layout.choices() == 1 {
+            let places = self.until_it_fits(|filter| filter.insert_round(keys, Task::TestAndInsert, is_last, undo))?;
+            new.fill(false);
+            places.into_iter().for_each(|place| new[place as usize] = true);
+            return Ok(());
+        }
+        self.contains_bulk_into(keys, new)?;
+        let mut seen = ByHash::default();
+        let mut fresh = Vec::new();
+        for (key, new) in keys.iter().zip(new) {
+            let hash = self.layout.probe(key).hash;
+            *new = !*new && seen.insert(hash, ()).is_none();
+            if *new {
+                fresh.push(key);
+            }
+        }
+        self.insert_undoable(&fresh, is_last, undo)
     }
 
     /// [`RaoBloom::test_and_insert_bulk`] for hashes.
     pub fn test_and_insert_hashes(&mut self, hashes: &[u64]) -> Result<Vec<bool>, Error> {
         self.test_and_insert_bulk(as_hashed(hashes))
     }
-}
-
-/// What takes a bulk insertion back: nothing for an empty filter, else the buckets that it wrote to as they were.
-struct Undo {
-    layout: RaoLayout,
-    was_empty: bool,
-    /// The buckets in `copies`, one bit each.
-    saved: Vec<u32>,
-    /// Of every round, the buckets that it was the first to write to, and their words.
-    copies: Vec<(Vec<u32>, Vec<u32>)>,
-}
-
-impl Undo {
-    fn new(filter: &RaoBloom) -> Result<Undo, Error> {
-        let was_empty = filter.bucket_ones.iter().all(|&ones| ones == 0);
-        let buckets = if was_empty { 0 } else { filter.bucket_ones.len() as u64 };
-        let saved = Words::zeroed_vec(buckets.div_ceil(32))?;
-        Ok(Undo { layout: filter.layout, was_empty, saved, copies: Vec::new() })
-    }
-
-    /// Copies the buckets that get keys and have not been copied; bucket `b` gets those up to `ends[b]`.
-    fn save(&mut self, filter: &RaoBloom, ends: &[usize]) -> Result<(), Error> {
-        if self.was_empty {
-            return Ok(());
-        }
-        let saved = &self.saved;
-        let is_saved = |bucket: usize| saved[bucket / 32] >> (bucket % 32) & 1 == 1;
-        let gets_keys = |bucket: usize| ends[bucket] > if bucket == 0 { 0 } else { ends[bucket - 1] };
-        let buckets = || (0..ends.len()).filter(|&bucket| gets_keys(bucket) && !is_saved(bucket));
-        let bucket_words = filter.layout.shape().bucket_words as usize;
-        let count = buckets().count() as u64;
-        let mut numbers = Words::zeroed_vec(count)?;
-        let mut words = Words::zeroed_vec(count * bucket_words as u64)?;
-        numbers.iter_mut().zip(buckets()).for_each(|(number, bucket)| *number = bucket as u32);
-        words.par_chunks_mut(bucket_words).zip(&numbers).for_each(|(to, &bucket)| {
-            let start = filter.layout.bucket_start(bucket);
-            to.copy_from_slice(&filter.words.as_slice()[start..start + bucket_words]);
-        });
-        numbers.iter().for_each(|&bucket| self.saved[bucket as usize / 32] |= 1 << (bucket % 32));
-        self.copies.push((numbers, words));
-        Ok(())
-    }
-
-    fn roll_back(self, filter: &mut RaoBloom) {
-        filter.layout = self.layout;
-        if self.was_empty {
-            filter.clear();
-        }
-        let bucket_words = self.layout.shape().bucket_words as usize;
-        for (numbers, words) in &self.copies {
-            for (&bucket, from) in numbers.iter().zip(words.chunks(bucket_words)) {
-                let start = self.layout.bucket_start(bucket);
-                filter.words.as_mut_slice()[start..start + bucket_words].copy_from_slice(from);
-                filter.bucket_ones[bucket as usize] = from.iter().map(|word| word.count_ones()).sum();
-            }
-        }
-    }
-}
-
-/// The bucket that a key goes to.
-#[inline]
-fn choose(ones: &[u32], probe: &RaoProbe) -> u32 {
-    let [a, b] = probe.buckets;
-    probe.buckets[emptier([ones[a as usize], ones[b as usize]])]
 }
 
 /// Keys that find their buckets full go in all the same, as in a classic filter: the rate of false positives rises.
@@ -318,7 +231,7 @@ impl<K: Key> FromIterator<K> for RaoBloom {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FirstLevel, rates};
+    use crate::{FirstLevel, RaoLayout, rates};
     use warpset_core::bloom::rao;
     use warpset_core::hash::string::StringHash;
 
@@ -386,14 +299,15 @@ mod tests {
     fn a_batch_costs_copies_of_the_buckets_that_it_writes_to() {
         let mut filter = RaoBloom::builder(4000).choices(1).bucket_words(64).build().unwrap();
         let mut undo = Undo::new(&filter).unwrap();
-        filter.insert_undoable(&(0..2000u64).collect::<Vec<_>>(), &mut undo).unwrap();
-        assert!(undo.copies.is_empty());
+        filter.insert_undoable(&(0..2000u64).collect::<Vec<_>>(), false, &mut undo).unwrap();
+        assert!(undo.copies.iter().all(|saved| saved.buckets.is_empty()));
         let before = filter.clone();
         let mut undo = Undo::new(&filter).unwrap();
-        filter.insert_undoable(&[2000u64; 100], &mut undo).unwrap();
-        filter.insert_undoable(&[2000u64; 100], &mut undo).unwrap();
-        assert_eq!(undo.copies.iter().map(|(buckets, words)| (buckets.len(), words.len())).max(), Some((1, 64)));
-        assert_eq!(undo.copies.iter().map(|(buckets, _)| buckets.len()).sum::<usize>(), 1);
+        filter.insert_undoable(&[2000u64; 100], false, &mut undo).unwrap();
+        filter.insert_undoable(&[2000u64; 100], false, &mut undo).unwrap();
+        let copies = || undo.copies.iter().map(|saved| (saved.buckets.len(), saved.words.len()));
+        assert_eq!(copies().max(), Some((1, 64)));
+        assert_eq!(copies().map(|(buckets, _)| buckets).sum::<usize>(), 1);
         assert!(filter != before);
         undo.roll_back(&mut filter);
         assert!(filter == before && filter.bucket_ones() == before.bucket_ones());
@@ -444,6 +358,67 @@ mod tests {
             let expected: Vec<bool> = keys.iter().map(|k| seen.insert(*k) && !before.contains(*k)).collect();
             assert_eq!(filter.test_and_insert_bulk(&keys).unwrap(), expected);
             assert_eq!(filter.count_contained(&keys), keys.len());
+        }
+    }
+
+    fn on_threads<R: Send>(threads: usize, run: impl FnOnce() -> R + Send) -> R {
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(run)
+    }
+
+    /// Few and many keys for small and large, few and many buckets: unsorted, by counting, by comparing; and on several
+    /// threads. One after the other is the model.
+    #[test]
+    fn every_way_to_sort_keys_gives_the_same_filter_and_answers() {
+        for (buckets, bucket_words) in [(1u64, 4096), (5, 64), (9, 16_384), (40, 8192), (3000, 128)] {
+            let shape = rao::Shape::new(bucket_words, 3).unwrap();
+            let layout = RaoLayout::new(buckets, shape, 1, FirstLevel::Mixed, 1).unwrap();
+            let capacity = (buckets * rates::rao_bucket_capacity(shape) as u64).min(150_000) as usize;
+            for n in [3, 300, capacity / 4] {
+                let before: Vec<u64> = (0..n as u64 / 3).collect();
+                let keys: Vec<u64> = (0..n as u64).map(|i| i * 7 % (n as u64 / 2 + 1)).collect();
+                let mut start = RaoBloom::with_layout(layout).unwrap();
+                start.insert_bulk(&before).unwrap();
+                let mut single = start.clone();
+                keys.iter().for_each(|key| single.insert(*key).unwrap());
+                let mut seen = std::collections::HashSet::new();
+                let new: Vec<bool> = keys.iter().map(|key| seen.insert(*key) && !start.contains(*key)).collect();
+                for threads in [1, 5] {
+                    let (mut bulk, mut tested) = (start.clone(), start.clone());
+                    on_threads(threads, || bulk.insert_bulk(&keys)).unwrap();
+                    assert!(bulk == single && bulk.bucket_ones() == single.bucket_ones(), "{layout:?} {n} {threads}");
+                    let answers = on_threads(threads, || tested.test_and_insert_bulk(&keys)).unwrap();
+                    assert!(answers == new, "{layout:?} {n} {threads}");
+                    assert!(tested == single && tested.bucket_ones() == single.bucket_ones());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_overflow_anywhere_changes_nothing() {
+        for (buckets, bucket_words) in [(2u64, 512), (40, 8192)] {
+            let shape = rao::Shape::new(bucket_words, 7).unwrap();
+            let layout = RaoLayout::new(buckets, shape, 1, FirstLevel::Mixed, 1).unwrap();
+            let capacity = buckets * rates::rao_bucket_capacity(shape) as u64;
+            let mut filter = RaoBloom::with_layout(layout).unwrap();
+            filter.insert_bulk(&(0..capacity * 9 / 10).collect::<Vec<_>>()).unwrap();
+            let before = filter.clone();
+            for (n, threads) in [(capacity / 2, 1), (capacity / 2, 5)] {
+                let keys: Vec<u64> = (capacity..capacity + n).collect();
+                let errors = on_threads(threads, || {
+                    [filter.insert_bulk(&keys).unwrap_err(), filter.test_and_insert_bulk(&keys).unwrap_err()]
+                });
+                assert!(errors.iter().all(|error| matches!(error, Error::BucketOverflow { attempts: 1, .. })));
+                assert!(filter == before && filter.bucket_ones() == before.bucket_ones());
+            }
+            // One bucket alone: its keys fill it up, the others stay as they are.
+            let crowd: Vec<u64> =
+                (capacity..).filter(|key| layout.probe(key).buckets[0] == 1).take(capacity as usize / 4).collect();
+            let mixed: Vec<u64> = (2 * capacity..2 * capacity + 100).chain(crowd).collect();
+            if buckets == 40 {
+                assert!(filter.insert_bulk(&mixed).is_err() && filter.test_and_insert_bulk(&mixed).is_err());
+            }
+            assert!(filter == before && filter.bucket_ones() == before.bucket_ones());
         }
     }
 }

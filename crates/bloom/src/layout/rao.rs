@@ -3,10 +3,14 @@
 use warpset_core::bloom::rao::{self, Positions, Shape};
 use warpset_core::hash::{self, string::StringHash};
 
+use super::Layout;
 use super::engine::Engine;
 use super::split_block::fold_blocks;
-use super::{Layout, prefetch};
+use crate::view::PREFETCH_BYTES;
 use crate::{Error, Key, rates};
+
+pub(crate) mod probing;
+use probing::Placed;
 
 /// The hash that sends a key to its bucket (sections 4.2 and 4.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -103,7 +107,7 @@ impl RaoLayout {
     }
 
     /// The two buckets of a key; with one choice only the first counts.
-    #[inline]
+    #[inline(always)]
     fn buckets_of(&self, hash: u64, string_hash: u32) -> [u32; 2] {
         let [a, b] = match self.first_level {
             FirstLevel::Mixed => rao::choices_spread(hash, self.attempt_spread, self.buckets),
@@ -122,24 +126,10 @@ impl RaoLayout {
         bucket as usize * self.shape.bucket_words as usize
     }
 
-    /// Whether `bucket`'s words hold all bits of `hash`.
-    #[inline]
-    pub(crate) fn bucket_contains(&self, bucket: &[u32], hash: u64) -> bool {
-        Positions::of(hash, self.shape).all(|p| bucket[(p / 32) as usize] >> (p % 32) & 1 == 1)
-    }
-
     /// How many bits of `hash` are missing in `bucket`'s words.
     #[inline]
     pub(crate) fn bucket_missing(&self, bucket: &[u32], hash: u64) -> u32 {
         Positions::of(hash, self.shape).map(|p| !bucket[(p / 32) as usize] >> (p % 32) & 1).sum()
-    }
-
-    /// Sets the bits of `hash` in `bucket`'s words.
-    #[inline]
-    pub(crate) fn bucket_insert(&self, bucket: &mut [u32], hash: u64) {
-        for p in Positions::of(hash, self.shape) {
-            bucket[(p / 32) as usize] |= 1 << (p % 32);
-        }
     }
 
     /// A bucket's words.
@@ -156,6 +146,37 @@ pub struct RaoProbe {
     pub hash: u64,
     /// The buckets that it may go to.
     pub buckets: [u32; 2],
+}
+
+impl Placed for RaoProbe {
+    #[inline(always)]
+    fn bucket(&self) -> u32 {
+        self.buckets[0]
+    }
+    #[inline(always)]
+    fn hash(&self) -> u64 {
+        self.hash
+    }
+}
+
+/// A probe in the second of its buckets.
+#[derive(Clone, Copy, bytemuck::TransparentWrapper)]
+#[repr(transparent)]
+struct SecondChoice(RaoProbe);
+
+fn second_choices(probes: &[RaoProbe]) -> &[SecondChoice] {
+    bytemuck::TransparentWrapper::wrap_slice(probes)
+}
+
+impl Placed for SecondChoice {
+    #[inline(always)]
+    fn bucket(&self) -> u32 {
+        self.0.buckets[1]
+    }
+    #[inline(always)]
+    fn hash(&self) -> u64 {
+        self.0.hash
+    }
 }
 
 impl Layout for RaoLayout {
@@ -184,7 +205,7 @@ impl Engine for RaoLayout {
     type Probe = RaoProbe;
     const COUNTS_ONES: bool = true;
 
-    #[inline]
+    #[inline(always)]
     fn probe<K: Key + ?Sized>(&self, key: &K) -> RaoProbe {
         let hash = key.seeded_hash(self.seed, self.seed_spread);
         let string_hash = match self.first_level {
@@ -199,11 +220,11 @@ impl Engine for RaoLayout {
     }
     #[inline]
     fn prefetch(&self, words: &[u32], probe: &RaoProbe) {
-        // The first positions decide most negative queries.
-        for &bucket in &probe.buckets[..self.choices as usize] {
-            let start = self.bucket_start(bucket);
-            for p in Positions::of(probe.hash, self.shape).take(4) {
-                prefetch(words, start + (p / 32) as usize);
+        // These decide most negative queries; `contains_batch` asks for the others.
+        for bucket in &probe.buckets[..self.choices as usize] {
+            let start = self.bucket_start(*bucket);
+            for position in Positions::of(probe.hash, self.shape).take(probing::FIRST) {
+                super::prefetch(words, start + position as usize / 32);
             }
         }
     }
@@ -211,8 +232,16 @@ impl Engine for RaoLayout {
     fn contains(&self, words: &[u32], probe: &RaoProbe) -> bool {
         let [a, b] = probe.buckets;
         // Table 2: either bucket says yes.
-        self.bucket_contains(self.bucket(words, a), probe.hash)
-            || (b != a && self.bucket_contains(self.bucket(words, b), probe.hash))
+        probing::contains(self.shape, self.bucket(words, a), probe.hash)
+            || (b != a && probing::contains(self.shape, self.bucket(words, b), probe.hash))
+    }
+    fn contains_batch(&self, words: &[u32], probes: &[RaoProbe]) -> u64 {
+        let far = size_of_val(words) > PREFETCH_BYTES;
+        let found = probing::contained(self.shape, words, probes, far);
+        match self.choices {
+            1 => found,
+            _ => found | probing::contained(self.shape, words, second_choices(probes), far),
+        }
     }
     fn folded(&self, factor: u64) -> Result<Self, Error> {
         fold_blocks(self.buckets, factor).map(|buckets| RaoLayout { buckets, ..*self })
