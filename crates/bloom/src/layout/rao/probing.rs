@@ -23,6 +23,38 @@ pub(crate) trait Placed: Copy {
     fn hash(&self) -> u64;
 }
 
+/// [`Positions`] without a branch, which would go either way.
+struct Walk {
+    position: u32,
+    step: u32,
+}
+
+impl Walk {
+    #[inline(always)]
+    fn of(hash: u64, shape: Shape) -> Walk {
+        // The step is the distance of any two neighbours modulo m; a key of one bit has a step too.
+        let mut positions = Positions::of(hash, Shape { hashes: 2, ..shape });
+        let (Some(position), Some(second)) = (positions.next(), positions.next()) else { unreachable!() };
+        let distance = second.wrapping_sub(position);
+        Walk { position, step: distance.min(distance.wrapping_add(shape.bits)) }
+    }
+
+    /// The position that it is at; goes on to the next.
+    #[inline(always)]
+    fn go(&mut self, shape: Shape) -> u32 {
+        let position = self.position;
+        self.position = plus(position, self.step, shape);
+        position
+    }
+}
+
+/// The sum modulo m. Where the difference wraps around, the sum is the smaller.
+#[inline(always)]
+fn plus(position: u32, step: u32, shape: Shape) -> u32 {
+    let sum = position + step;
+    sum.min(sum.wrapping_sub(shape.bits))
+}
+
 #[inline(always)]
 fn bit(words: &[u32], position: u32) -> u32 {
     words[(position / 32) as usize] >> (position % 32) & 1
@@ -58,14 +90,16 @@ fn contained_portable<P: Placed>(shape: Shape, words: &[u32], keys: &[P]) -> u64
 /// Whether a key has all its bits set.
 #[inline]
 pub(crate) fn contains(shape: Shape, bucket: &[u32], hash: u64) -> bool {
-    Positions::of(hash, shape).all(|position| bit(bucket, position) == 1)
+    let mut walk = Walk::of(hash, shape);
+    (0..shape.hashes).all(|_| bit(bucket, walk.go(shape)) == 1)
 }
 
 /// Sets the bits of a key; how many were not set before.
 #[inline]
 pub(crate) fn insert(shape: Shape, bucket: &mut [u32], hash: u64) -> u32 {
-    let mut missing = 0;
-    for position in Positions::of(hash, shape) {
+    let (mut missing, mut walk) = (0, Walk::of(hash, shape));
+    for _ in 0..shape.hashes {
+        let position = walk.go(shape);
         let word = &mut bucket[(position / 32) as usize];
         missing += !*word >> (position % 32) & 1;
         *word |= 1 << (position % 32);
@@ -118,7 +152,13 @@ pub(crate) fn count_ones(words: &[u32]) -> u32 {
 #[inline(always)]
 pub(crate) fn prefetch_bits<P: Placed>(shape: Shape, words: &[u32], key: &P, from: usize) {
     let start = key.bucket() as usize * shape.bucket_words as usize;
-    Positions::of(key.hash(), shape).skip(from).for_each(|position| prefetch(words, start + position as usize / 32));
+    let mut walk = Walk::of(key.hash(), shape);
+    for i in 0..shape.hashes as usize {
+        let position = walk.go(shape);
+        if i >= from {
+            prefetch(words, start + position as usize / 32);
+        }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -159,13 +199,9 @@ mod avx2 {
                 *hash = key.hash();
             }
             let mut next = Next { positions: [0; KEYS], steps: [0; KEYS] };
-            // The step is the distance of any two neighbours modulo m; a key of one bit has a step too.
-            let two = Shape { hashes: 2, ..shape };
             for i in 0..KEYS {
-                let mut positions = Positions::of(hashes[i], two);
-                let (Some(first), Some(second)) = (positions.next(), positions.next()) else { unreachable!() };
-                let distance = second.wrapping_sub(first);
-                (next.positions[i], next.steps[i]) = (first, distance.min(distance.wrapping_add(shape.bits)));
+                let walk = Walk::of(hashes[i], shape);
+                (next.positions[i], next.steps[i]) = (walk.position, walk.step);
             }
             next.advance(shape, from);
             next
@@ -177,8 +213,7 @@ mod avx2 {
         fn advance(&mut self, shape: Shape, bits: usize) {
             for _ in 0..bits {
                 for i in 0..KEYS {
-                    let sum = self.positions[i] + self.steps[i];
-                    self.positions[i] = sum.min(sum.wrapping_sub(shape.bits));
+                    self.positions[i] = plus(self.positions[i], self.steps[i], shape);
                 }
             }
         }
@@ -310,9 +345,9 @@ mod avx2 {
         let (mut left, mut numbers, mut count) = ([keys[0]; 64], [0u8; 64], 0);
         for (i, key) in keys.iter().enumerate() {
             let bucket = bucket_of(shape, words, key.bucket());
-            let mut all = 1;
-            for position in Positions::of(key.hash(), shape).take(FIRST) {
-                all &= bit(bucket, position);
+            let (mut all, mut walk) = (1, Walk::of(key.hash(), shape));
+            for _ in 0..FIRST.min(shape.hashes as usize) {
+                all &= bit(bucket, walk.go(shape));
             }
             (left[count], numbers[count]) = (*key, i as u8);
             count += all as usize;
