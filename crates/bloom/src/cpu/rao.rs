@@ -1,9 +1,9 @@
 //! Rao's filter: the two-level build and its overflow.
 //!
 //! Bulk insertion follows section 4.4: keys are partitioned into buckets by the first-level hash (with two choices, to
-//! the emptier), each bucket's filter is built on its own (on the CPU: by one task, in a private copy that fits the
-//! cache, as the paper has it in shared memory), and merged by OR. If a bucket overflows, an empty filter starts again
-//! with another first-level hash.
+//! the emptier), and each bucket's filter is built on its own (on the CPU: in place, by one task, while the bucket is in
+//! the cache, as the paper has it in shared memory). If a bucket overflows, an empty filter starts again with another
+//! first-level hash.
 //!
 //! Departures, with their reasons in [`warpset_core::bloom::rao`]: the load of a bucket is the number of its set bits;
 //! two-choice assignment goes in rounds; a key that one of its buckets already contains is not inserted again.
