@@ -82,10 +82,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         (_, true) => Effort::Full,
         _ => Effort::Standard,
     };
-    if let Some(path) = &args.json {
-        // Better now than after minutes of work.
-        std::fs::write(path, "").with_context(|| format!("cannot write {}", path.display()))?;
-    }
+    let output = args.json.as_deref().map(record::Output::create).transpose()?;
     let input = read_input(args)?;
     let targets = targets(&args.backend)?;
     print_machine(&targets);
@@ -104,8 +101,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     let outcome = steps.into_iter().try_for_each(|step| session.run(step));
     let (mut records, failures, time) = session.finish();
-    if let Some(path) = &args.json {
-        record::write(path, &records)?;
+    if let Some(output) = output {
+        output.write(&records)?;
     }
     // The machine's own rows last: they explain the column "of limit".
     records.sort_by_key(|record| record.structure == "machine");

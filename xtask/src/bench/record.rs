@@ -1,6 +1,6 @@
 //! One row of results, as `--json` writes it and `cargo xtask report` reads it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
@@ -143,9 +143,48 @@ pub fn ratios<'a>(row: &Record, peers: impl IntoIterator<Item = &'a Record>) -> 
     peers.into_iter().filter_map(ratio).collect()
 }
 
-/// Writes all rows as one JSON array, a row a line.
-pub fn write(path: &Path, records: &[Record]) -> anyhow::Result<()> {
-    std::fs::write(path, to_json(records)?).with_context(|| format!("cannot write {}", path.display()))
+/// A file of rows that takes its place when they are all there: until then what stood there before stays.
+pub struct Output {
+    path: PathBuf,
+    /// Beside it, so that a rename is enough; none where the path is no ordinary file, as `/dev/stdout`.
+    part: Option<PathBuf>,
+}
+
+impl Output {
+    /// Makes sure that the file can be written: better before than after minutes of work.
+    pub fn create(path: &Path) -> anyhow::Result<Output> {
+        let in_place = path.metadata().is_ok_and(|metadata| !metadata.is_file());
+        let part = if in_place {
+            std::fs::OpenOptions::new().write(true).open(path).map(|_| None)
+        } else {
+            let mut name = path.as_os_str().to_owned();
+            name.push(format!(".{}.part", std::process::id()));
+            std::fs::File::create(&name).map(|_| Some(PathBuf::from(name)))
+        };
+        let part = part.with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Output { path: path.to_owned(), part })
+    }
+
+    /// Writes all rows as one JSON array, a row a line.
+    pub fn write(mut self, records: &[Record]) -> anyhow::Result<()> {
+        let to = self.part.as_ref().unwrap_or(&self.path);
+        let mut written = std::fs::write(to, to_json(records)?);
+        if let (Ok(()), Some(part)) = (&written, &self.part) {
+            written = std::fs::rename(part, &self.path);
+        }
+        written.with_context(|| format!("cannot write {}", self.path.display()))?;
+        self.part = None;
+        Ok(())
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if let Some(part) = &self.part {
+            // Nothing is lost with it.
+            let _ = std::fs::remove_file(part);
+        }
+    }
 }
 
 fn to_json(records: &[Record]) -> serde_json::Result<String> {
@@ -153,7 +192,7 @@ fn to_json(records: &[Record]) -> serde_json::Result<String> {
     Ok(format!("[\n{}\n]\n", rows.join(",\n")))
 }
 
-/// Reads what [`write()`] wrote.
+/// Reads what an [`Output`] wrote.
 pub fn read(path: &Path) -> anyhow::Result<Vec<Record>> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let records: Vec<Record> = serde_json::from_str(&text)
@@ -222,8 +261,16 @@ mod tests {
         assert!(rows[1]["fpr"].is_null() && rows[1]["peer"].is_null());
 
         let path = std::env::temp_dir().join(format!("warpset-record-{}.json", std::process::id()));
-        write(&path, &records).unwrap();
+        Output::create(&path).unwrap().write(&records).unwrap();
         assert_eq!(read(&path).unwrap(), records);
+        // Work that ends early leaves what was there, and nothing else.
+        let output = Output::create(&path).unwrap();
+        let part = output.part.clone().unwrap();
+        assert!(part.exists() && read(&path).unwrap() == records);
+        drop(output);
+        assert!(!part.exists() && read(&path).unwrap() == records);
+        Output::create(Path::new("/dev/null")).unwrap().write(&records).unwrap();
+        assert!(Output::create(Path::new("/no/such/folder/x.json")).is_err());
         std::fs::write(&path, "{}").unwrap();
         assert!(read(&path).is_err());
         std::fs::write(&path, "[]").unwrap();
