@@ -5,19 +5,15 @@
 //! bytes each: beyond the L2 cache of an H200, 64 bytes read by four lanes cost what 32 bytes read by one thread do,
 //! while one thread reading 64 bytes halves the rate.
 //!
-//! Common shapes have kernels of their own, in which everything is a constant; all others share those of their block size
-//! and number of sectors (see [`cut`]), in which only the number of bits a key is not. Test-and-insert, which its
-//! claim table binds, takes any shape.
+//! Common shapes have kernels of their own here, in which everything is a constant; all others share those of their block
+//! size and number of sectors, in which only the number of bits a key is not (see [`cut`](crate::cut); they are modules of
+//! their own). Test-and-insert, which its claim table binds, takes any shape.
 
 use crate::claims::Claims;
 use crate::keys::mix_at;
 use crate::results;
 use warpset_core::bloom::blocked::{Pattern, Shape, block_of};
 use warpset_simt::{Global, GlobalMut, atomic, kernel, thread, warp};
-
-pub mod cut;
-
-use cut::Cut;
 
 /// Threads of a block, in every kernel of this module.
 pub const BLOCK: u32 = 256;
@@ -232,214 +228,12 @@ unsafe fn contains<const BLOCK_BITS: u32>(
     }
 }
 
-/// Inserts the hashes of a warp's lanes, those whose bit is set in `valid`; as many lanes a key as 64-bit words.
-///
-/// # Safety
-/// All lanes of the warp arrive together; `words` holds `blocks > 0` blocks of this cut, 8-byte aligned, and is only
-/// accessed atomically.
-#[inline(always)]
-unsafe fn insert_cut_warp<const BLOCK_BITS: u32, const SECTORS: u32>(
-    words: GlobalMut<u32>,
-    blocks: u64,
-    hashes: u32,
-    hash: u64,
-    valid: u32,
-) {
-    let lanes = BLOCK_BITS / 64;
-    let lane = warp::lane_id();
-    let word = lane % lanes;
-    let salts = Cut::<BLOCK_BITS, SECTORS>::salts(word, hashes);
-    let block = block_of(hash, blocks);
-    let pattern = Pattern::of(hash);
-    let wide = blocks > 1 << 32;
-    let words = words.cast::<u64>();
-    for round in 0..lanes {
-        let source = round * (32 / lanes) + lane / lanes;
-        // SAFETY: the whole warp is here (`wide` is the same for all); `block_of` stays below `blocks`.
-        unsafe {
-            let low = warp::shuffle_idx(warp::FULL_MASK, block as u32, source);
-            let high = if wide { warp::shuffle_idx(warp::FULL_MASK, (block >> 32) as u32, source) } else { 0 };
-            let block = (high as u64) << 32 | low as u64;
-            let pattern = Pattern {
-                a: warp::shuffle_idx(warp::FULL_MASK, pattern.a, source),
-                b: warp::shuffle_idx(warp::FULL_MASK, pattern.b, source),
-            };
-            let mask = Cut::<BLOCK_BITS, SECTORS>::mask(pattern, hashes, word, &salts);
-            if valid >> source & 1 != 0 && mask != 0 {
-                atomic::reduce_or(words.at(block as usize * lanes as usize + word as usize), mask);
-            }
-        }
-    }
-}
-
-/// Whether the filter contains each lane's hash.
-///
-/// # Safety
-/// All lanes of the warp arrive together; `words` holds `blocks > 0` blocks of this cut, 16-byte aligned, not written
-/// while the kernel runs.
-#[inline(always)]
-unsafe fn contains_cut_warp<const BLOCK_BITS: u32, const SECTORS: u32>(
-    words: Global<u32>,
-    blocks: u64,
-    hashes: u32,
-    hash: u64,
-) -> bool {
-    let block = block_of(hash, blocks);
-    let pattern = Pattern::of(hash);
-    let missing = |word: u32, held: u64| {
-        let salts = Cut::<BLOCK_BITS, SECTORS>::salts(word, hashes);
-        Cut::<BLOCK_BITS, SECTORS>::mask(pattern, hashes, word, &salts) & !held
-    };
-    // SAFETY: `block_of` stays below `blocks`; the whole warp is here, and `BLOCK_BITS` is a constant.
-    unsafe {
-        let words = words.cast::<u64>();
-        match BLOCK_BITS {
-            64 => missing(0, words.read_nc(block as usize)) == 0,
-            128 => {
-                let held = words.read2_nc(block as usize * 2);
-                missing(0, held[0]) | missing(1, held[1]) == 0
-            }
-            256 => {
-                let (a, b) = (words.read2_nc(block as usize * 4), words.read2_nc(block as usize * 4 + 2));
-                missing(0, a[0]) | missing(1, a[1]) | missing(2, b[0]) | missing(3, b[1]) == 0
-            }
-            512 => contains_cut_lanes::<BLOCK_BITS, SECTORS, 4>(words, block, blocks > 1 << 32, hashes, pattern),
-            _ => contains_cut_lanes::<BLOCK_BITS, SECTORS, 8>(words, block, blocks > 1 << 32, hashes, pattern),
-        }
-    }
-}
-
-/// `LANES` lanes look up each other's keys in turn, 16 bytes each.
-///
-/// # Safety
-/// As [`contains_cut_warp`]; `block` is below the number of blocks, and below 2^32 unless `wide`.
-#[inline(always)]
-unsafe fn contains_cut_lanes<const BLOCK_BITS: u32, const SECTORS: u32, const LANES: usize>(
-    words: Global<u64>,
-    block: u64,
-    wide: bool,
-    hashes: u32,
-    pattern: Pattern,
-) -> bool {
-    let lane = warp::lane_id();
-    let pair = lane % LANES as u32;
-    let group = lane - pair;
-    let salts = [2 * pair, 2 * pair + 1].map(|word| Cut::<BLOCK_BITS, SECTORS>::salts(word, hashes));
-    let mut held = [[0u64; 2]; LANES];
-    let mut found = false;
-    // SAFETY: the whole warp is here; sources are lanes of the own group; blocks are in range.
-    unsafe {
-        for j in 0..LANES {
-            let source = group + j as u32;
-            let low = warp::shuffle_idx(warp::FULL_MASK, block as u32, source);
-            let high = if wide { warp::shuffle_idx(warp::FULL_MASK, (block >> 32) as u32, source) } else { 0 };
-            let block = ((high as u64) << 32 | low as u64) as usize;
-            held[j] = words.read2_nc((block * LANES + pair as usize) * 2);
-        }
-        for j in 0..LANES {
-            let source = group + j as u32;
-            let pattern = Pattern {
-                a: warp::shuffle_idx(warp::FULL_MASK, pattern.a, source),
-                b: warp::shuffle_idx(warp::FULL_MASK, pattern.b, source),
-            };
-            let a = Cut::<BLOCK_BITS, SECTORS>::mask(pattern, hashes, 2 * pair, &salts[0]) & !held[j][0];
-            let b = Cut::<BLOCK_BITS, SECTORS>::mask(pattern, hashes, 2 * pair + 1, &salts[1]) & !held[j][1];
-            let votes = warp::ballot(warp::FULL_MASK, a | b != 0);
-            if pair == j as u32 {
-                found = votes >> group & ((1 << LANES) - 1) == 0;
-            }
-        }
-    }
-    found
-}
-
-/// A pair of kernels for each cut; and on the host the table of these cuts.
-macro_rules! cuts {
-    ($($insert:ident, $contains:ident: $block_bits:literal, $sectors:literal, $min_blocks:literal;)*) => {
-        $(
-            kernel! {
-                #[doc = concat!("Inserts `n` keys, one a thread, into a filter of ", $block_bits, "-bit blocks in ", $sectors,
-                    " sectors.")]
-                ///
-                /// # Safety
-                /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads, no shared memory.
-                /// - `words`: valid for `blocks > 0` blocks, 8-byte aligned, only accessed atomically while the kernel runs.
-                /// - `hashes`: bits a key, of a shape with these sectors.
-                /// - `keys`: `n` keys of the kind (see [`crate::keys`]), not written while the kernel runs.
-                #[launch_bounds(256, 4)]
-                pub unsafe fn $insert(
-                    words: GlobalMut<u32>, blocks: u64, hashes: u32, keys: Global<u64>, kind: u32, spread: u64, n: usize,
-                ) {
-                    let i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
-                    // SAFETY: `i < n`; no lane has left; the rest is this kernel's contract.
-                    unsafe {
-                        let valid = warp::ballot(warp::FULL_MASK, i < n);
-                        let hash = if i < n { mix_at(keys, kind, spread, i) } else { 0 };
-                        insert_cut_warp::<$block_bits, $sectors>(words, blocks, hashes, hash, valid);
-                    }
-                }
-            }
-            kernel! {
-                #[doc = concat!("Looks up `n` keys, one a thread, in a filter of ", $block_bits, "-bit blocks in ", $sectors,
-                    " sectors.")]
-                ///
-                /// # Safety
-                /// - Launch, `hashes`, `keys`: as for the insertion.
-                /// - `words`: valid for `blocks > 0` blocks, 16-byte aligned, not written while the kernel runs.
-                /// - `out`: room for the form of result (see [`crate::results`]), nobody else's.
-                #[launch_bounds(256, $min_blocks)]
-                pub unsafe fn $contains(
-                    words: Global<u32>, blocks: u64, hashes: u32, keys: Global<u64>, kind: u32, spread: u64, n: usize,
-                    form: u32, out: GlobalMut<u64>,
-                ) {
-                    let i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
-                    // SAFETY: `i < n`; no lane has left; all threads reach `put`. A lane without a key looks up hash 0.
-                    unsafe {
-                        let hash = if i < n { mix_at(keys, kind, spread, i) } else { 0 };
-                        let found = contains_cut_warp::<$block_bits, $sectors>(words, blocks, hashes, hash);
-                        results::put(form, out, i, n, i < n && found);
-                    }
-                }
-            }
-        )*
-
-        /// Calls `$then!` with the names of all cuts' kernels, for the host's dispatch.
-        #[cfg(not(target_arch = "nvptx64"))]
-        #[macro_export]
-        macro_rules! for_each_blocked_cut {
-            ($then:ident) => { $then! { $($insert, $contains: $block_bits, $sectors;)* } };
-        }
-    };
-}
-cuts! {
-    blocked_insert_64_1, blocked_contains_64_1: 64, 1, 6;
-    blocked_insert_64_2, blocked_contains_64_2: 64, 2, 6;
-    blocked_insert_128_1, blocked_contains_128_1: 128, 1, 6;
-    blocked_insert_128_2, blocked_contains_128_2: 128, 2, 6;
-    blocked_insert_128_4, blocked_contains_128_4: 128, 4, 6;
-    blocked_insert_256_1, blocked_contains_256_1: 256, 1, 6;
-    blocked_insert_256_2, blocked_contains_256_2: 256, 2, 6;
-    blocked_insert_256_4, blocked_contains_256_4: 256, 4, 6;
-    blocked_insert_256_8, blocked_contains_256_8: 256, 8, 6;
-    blocked_insert_512_1, blocked_contains_512_1: 512, 1, 4;
-    blocked_insert_512_2, blocked_contains_512_2: 512, 2, 4;
-    blocked_insert_512_4, blocked_contains_512_4: 512, 4, 4;
-    blocked_insert_512_8, blocked_contains_512_8: 512, 8, 4;
-    blocked_insert_512_16, blocked_contains_512_16: 512, 16, 4;
-    blocked_insert_1024_1, blocked_contains_1024_1: 1024, 1, 4;
-    blocked_insert_1024_2, blocked_contains_1024_2: 1024, 2, 4;
-    blocked_insert_1024_4, blocked_contains_1024_4: 1024, 4, 4;
-    blocked_insert_1024_8, blocked_contains_1024_8: 1024, 8, 4;
-    blocked_insert_1024_16, blocked_contains_1024_16: 1024, 16, 4;
-    blocked_insert_1024_32, blocked_contains_1024_32: 1024, 32, 4;
-}
-
 /// A pair of kernels for each shape that has its own; and on the host the table of these shapes.
 macro_rules! shapes {
     ($($insert:ident, $contains:ident: $block_bits:literal, $word_bits:literal, $hashes:literal;)*) => {
         $(
             kernel! {
-                #[doc = concat!("[`blocked_insert_64_1`] for blocks of ", $block_bits, " bits, words of ", $word_bits, " and ",
+                #[doc = concat!("[`blocked_insert_64_1`](crate::bloom_cut_narrow::blocked_insert_64_1) for blocks of ", $block_bits, " bits, words of ", $word_bits, " and ",
                     $hashes, " bits a key.")]
                 ///
                 /// # Safety
@@ -454,7 +248,7 @@ macro_rules! shapes {
                 }
             }
             kernel! {
-                #[doc = concat!("[`blocked_contains_64_1`] for blocks of ", $block_bits, " bits, words of ", $word_bits,
+                #[doc = concat!("[`blocked_contains_64_1`](crate::bloom_cut_narrow::blocked_contains_64_1) for blocks of ", $block_bits, " bits, words of ", $word_bits,
                     " and ", $hashes, " bits a key.")]
                 ///
                 /// # Safety
@@ -493,7 +287,7 @@ kernel! {
     /// hash.
     ///
     /// # Safety
-    /// - Launch, `words`, `keys`, `out`: as for [`blocked_contains_64_1`], the form being bytes or bits.
+    /// - Launch, `words`, `keys`, `out`: as for [`blocked_contains_64_1`](crate::bloom_cut_narrow::blocked_contains_64_1), the form being bytes or bits.
     /// - `table`: as [`Claims::new`] asks, all words [`EMPTY`](crate::claims::EMPTY) at the start.
     #[launch_bounds(256, 4)]
     pub unsafe fn blocked_claim(

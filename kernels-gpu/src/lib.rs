@@ -39,6 +39,8 @@ pub mod block;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "radix_sort", feature = "segmented_sort"))]
 pub mod block_sort;
 pub mod claims;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "bloom_cut_narrow", feature = "bloom_cut_wide"))]
+pub mod cut;
 pub mod keys;
 #[cfg(any(
     not(target_arch = "nvptx64"),
@@ -71,6 +73,10 @@ pub use warpset_simt as simt;
 
 #[cfg(any(not(target_arch = "nvptx64"), feature = "bloom_blocked"))]
 pub mod bloom_blocked;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "bloom_cut_narrow"))]
+pub mod bloom_cut_narrow;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "bloom_cut_wide"))]
+pub mod bloom_cut_wide;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "bloom_rao"))]
 pub mod bloom_rao;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "bloom_split_block"))]
@@ -116,6 +122,8 @@ pub fn ptx(module: &str) -> Option<&'static str> {
 #[cfg(not(target_arch = "nvptx64"))]
 pub const MODULES: &[(&str, &str)] = &[
     ("bloom_blocked", include_str!("../ptx/bloom_blocked.ptx")),
+    ("bloom_cut_narrow", include_str!("../ptx/bloom_cut_narrow.ptx")),
+    ("bloom_cut_wide", include_str!("../ptx/bloom_cut_wide.ptx")),
     ("bloom_rao", include_str!("../ptx/bloom_rao.ptx")),
     ("bloom_split_block", include_str!("../ptx/bloom_split_block.ptx")),
     ("bloom_words", include_str!("../ptx/bloom_words.ptx")),

@@ -4,6 +4,9 @@
 //!
 //! - `quick` (default) and `full`: limits of the device, insertions and lookups of keys on the device;
 //! - `sizes`: more than 2^31 keys, more than 2^32 blocks, Rao's filters;
+//! - `rao`: Rao's filters alone;
+//! - `groups`: insertion into filters of 1 GiB by the number of groups;
+//! - `modules`: how long the driver takes to load each module of kernels (`CUDA_CACHE_DISABLE=1`, or it has them already);
 //! - `host`: keys in ordinary memory of the host, end to end, beside bare copies;
 //! - `check`: small runs of everything, for a sanitizer; `profile LOG`: one filter of 2^LOG bytes, for a profiler.
 //!
@@ -310,11 +313,37 @@ fn main() -> Outcome<()> {
         "check" => check(&bench)?,
         "profile" => profile(&bench)?,
         "sizes" => sizes::sizes(&bench)?,
+        "rao" => {
+            head();
+            sizes::raos_filters(&bench)?;
+        }
+        "groups" => groups(&bench)?,
+        "modules" => modules(&bench)?,
         "host" => host::host(&bench, 1 << 27)?,
         "quick" | "full" => device(&bench, mode == "full")?,
-        _ => return Err(format!("no mode {mode}: quick, full, sizes, host, check, profile").into()),
+        _ => {
+            return Err(format!("no mode {mode}: quick, full, sizes, rao, groups, modules, host, check, profile").into());
+        }
     }
     bench.verdict()
+}
+
+/// Insertions into filters of 1 GiB, grouped into more and fewer parts.
+fn groups(bench: &Bench) -> Outcome<()> {
+    head();
+    let groupings = [4, 5, 6, 7, 8].map(Grouping::Bits);
+    rates(bench, "512x64x8", blocked(1 << 30, 512, 64, 8)?, 1 << 29, None, &groupings)?;
+    rates(bench, "64x64x4", blocked(1 << 30, 64, 64, 4)?, 1 << 29, None, &groupings)
+}
+
+/// The driver's compilation of each module, at its first load.
+fn modules(bench: &Bench) -> Outcome<()> {
+    for (name, ptx) in warpset_kernels::MODULES {
+        let start = std::time::Instant::now();
+        bench.device.load_module(name)?;
+        println!("{name:<20} {:>8} bytes of PTX {:>8.1} ms", ptx.len(), start.elapsed().as_secs_f64() * 1e3);
+    }
+    Ok(())
 }
 
 /// One filter of 2^LOG bytes.

@@ -5,7 +5,7 @@ use warpset_core::bloom::split_block::BLOCK_BYTES;
 use warpset_core::hash;
 use warpset_gpu::{GpuError, LaunchConfig, Stream};
 use warpset_kernels::keys::{self, KeySlice};
-use warpset_kernels::{bloom_blocked, bloom_split_block, results};
+use warpset_kernels::{bloom_blocked, bloom_cut_narrow, bloom_cut_wide, bloom_split_block, results};
 use warpset_simt::{Global, GlobalMut};
 
 use super::keys::KeyClass;
@@ -315,10 +315,10 @@ macro_rules! shapes {
 warpset_kernels::for_each_blocked_shape!(shapes);
 
 macro_rules! cuts {
-    ($($insert:ident, $contains:ident: $block_bits:literal, $sectors:literal;)*) => {
+    ($insertion:ident, $lookup:ident, $module:ident: $($insert:ident, $contains:ident: $block_bits:literal, $sectors:literal;)*) => {
         /// # Safety
         /// As `launch_insert`.
-        unsafe fn insert_cut(
+        unsafe fn $insertion(
             stream: &Stream, words: GlobalMut<u32>, layout: &BlockedLayout, keys: KeySlice, n: usize,
         ) -> Result<(), GpuError> {
             let (config, blocks, shape) = (one_thread_each(n), layout.blocks(), layout.shape());
@@ -327,15 +327,15 @@ macro_rules! cuts {
             unsafe {
                 match (shape.block_bits(), shape.sectors()) {
                     $(($block_bits, $sectors) =>
-                        bloom_blocked::$insert::launch(stream, config, words, blocks, hashes, keys, kind, spread, n),)*
-                    (block_bits, sectors) => unreachable!("no shape has {sectors} sectors in {block_bits} bits"),
+                        $module::$insert::launch(stream, config, words, blocks, hashes, keys, kind, spread, n),)*
+                    (block_bits, sectors) => unreachable!("no such shape has {sectors} sectors in {block_bits} bits"),
                 }
             }
         }
 
         /// # Safety
         /// As `launch_contains`.
-        unsafe fn contains_cut(
+        unsafe fn $lookup(
             stream: &Stream, words: Global<u32>, layout: &BlockedLayout, keys: KeySlice, n: usize, answers: Answers,
         ) -> Result<(), GpuError> {
             let (config, blocks, shape) = (one_thread_each(n), layout.blocks(), layout.shape());
@@ -344,16 +344,20 @@ macro_rules! cuts {
             // SAFETY: the caller's promise is the kernels' contract.
             unsafe {
                 match (shape.block_bits(), shape.sectors()) {
-                    $(($block_bits, $sectors) => bloom_blocked::$contains::launch(
+                    $(($block_bits, $sectors) => $module::$contains::launch(
                         stream, config, words, blocks, hashes, keys, kind, spread, n, form, out,
                     ),)*
-                    (block_bits, sectors) => unreachable!("no shape has {sectors} sectors in {block_bits} bits"),
+                    (block_bits, sectors) => unreachable!("no such shape has {sectors} sectors in {block_bits} bits"),
                 }
             }
         }
     };
 }
-warpset_kernels::for_each_blocked_cut!(cuts);
+warpset_kernels::for_each_narrow_cut!(cuts, insert_narrow_cut, contains_narrow_cut);
+warpset_kernels::for_each_wide_cut!(cuts, insert_wide_cut, contains_wide_cut);
+
+/// The largest block of narrow cuts.
+const NARROW: u32 = 256;
 
 impl DeviceLayout for BlockedLayout {
     fn hashing(&self, class: KeyClass) -> (u32, u64) {
@@ -385,7 +389,11 @@ impl DeviceLayout for BlockedLayout {
             if contains_shape(stream, words, self, keys, n, answers)? {
                 return Ok(());
             }
-            contains_cut(stream, words, self, keys, n, answers)
+            if self.shape().block_bits() <= NARROW {
+                contains_narrow_cut(stream, words, self, keys, n, answers)
+            } else {
+                contains_wide_cut(stream, words, self, keys, n, answers)
+            }
         }
     }
 }
@@ -403,7 +411,11 @@ impl DeviceOneBlock for BlockedLayout {
             if insert_shape(stream, words, self, keys, n)? {
                 return Ok(());
             }
-            insert_cut(stream, words, self, keys, n)
+            if self.shape().block_bits() <= NARROW {
+                insert_narrow_cut(stream, words, self, keys, n)
+            } else {
+                insert_wide_cut(stream, words, self, keys, n)
+            }
         }
     }
 
