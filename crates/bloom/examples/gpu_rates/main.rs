@@ -322,7 +322,9 @@ fn main() -> Outcome<()> {
         "host" => host::host(&bench, 1 << 27)?,
         "quick" | "full" => device(&bench, mode == "full")?,
         _ => {
-            return Err(format!("no mode {mode}: quick, full, sizes, rao, groups, modules, host, check, profile").into());
+            return Err(
+                format!("no mode {mode}: quick, full, sizes, rao, groups, modules, host, check, profile").into()
+            );
         }
     }
     bench.verdict()
