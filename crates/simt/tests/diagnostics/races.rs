@@ -2,7 +2,7 @@
 
 use warpset_simt::emulator::{AccessKind, Emulator, FaultKind, Space};
 use warpset_simt::shared::{self, Shared};
-use warpset_simt::{Global, GlobalMut, LaunchConfig, atomic, kernel, thread, warp};
+use warpset_simt::{GlobalMut, LaunchConfig, atomic, kernel, thread, warp};
 
 use crate::{always, never};
 
