@@ -20,11 +20,26 @@ use warpset_simt::{Global, GlobalMut, Word, atomic, fence, kernel, thread};
 pub use small::*;
 
 /// Threads of a block of the histogram.
-pub const HISTOGRAM_BLOCK: u32 = 512;
-/// Digits of a key at most.
-pub const MAX_PASSES: u32 = 8;
-/// Dynamic shared memory of the histogram, in bytes.
-pub const HISTOGRAM_SHARED_BYTES: u32 = MAX_PASSES * DIGITS * 4 + HISTOGRAM_BLOCK / 32 * 8 + 64;
+pub const HISTOGRAM_BLOCK: u32 = 1024;
+/// The shape of a histogram: lanes share out so many columns of counters, to meet each other's banks less often.
+#[derive(Clone, Copy, Debug)]
+pub struct HistogramShape {
+    /// Columns, a power of two up to 32.
+    columns: u32,
+    /// Passes at most.
+    max_passes: u32,
+}
+
+impl HistogramShape {
+    /// Dynamic shared memory, in bytes: counters, sums, a word.
+    pub const fn shared_bytes(self) -> u32 {
+        self.sums_at() + HISTOGRAM_BLOCK / 32 * 8 + 64
+    }
+
+    const fn sums_at(self) -> u32 {
+        self.max_passes * DIGITS * self.columns * 4
+    }
+}
 
 // A step of the plan, one word a pass: these bits, and from `ORDINAL` on how many passes run before it.
 /// The pass is needed.
@@ -73,7 +88,7 @@ unsafe fn lay_out(plan: GlobalMut<u32>, passes: u32, mut needed: u32, in_place: 
 /// # Safety
 /// As the kernels state.
 #[inline(always)]
-unsafe fn histogram<K: Key, const MAX: u32>(
+unsafe fn histogram<K: Key, const MAX: u32, const COLUMNS: u32>(
     keys: Global<K>,
     n: usize,
     begin: u32,
@@ -85,16 +100,18 @@ unsafe fn histogram<K: Key, const MAX: u32>(
     plan: GlobalMut<u32>,
     done: GlobalMut<u32>,
 ) {
+    let shape = HistogramShape { columns: COLUMNS, max_passes: MAX };
     let counts: Shared<u32> = shared::dynamic(0);
-    let sums: Shared<u32> = shared::dynamic(MAX_PASSES * DIGITS * 4);
-    let misc: Shared<u32> = shared::dynamic(MAX_PASSES * DIGITS * 4 + HISTOGRAM_BLOCK / 32 * 8);
+    let sums: Shared<u32> = shared::dynamic(shape.sums_at());
+    let misc: Shared<u32> = shared::dynamic(shape.sums_at() + HISTOGRAM_BLOCK / 32 * 8);
     let t = thread::thread_idx_x();
-    // SAFETY: shared indices stay below `passes * DIGITS`; `i < n`; `starts` holds as many words and is only accessed
+    let column = t % COLUMNS;
+    // SAFETY: shared indices stay below `passes * DIGITS * COLUMNS`; `i < n`; `starts` holds as many words and is only accessed
     // atomically until all blocks have counted, which fences and `done` tell the last one; from then on it is that
     // block's own. All threads reach every barrier.
     unsafe {
         let mut i = t;
-        while i < passes * DIGITS {
+        while i < passes * DIGITS * COLUMNS {
             counts.set(i, 0);
             i += HISTOGRAM_BLOCK;
         }
@@ -102,7 +119,8 @@ unsafe fn histogram<K: Key, const MAX: u32>(
         let count = |key: K| {
             for p in 0..MAX {
                 if p < passes {
-                    counts.reduce_add(p * DIGITS + Digit::of_pass(begin, bits, p, passes, flip).of(key), 1);
+                    let digit = Digit::of_pass(begin, bits, p, passes, flip).of(key);
+                    counts.reduce_add((p * DIGITS + digit) * COLUMNS + column, 1);
                 }
             }
         };
@@ -126,7 +144,10 @@ unsafe fn histogram<K: Key, const MAX: u32>(
         thread::sync_threads();
         let mut i = t;
         while i < passes * DIGITS {
-            let count = counts.get(i);
+            let mut count = 0;
+            for c in 0..COLUMNS {
+                count += counts.get(i * COLUMNS + (c + column) % COLUMNS);
+            }
             if count != 0 {
                 atomic::reduce_add(starts.at(i as usize), count as u64);
             }
@@ -163,33 +184,38 @@ unsafe fn histogram<K: Key, const MAX: u32>(
 }
 
 macro_rules! histogram_kernels {
-    ($($name:ident: $key:ty, $max:literal;)*) => {$(
+    ($($name:ident, $shape:ident: $key:ty, $max:literal x $columns:literal;)*) => {$(
+        /// The shape of the kernel of the same name.
+        pub const $shape: HistogramShape = HistogramShape { columns: $columns, max_passes: $max };
+
         kernel! {
             #[doc = concat!("Where each value of each digit of `", stringify!($key), "` keys begins, and the plan of the passes.")]
             ///
             /// # Safety
-            /// - Launch: 1-D, blocks of [`HISTOGRAM_BLOCK`] threads, [`HISTOGRAM_SHARED_BYTES`] of dynamic shared memory;
-            ///   at most 2^32 - 1 keys a block.
+            /// - Launch: 1-D, blocks of [`HISTOGRAM_BLOCK`] threads, the dynamic shared memory of the shape; at most 2^32 - 1
+            ///   keys a block.
             /// - `keys`: valid for `n` reads, not written meanwhile; `begin + bits` is at most their width.
             /// - `passes`: at least `bits / 8`, at most the key's bytes; even if `in_place` is not 0.
             /// - `starts`: [`DIGITS`] words a pass, and `done` one word: zero at the start, nobody else's.
             /// - `plan`: valid for `passes` words, nobody else's.
-            #[launch_bounds(512, 2)]
+            #[launch_bounds(1024, 1)]
             pub unsafe fn $name(
                 keys: Global<$key>, n: usize, begin: u32, bits: u32, passes: u32, flip: u32, in_place: u32,
                 starts: GlobalMut<u64>, plan: GlobalMut<u32>, done: GlobalMut<u32>,
             ) {
                 // SAFETY: the caller keeps this kernel's contract.
                 unsafe {
-                    histogram::<$key, { $max }>(keys, n, begin, bits, passes, flip, in_place, starts, plan, done)
+                    histogram::<$key, $max, $columns>(keys, n, begin, bits, passes, flip, in_place, starts, plan, done)
                 }
             }
         }
     )*};
 }
 histogram_kernels! {
-    radix_sort_histogram_u32: u32, 4;
-    radix_sort_histogram_u64: u64, 8;
+    radix_sort_histogram_u32, HISTOGRAM_U32: u32, 4 x 1;
+    radix_sort_histogram_u64, HISTOGRAM_U64: u64, 8 x 1;
+    radix_sort_large_histogram_u32, LARGE_HISTOGRAM_U32: u32, 4 x 32;
+    radix_sort_large_histogram_u64, LARGE_HISTOGRAM_U64: u64, 8 x 16;
 }
 
 /// One digit's pass over one tile.

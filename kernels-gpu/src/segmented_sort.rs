@@ -11,7 +11,7 @@
 mod long;
 mod short;
 
-use warpset_simt::{Global, GlobalMut, atomic, kernel, thread};
+use warpset_simt::{Global, GlobalMut, atomic, kernel, thread, warp};
 
 pub use long::*;
 pub use short::*;
@@ -43,13 +43,24 @@ kernel! {
         offsets: Global<u64>, segments: usize, tile_items: u32, begins: GlobalMut<u32>, long: GlobalMut<u64>,
         tiles: GlobalMut<u64>, found: GlobalMut<u64>,
     ) {
-        for s in thread::grid_stride(segments + 1) {
-            // SAFETY: `s` is in range; bits are below the number of items or at it; each long segment gets words of its
-            // own from `found`.
+        let step = thread::grid_dim_x() as usize * FIND_BLOCK as usize;
+        let mut s = thread::block_idx_x() as usize * FIND_BLOCK as usize + thread::thread_idx_x() as usize;
+        let lane = warp::lane_id();
+        // Whole warps go round together; what is behind the last offset has no bit to mark.
+        while s - lane as usize <= segments {
+            // SAFETY: offsets are read up to `segments`; bits are below the number of items or at it; each long segment
+            // gets words of its own from `found`. Whole warps come to the collectives.
             unsafe {
-                let begin = offsets.read_nc(s);
-                atomic::reduce_or(begins.at((begin / 32) as usize), 1 << (begin % 32));
-                if s == segments {
+                let begin = offsets.read_nc(if s < segments { s } else { segments });
+                // Neighbours often share a word: one of them marks for all.
+                let word = begin / 32;
+                let peers = warp::match_any(warp::FULL_MASK, word);
+                let bits = warp::reduce_or(peers, 1 << (begin % 32));
+                if peers & warp::lane_mask_lt() == 0 {
+                    atomic::reduce_or(begins.at(word as usize), bits);
+                }
+                if s >= segments {
+                    s += step;
                     continue;
                 }
                 let len = offsets.read_nc(s + 1) - begin;
@@ -64,6 +75,7 @@ kernel! {
                     }
                 }
             }
+            s += step;
         }
     }
 }

@@ -15,7 +15,8 @@ use std::ops::Range;
 use bytemuck::Pod;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::radix_sort::{
-    self as kernels, HISTOGRAM_BLOCK, HISTOGRAM_SHARED_BYTES, SMALL_BLOCK, SMALL_ITEMS, SMALL_SHARED_BYTES,
+    self as kernels, HISTOGRAM_BLOCK, HISTOGRAM_U32, HISTOGRAM_U64, LARGE_HISTOGRAM_U32, LARGE_HISTOGRAM_U64,
+    SMALL_BLOCK, SMALL_ITEMS, SMALL_SHARED_BYTES,
 };
 use warpset_kernels::ranking::{DIGIT_BITS, DIGITS, Digit, LOOK_BACK_ITEMS};
 use warpset_kernels::tile::PassShape;
@@ -25,6 +26,17 @@ use crate::{Error, Result, check};
 
 /// The most items that one block sorts in one launch.
 pub const ONE_BLOCK: usize = SMALL_ITEMS;
+
+/// Where ways part; tests part them earlier.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// No launch gets more items.
+    launch: usize,
+    /// From so many keys on, they are counted in columns.
+    many: usize,
+}
+
+const LIMITS: Limits = Limits { launch: LOOK_BACK_ITEMS, many: 1 << 22 };
 
 /// Which bits of the keys decide, and in which direction. Items whose bits are equal keep their order either way.
 ///
@@ -391,7 +403,7 @@ unsafe fn sort_items<K: Key>(
         if n <= ONE_BLOCK {
             sort_in_one_block(stream, widths, source, target, n as u32, bits, by.flip())
         } else {
-            sort_in_passes(stream, widths, source, target, n, bits, by.flip(), in_place, LOOK_BACK_ITEMS)
+            sort_in_passes(stream, widths, source, target, n, bits, by.flip(), in_place, LIMITS)
         }
     }
 }
@@ -426,8 +438,6 @@ unsafe fn sort_in_one_block(
     Ok(())
 }
 
-/// No launch gets more than `limit` items.
-///
 /// # Safety
 /// As [`sort_items`].
 #[allow(clippy::too_many_arguments)] // what there is to say of a sort
@@ -440,9 +450,9 @@ unsafe fn sort_in_passes(
     bits: Range<u32>,
     flip: u32,
     in_place: bool,
-    limit: usize,
+    limits: Limits,
 ) -> Result<()> {
-    let mut plan = Plan::new(widths, n, bits, in_place, limit);
+    let mut plan = Plan::new(widths, n, bits, in_place, limits.launch);
     // No bits: one pass that tells nothing apart copies.
     plan.passes = plan.passes.max(1);
     let Plan { shape, passes, portions, rows, .. } = plan;
@@ -459,42 +469,37 @@ unsafe fn sort_in_passes(
     let (done, steps, tickets) = (single(0), single(1), single(1 + passes as usize));
     let (look_back, second) = (words.cast::<u32>(), words.at(plan.second_half_at()).cast::<u32>());
 
-    let resident = stream.device().properties().multiprocessors as usize * 3;
-    let grid = n.div_ceil(16 * HISTOGRAM_BLOCK as usize).min(resident) as u32;
-    let config = LaunchConfig::new(grid, HISTOGRAM_BLOCK).shared(HISTOGRAM_SHARED_BYTES);
+    let multiprocessors = stream.device().properties().multiprocessors as usize;
     // SAFETY: scratch is laid out as the kernels ask, this call's own, and freed in the order of the stream; the caller
     // answers for the items.
     unsafe {
-        if widths.wide_keys {
-            kernels::radix_sort_histogram_u64::launch(
-                stream,
-                config,
-                source.keys.cast(),
-                n,
-                begin,
-                width,
-                passes,
-                flip,
-                in_place as u32,
-                starts(0),
-                steps,
-                done,
-            )?;
-        } else {
-            kernels::radix_sort_histogram_u32::launch(
-                stream,
-                config,
-                source.keys.cast(),
-                n,
-                begin,
-                width,
-                passes,
-                flip,
-                in_place as u32,
-                starts(0),
-                steps,
-                done,
-            )?;
+        macro_rules! count {
+            ($kernel:ident, $shape:ident, $items_a_thread:expr) => {{
+                let grid = n.div_ceil($items_a_thread * HISTOGRAM_BLOCK as usize).min(multiprocessors) as u32;
+                let config = LaunchConfig::new(grid, HISTOGRAM_BLOCK).shared($shape.shared_bytes());
+                let (keys, in_place) = (source.keys.cast(), u32::from(in_place));
+                kernels::$kernel::launch(
+                    stream,
+                    config,
+                    keys,
+                    n,
+                    begin,
+                    width,
+                    passes,
+                    flip,
+                    in_place,
+                    starts(0),
+                    steps,
+                    done,
+                )?
+            }};
+        }
+        // Columns of counters have to be added up, which takes longer than counting a few keys.
+        match (widths.wide_keys, n < limits.many) {
+            (false, true) => count!(radix_sort_histogram_u32, HISTOGRAM_U32, 8),
+            (true, true) => count!(radix_sort_histogram_u64, HISTOGRAM_U64, 8),
+            (false, false) => count!(radix_sort_large_histogram_u32, LARGE_HISTOGRAM_U32, 64),
+            (true, false) => count!(radix_sort_large_histogram_u64, LARGE_HISTOGRAM_U64, 64),
         }
         for pass in 0..passes {
             let digit = Digit::of_pass(begin, width, pass, passes, flip);

@@ -227,26 +227,24 @@ unsafe fn sort<K: Key, V: Word, const PAYLOAD: bool>(
         let dense = thread::sync_threads_and(32 * t >= count || t >= WORDS || bitmap.begins.get(t) != 0);
         if dense {
             // All segments are shorter than 64: each item counts those of its segment that go before it.
-            let value = |key: K| key.masked(begin, bits, flip);
             for i in 0..rows {
                 let at = i * SHORT_BLOCK + t;
                 if at < count {
-                    block.set(at, keys.read_nc(at as usize), 0);
+                    block.set(at, keys.read_nc(at as usize).masked(begin, bits, flip), 0);
                 }
             }
             thread::sync_threads();
             for i in 0..rows {
                 let at = i * SHORT_BLOCK + t;
                 if at < count {
-                    let key = block.get(at).0;
-                    let own = value(key);
+                    let own = block.get(at).0;
                     let (from, to) = bitmap.bounds_of(at, count);
                     let mut place = from;
                     for j in from..to {
-                        let other = value(block.get(j).0);
+                        let other = block.get(j).0;
                         place += (other < own || (other == own && j < at)) as u32;
                     }
-                    out_keys.write(place as usize, key);
+                    out_keys.write(place as usize, keys.read_nc(at as usize));
                     if PAYLOAD {
                         out_values.write(first + place as usize, values.read_nc(first + at as usize));
                     }

@@ -146,8 +146,9 @@ fn more_items_than_a_launch_takes() {
                 false => Target::pairs(out.as_mut_slice(), out_payloads.as_mut_slice()),
             };
             let widths = Widths::pairs::<u64, u32>();
+            let limits = Limits { launch: tile + 1, many: 0 };
             // SAFETY: all hold `n` items and live until they have been read.
-            unsafe { sort_in_passes(&stream, widths, source, target, n, 0..32, 0, in_place, tile + 1) }.unwrap();
+            unsafe { sort_in_passes(&stream, widths, source, target, n, 0..32, 0, in_place, limits) }.unwrap();
             stream.synchronize().unwrap();
             let (found, order) = if in_place { (&input, &payloads) } else { (&out, &out_payloads) };
             let mut expected = places(n);
@@ -155,6 +156,24 @@ fn more_items_than_a_launch_takes() {
             assert!(order.to_vec().unwrap() == expected, "{n} items");
             assert!(found.to_vec().unwrap().iter().zip(&expected).all(|(key, &place)| *key == keys[place as usize]));
         }
+    }
+}
+
+#[test]
+fn many_keys_are_counted_in_columns() {
+    let n = 20_000;
+    for device in devices(40) {
+        let stream = device.new_stream().unwrap();
+        let keys = random(n, 9, |x| x as u32);
+        let input = device.from_slice(&keys).unwrap();
+        let mut out = device.alloc_uninit(n).unwrap();
+        let (source, target) = (Source::keys(input.as_slice()), Target::keys::<u32>(out.as_mut_slice()));
+        let limits = Limits { many: 0, ..LIMITS };
+        // SAFETY: both hold `n` keys and live until they have been read.
+        unsafe { sort_in_passes(&stream, Widths::keys::<u32>(), source, target, n, 3..32, 0, false, limits) }.unwrap();
+        let mut expected = keys;
+        expected.sort_by_key(|key| key >> 3);
+        assert!(out.to_vec().unwrap() == expected);
     }
 }
 
