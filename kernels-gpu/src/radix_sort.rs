@@ -337,9 +337,9 @@ macro_rules! pass_kernels {
 }
 pass_kernels! {
     radix_sort_pass_u32, PASS_U32: u32, u32, false, 512 x 20, 3;
-    radix_sort_pass_u32_u32, PASS_U32_U32: u32, u32, true, 384 x 20, 2;
-    radix_sort_pass_u32_u64, PASS_U32_U64: u32, u64, true, 384 x 14, 2;
-    radix_sort_pass_u64, PASS_U64: u64, u32, false, 384 x 16, 2;
-    radix_sort_pass_u64_u32, PASS_U64_U32: u64, u32, true, 384 x 14, 2;
-    radix_sort_pass_u64_u64, PASS_U64_U64: u64, u64, true, 384 x 14, 2;
+    radix_sort_pass_u32_u32, PASS_U32_U32: u32, u32, true, 512 x 18, 2;
+    radix_sort_pass_u32_u64, PASS_U32_U64: u32, u64, true, 512 x 14, 2;
+    radix_sort_pass_u64, PASS_U64: u64, u32, false, 512 x 18, 2;
+    radix_sort_pass_u64_u32, PASS_U64_U32: u64, u32, true, 512 x 16, 2;
+    radix_sort_pass_u64_u64, PASS_U64_U64: u64, u64, true, 512 x 12, 2;
 }

@@ -8,7 +8,7 @@
 //! launch altogether.
 //!
 //! Scratch, allocated and freed in the order of the stream: [`scratch_bytes`], that is once the items' own bytes, and
-//! 2 KiB for each tile of 4,600 to 7,700 items, tiles of at most 2^30 items counted.
+//! 2 KiB for each tile of 6,144 to 10,240 items, tiles of at most 2^30 items counted.
 
 use std::ops::Range;
 

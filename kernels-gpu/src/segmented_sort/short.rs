@@ -163,7 +163,7 @@ impl Bitmap {
         }
     }
 
-    /// Where the segment of item `i` begins and ends, if no word of the bitmap is empty.
+    /// Where the segment of item `i` begins and ends, if no word of the bitmap but the last is empty.
     ///
     /// # Safety
     /// As [`segment_of`](Self::segment_of), with `count` items.
@@ -182,10 +182,9 @@ impl Bitmap {
             let behind = word & (!1u32).wrapping_shl(bit);
             let end = if behind != 0 {
                 32 * k + behind.trailing_zeros()
-            } else if 32 * (k + 1) < count {
-                32 * (k + 1) + self.begins.get(k + 1).trailing_zeros()
             } else {
-                count
+                let next = if 32 * (k + 1) < count { self.begins.get(k + 1) } else { 0 };
+                if next != 0 { 32 * (k + 1) + next.trailing_zeros() } else { count }
             };
             (begin, end)
         }
@@ -224,9 +223,9 @@ unsafe fn sort<K: Key, V: Word, const PAYLOAD: bool>(
         let (keys, out_keys) = (keys.at(first), out_keys.at(first));
         let rows = count.div_ceil(SHORT_BLOCK);
         let t = thread::thread_idx_x();
-        let dense = thread::sync_threads_and(32 * t >= count || t >= WORDS || bitmap.begins.get(t) != 0);
+        let dense = thread::sync_threads_and(32 * (t + 1) >= count || bitmap.begins.get(t) != 0);
         if dense {
-            // All segments are shorter than 64: each item counts those of its segment that go before it.
+            // Segments are shorter than 96: each item counts those of its segment that go before it.
             for i in 0..rows {
                 let at = i * SHORT_BLOCK + t;
                 if at < count {
