@@ -53,7 +53,7 @@ pub fn median_seconds<S>(
     work: impl FnMut(&mut S) -> anyhow::Result<()>,
 ) -> anyhow::Result<f64> {
     let start = Instant::now();
-    let mut times = repeat(effort, || start.elapsed(), state, prepare, work)?;
+    let mut times = repeat(effort, 2, || start.elapsed(), state, prepare, work)?;
     if times.len() > 1 {
         times.remove(0);
     }
@@ -70,13 +70,14 @@ pub fn least_seconds<S>(
 ) -> anyhow::Result<f64> {
     let start = Instant::now();
     let now = || if one_thread { processor_time() } else { None }.unwrap_or_else(|| start.elapsed());
-    let times = repeat(effort, now, state, prepare, work)?;
+    let times = repeat(effort, 1, now, state, prepare, work)?;
     Ok(times.into_iter().fold(f64::INFINITY, f64::min))
 }
 
-/// The times of all repeats; `now` reads the clock.
+/// The times of all repeats, `least` of them at the least; `now` reads the clock.
 fn repeat<S>(
     effort: Effort,
+    least: usize,
     now: impl Fn() -> Duration,
     state: &mut S,
     mut prepare: impl FnMut(&mut S) -> anyhow::Result<()>,
@@ -91,7 +92,7 @@ fn repeat<S>(
         let time = now().saturating_sub(start);
         spent += time;
         times.push(time.as_secs_f64());
-        if spent > 12 * effort.patience() && times.len() > 1 {
+        if spent > 12 * effort.patience() && times.len() >= least {
             break;
         }
     }

@@ -19,7 +19,7 @@ pub const SEED: u64 = 0x2026;
 pub fn limit(effort: Effort) -> f64 {
     match effort {
         Effort::Quick => 0.2,
-        Effort::Standard => 2.0,
+        Effort::Standard => 4.0,
         Effort::Full => 20.0,
     }
 }

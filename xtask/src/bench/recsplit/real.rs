@@ -38,8 +38,8 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
 
 fn genomes(session: &mut Session) -> anyhow::Result<()> {
     let input = session.input();
-    // One genome says as much as several of its kind: a quick run takes the first.
-    let count = if session.effort == Effort::Quick { 1 } else { input.genomes.len() };
+    // One genome says as much as several of its kind.
+    let count = if session.effort == Effort::Full { input.genomes.len() } else { 1 };
     for genome in &input.genomes[..count.min(input.genomes.len())] {
         run(session, &genome.name, &genome.distinct)?;
     }
