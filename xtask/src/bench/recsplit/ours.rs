@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn expensive_shapes_get_fewer_keys() {
-        let affordable = |settings: Settings| settings.affordable(sizes(Effort::Quick), 0.25).unwrap();
+        let affordable = |settings: Settings| settings.affordable(sizes(Effort::Quick), 0.5).unwrap();
         assert_eq!(affordable(Settings::new(5, 5, Method::Grouped)), Some(1_000_000));
         assert_eq!(affordable(Settings::new(14, 2000, Method::Rotation)), Some(10_000));
         assert_eq!(affordable(Settings::new(16, 2000, Method::BruteForce).sequential()), None);
