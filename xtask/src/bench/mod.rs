@@ -18,7 +18,7 @@ pub mod table;
 
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
 use warpset::gpu::{self, Device};
@@ -54,6 +54,9 @@ pub struct Args {
     /// others use too
     #[arg(long)]
     least: bool,
+    /// Only the steps whose title has this in it; may be given again. The progress lines show the titles
+    #[arg(long, value_name = "TEXT")]
+    step: Vec<String>,
     /// Write all rows to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -95,6 +98,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut steps: Vec<_> = chosen.iter().flat_map(|suite| suite.real(&setup)).collect();
     steps.extend(chosen.iter().flat_map(|suite| suite.generated(&setup)));
 
+    if !args.step.is_empty() {
+        steps.retain(|step| args.step.iter().any(|text| step.title.contains(text)));
+        ensure!(!steps.is_empty(), "no step has {} in its title", args.step.join(" or "));
+    }
     let mut session = Session::new(effort, machine::processor(), Progress::new(steps.len()), input)?;
     if args.least {
         session.counted = Counted::Least;
@@ -193,7 +200,7 @@ mod tests {
 
     #[test]
     fn bad_files_end_a_run_before_it_starts() {
-        for bad in [["--input", "/no/such/file"], ["--json", "/no/such/folder/x.json"]] {
+        for bad in [["--input", "/no/such/file"], ["--json", "/no/such/folder/x.json"], ["--step", "no such step"]] {
             let line = Line::try_parse_from([&["bench", "--quick"][..], &bad].concat()).unwrap();
             assert!(run(&line.args).is_err());
         }
