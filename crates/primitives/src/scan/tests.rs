@@ -175,6 +175,26 @@ fn an_operator_need_not_commute() {
     }
 }
 
+#[test]
+fn more_items_than_32_bits_count() {
+    let n = (1usize << 32) + 12_345;
+    for device in devices(8) {
+        let enough = device.memory_info().unwrap().free > 5 * n;
+        if device.is_emulator() || !enough {
+            warpset_gpu::testing::skipped("a scan of more than 2^32 items: a CUDA device with 20 GiB free");
+            continue;
+        }
+        let stream = device.new_stream().unwrap();
+        let mut items = device.alloc_uninit::<u32>(n).unwrap();
+        stream.fill_words(&mut items, 1).unwrap();
+        // SAFETY: the items live until `to_vec` has waited.
+        unsafe { super::inclusive_in_place::<Sum<u32>>(&stream, items.as_mut_slice()) }.unwrap();
+        for i in [0, 1, 4095, 4096, (1 << 32) - 1, 1 << 32, n - 1] {
+            assert_eq!(items.slice(i..=i).to_vec().unwrap(), [(i as u32).wrapping_add(1)], "item {i}");
+        }
+    }
+}
+
 /// The last item that is not zero: an operator as a program brings it. It has no PTX.
 struct LastSet;
 
