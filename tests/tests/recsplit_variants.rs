@@ -61,6 +61,12 @@ fn filters_know_their_members_and_few_others() {
     for width in [1, 8, 13, 32] {
         let filter = StaticFilter::build(&Builder::new().leaf_size(8), &keys, width).unwrap();
         assert!(keys.iter().all(|key| filter.contains(key)));
+        let mut answers = vec![false; 1000];
+        filter.contains_many(&keys[..1000], &mut answers);
+        assert!(answers.iter().all(|&answer| answer));
+        let foreign: Vec<u64> = (0..1000).collect();
+        filter.contains_many(&foreign, &mut answers);
+        assert!(foreign.iter().zip(&answers).all(|(key, &answer)| filter.contains(key) == answer));
         let wrong = (0..200_000_u64).filter(|key| filter.contains(key)).count();
         let expected = 200_000.0 / 2_f64.powi(width as i32);
         let tolerance = 5.0 * expected.sqrt() + 1.0;
@@ -68,18 +74,34 @@ fn filters_know_their_members_and_few_others() {
     }
     let empty = StaticFilter::build(&Builder::new(), &[0_u64; 0], 8).unwrap();
     assert!(!empty.contains(&1_u64));
+    let mut answers = [true; 2];
+    empty.contains_many(&[1_u64, 2], &mut answers);
+    assert_eq!(answers, [false; 2]);
     assert!(StaticFilter::build(&Builder::new(), &keys, 0).is_err());
 }
 
 #[test]
 fn batches_agree_with_single_queries() {
-    for (leaf, bucket, method) in [(5, 5, Method::Rotation), (8, 100, Method::Grouped), (12, 2000, Method::Grouped)] {
-        let keys = random(5_003);
-        let function = Builder::new().leaf_size(leaf).bucket_size(bucket).method(method).build(&keys).unwrap();
-        for n in [0, 1, 31, 32, 33, 5_003] {
-            let mut numbers = vec![u64::MAX; n];
-            function.get_many(&keys[..n], &mut numbers);
-            assert!(keys.iter().zip(&numbers).all(|(key, &number)| function.get(key) == number), "{n}");
+    let keys = random(20_003);
+    for (leaf, bucket) in [(2, 1), (3, 2000), (5, 5), (8, 40), (8, 100), (12, 9), (12, 2000), (18, 500), (9, 20_000)] {
+        for method in [Method::Rotation, Method::Grouped] {
+            if method == Method::Rotation && leaf > 9 {
+                continue;
+            }
+            let builder = Builder::new().leaf_size(leaf).bucket_size(bucket).method(method);
+            for builder in [builder.clone(), builder.clone().load_factor(0.8), builder.keys_per_value(leaf)] {
+                let function = builder.build(&keys).unwrap();
+                for n in [0, 1, 31, 32, 33, keys.len()] {
+                    let mut numbers = vec![u64::MAX; n];
+                    function.get_many(&keys[..n], &mut numbers);
+                    let same = |(key, &number): (&u64, &u64)| function.get(key) == number;
+                    assert!(keys.iter().zip(&numbers).all(same), "leaf {leaf}, bucket {bucket}, {n} keys");
+                    let hashes: Vec<_> = keys[..n].iter().map(|key| key.hash128(function.seed())).collect();
+                    let by_keys = numbers.clone();
+                    function.get_many_hashes(&hashes, &mut numbers);
+                    assert_eq!(numbers, by_keys);
+                }
+            }
         }
     }
 }

@@ -7,11 +7,15 @@ use crate::format::{self, COMMON_WORDS};
 use crate::key::{Hash128, Key};
 use crate::store::{read_words, write_words};
 use crate::{Builder, Error, RecSplit};
+use rayon::prelude::*;
 use std::io::{Read, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
 use warpset_core::recsplit::bits::field;
 
 /// The number of this structure.
 const STRUCTURE: u16 = 17;
+/// Keys whose numbers are looked up together.
+const CHUNK: usize = 256;
 
 /// A set that cannot change, of which `contains` is sometimes wrong: it never denies a member, and takes a key that is no
 /// member for one with probability 2^-w.
@@ -52,16 +56,51 @@ impl StaticFilter {
             let what = "number of values of the function";
             return Err(Error::InvalidParameter { what, value, allowed: "the number of keys, as a filter needs" });
         }
-        let mut fingerprints = vec![0_u64; (keys.len() as u64 * u64::from(width)).div_ceil(64) as usize + 1];
-        for key in keys {
-            let hash = key.hash128(function.seed());
-            let at = function.get_hash(hash) * u64::from(width);
-            let (word, shift) = ((at / 64) as usize, at % 64);
-            let bits = u128::from(fingerprint(hash, width)) << shift;
-            fingerprints[word] |= bits as u64;
-            fingerprints[word + 1] |= (bits >> 64) as u64;
-        }
+        let words = (keys.len() as u64 * u64::from(width)).div_ceil(64) as usize + 1;
+        let fingerprints: Vec<AtomicU64> = (0..words).map(|_| AtomicU64::new(0)).collect();
+        builder.run(|| {
+            keys.par_chunks(CHUNK).for_each(|keys| {
+                let hashes: Vec<Hash128> = keys.iter().map(|key| key.hash128(function.seed())).collect();
+                let mut numbers = vec![0; hashes.len()];
+                function.get_many_hashes(&hashes, &mut numbers);
+                for (hash, number) in hashes.into_iter().zip(numbers) {
+                    let at = number * u64::from(width);
+                    let (word, shift) = ((at / 64) as usize, at % 64);
+                    let bits = u128::from(fingerprint(hash, width)) << shift;
+                    fingerprints[word].fetch_or(bits as u64, Ordering::Relaxed);
+                    fingerprints[word + 1].fetch_or((bits >> 64) as u64, Ordering::Relaxed);
+                }
+            });
+        })?;
+        let fingerprints = fingerprints.into_iter().map(AtomicU64::into_inner).collect();
         Ok(Self { function, fingerprints, width })
+    }
+
+    /// Answers [`StaticFilter::contains`] for many keys, several times faster than one by one where there is AVX-512.
+    ///
+    /// # Panics
+    /// If the slices have different lengths.
+    pub fn contains_many<K: Key>(&self, keys: &[K], answers: &mut [bool]) {
+        assert_eq!(keys.len(), answers.len(), "one answer for each key");
+        if self.function.is_empty() {
+            answers.fill(false);
+            return;
+        }
+        let mut numbers = [0; CHUNK];
+        for (keys, answers) in keys.chunks(CHUNK).zip(answers.chunks_mut(CHUNK)) {
+            let hashes: Vec<Hash128> = keys.iter().map(|key| key.hash128(self.function.seed())).collect();
+            let numbers = &mut numbers[..keys.len()];
+            self.function.get_many_hashes(&hashes, numbers);
+            for ((answer, hash), number) in answers.iter_mut().zip(hashes).zip(numbers) {
+                *answer = self.has(hash, *number);
+            }
+        }
+    }
+
+    /// Whether the fingerprint of the member with this number is that of the hash.
+    #[inline]
+    fn has(&self, hash: Hash128, number: u64) -> bool {
+        field(&self.fingerprints, number * u64::from(self.width), self.width) == fingerprint(hash, self.width)
     }
 
     /// Whether `key` is a member, or looks like one.
@@ -78,8 +117,7 @@ impl StaticFilter {
         }
         let hash = key.hash128(self.function.seed());
         let number = self.function.get_hash(hash);
-        let found = field(&self.fingerprints, number * u64::from(self.width), self.width);
-        (found == fingerprint(hash, self.width)).then_some(number)
+        self.has(hash, number).then_some(number)
     }
 
     /// The function that numbers the members.

@@ -261,6 +261,10 @@ mod tests {
             let builder = Builder::new().leaf_size(leaf).bucket_size(bucket).method(method);
             for builder in [builder.clone(), builder.clone().load_factor(0.8), builder.keys_per_value(leaf)] {
                 let function = builder.build(&keys).unwrap();
+                // With the instructions that there are.
+                let mut values = vec![u64::MAX; keys.len()];
+                function.get_many(&keys, &mut values);
+                assert!(keys.iter().zip(values).all(|(key, value)| function.get(key) == value), "{leaf} {bucket}");
                 for keys in keys.chunks(BATCH) {
                     let hashes: Vec<Hash128> = keys.iter().map(|key| key.hash128(function.seed())).collect();
                     let mut values = vec![u64::MAX; keys.len()];
