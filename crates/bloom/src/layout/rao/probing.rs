@@ -199,8 +199,8 @@ mod avx2 {
                 *hash = key.hash();
             }
             let mut next = Next { positions: [0; KEYS], steps: [0; KEYS] };
-            for i in 0..KEYS {
-                let walk = Walk::of(hashes[i], shape);
+            for (i, hash) in hashes.into_iter().enumerate() {
+                let walk = Walk::of(hash, shape);
                 (next.positions[i], next.steps[i]) = (walk.position, walk.step);
             }
             next.advance(shape, from);
