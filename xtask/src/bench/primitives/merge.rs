@@ -18,6 +18,7 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
         let (narrow_a, narrow_b) = (narrow(&a), narrow(&b));
         of_keys(session, target, "u32", &narrow_a, &narrow_b)?;
         of_keys(session, target, "u64", &a, &b)?;
+        of_many(session, target, "u32", &narrow_a, &narrow_b)?;
         of_pairs::<u32, u32>(session, target, "u32, u32", &narrow_a, &narrow_b)?;
         of_pairs::<u64, u32>(session, target, "u64, u32", &a, &b)?;
         of_pairs::<u64, u64>(session, target, "u64, u64", &a, &b)
@@ -43,6 +44,37 @@ fn of_keys<K: Key>(session: &mut Session, target: &Target, name: &str, a: &[K], 
             let work = |out: &mut DeviceVec<K>| {
                 // SAFETY: all live, and nobody else uses them, until the stream has been waited for.
                 unsafe { merge::merge_keys(&stream, a.as_slice(), b.as_slice(), mask, out)? };
+                Ok(())
+            };
+            on_device(session, &stream, row, bytes, &mut out, work, |out| Ok(out.to_vec()? == expected))
+        }
+    }
+}
+
+/// Eight runs: every fourth key of each of the two.
+fn of_many<K: Key>(session: &mut Session, target: &Target, name: &str, a: &[K], b: &[K]) -> anyhow::Result<()> {
+    let fourth = |keys: &[K], first: usize| keys.iter().skip(first).step_by(4).copied().collect::<Vec<K>>();
+    let runs: Vec<Vec<K>> = (0..8).map(|r| fourth(if r < 4 { a } else { b }, r % 4)).collect();
+    let mut expected = runs.concat();
+    expected.sort_unstable();
+    let row = row("merge of eight runs", name, expected.len());
+    let bytes = 2 * expected.len() * size_of::<K>();
+    let mask = KeyMask::all();
+    match target {
+        Target::Cpu => {
+            let runs: Vec<&[K]> = runs.iter().map(Vec::as_slice).collect();
+            let mut out = runs.concat();
+            let work = |out: &mut Vec<K>| Ok(cpu::merge::merge_many_keys(&runs, mask, out)?);
+            on_cpu(session, row, bytes, &mut out, work, |out| *out == expected)
+        }
+        Target::Gpu(device) => {
+            let runs = runs.iter().map(|run| device.from_slice(run)).collect::<Result<Vec<_>, _>>()?;
+            let runs: Vec<_> = runs.iter().map(DeviceVec::as_slice).collect();
+            let mut out = device.alloc_uninit(expected.len())?;
+            let stream = device.new_stream()?;
+            let work = |out: &mut DeviceVec<K>| {
+                // SAFETY: all live, and nobody else uses them, until the stream has been waited for.
+                unsafe { merge::merge_many_keys(&stream, &runs, mask, out)? };
                 Ok(())
             };
             on_device(session, &stream, row, bytes, &mut out, work, |out| Ok(out.to_vec()? == expected))
