@@ -28,6 +28,7 @@ pub mod stamp;
 #[cfg(any(
     not(target_arch = "nvptx64"),
     feature = "by_key",
+    feature = "quotient_standard",
     feature = "radix",
     feature = "radix_sort",
     feature = "reduce",
@@ -45,6 +46,7 @@ pub mod keys;
 #[cfg(any(
     not(target_arch = "nvptx64"),
     feature = "by_key",
+    feature = "quotient_standard",
     feature = "radix",
     feature = "radix_sort",
     feature = "reduce",
@@ -91,6 +93,8 @@ pub mod limits;
 pub mod merge;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "non_associative"))]
 pub mod non_associative;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "quotient_standard"))]
+pub mod quotient_standard;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "radix"))]
 pub mod radix;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "radix_sort"))]
@@ -131,6 +135,7 @@ pub const MODULES: &[(&str, &str)] = &[
     ("limits", include_str!("../ptx/limits.ptx")),
     ("non_associative", include_str!("../ptx/non_associative.ptx")),
     ("merge", include_str!("../ptx/merge.ptx")),
+    ("quotient_standard", include_str!("../ptx/quotient_standard.ptx")),
     ("radix", include_str!("../ptx/radix.ptx")),
     ("radix_sort", include_str!("../ptx/radix_sort.ptx")),
     ("reduce", include_str!("../ptx/reduce.ptx")),

@@ -2,7 +2,9 @@
 
 use warpset_core::quotient::slots::Container;
 
-use crate::{Duplicates, Error, Key, Layout, StandardQuotientFilter};
+use warpset_gpu::Device;
+
+use crate::{Duplicates, Error, Key, Layout, StandardQuotientFilter, gpu};
 
 /// The rate unless the user asks for another.
 pub const DEFAULT_FPR: f64 = 0.01;
@@ -127,6 +129,11 @@ impl Builder {
     /// Checks every setting, then allocates.
     pub fn build(&self) -> Result<StandardQuotientFilter, Error> {
         StandardQuotientFilter::with_layout(self.layout()?)
+    }
+
+    /// Checks every setting, then allocates on a device.
+    pub fn build_on(&self, device: &Device) -> Result<gpu::StandardQuotientFilter, Error> {
+        gpu::StandardQuotientFilter::with_layout(device, self.layout()?)
     }
 
     /// A filter of these keys, built at once: sorted, laid out, written.

@@ -145,7 +145,22 @@ pub enum Error {
         /// The alignment needed.
         alignment: usize,
     },
+    /// The driver or the device refused.
+    #[error("GPU backend failed")]
+    Gpu(#[from] warpset_gpu::GpuError),
+    /// A primitive got arguments that it does not take.
+    #[error(transparent)]
+    Primitive(Box<warpset_primitives::Error>),
     /// Reading or writing failed.
     #[error("input or output failed")]
     Io(#[from] std::io::Error),
+}
+
+impl From<warpset_primitives::Error> for Error {
+    fn from(error: warpset_primitives::Error) -> Error {
+        match error {
+            warpset_primitives::Error::Gpu(error) => Error::Gpu(error),
+            other => Error::Primitive(Box::new(other)),
+        }
+    }
 }

@@ -56,34 +56,63 @@ impl Seed {
     pub(crate) const fn new(seed: u64) -> Seed {
         Seed { seed, spread: hash::spread_seed(seed) }
     }
+
+    /// The seed as kernels take it.
+    pub(crate) const fn spread(self) -> u64 {
+        self.spread
+    }
 }
 
 pub(crate) mod sealed {
     use super::Seed;
 
+    /// A slice of keys as a backend sees it; integers and hashes can go to a device as they are.
+    #[derive(Clone, Copy, Debug)]
+    pub enum Raw<'a> {
+        /// Integers of 32 bits.
+        U32(&'a [u32]),
+        /// Integers of 64 bits.
+        U64(&'a [u64]),
+        /// Hashes.
+        Hashes(&'a [u64]),
+        /// Anything else: hash it on the host.
+        Other,
+    }
+
     pub trait Sealed: Sync {
         /// The hash of the key.
         fn hash(&self, seed: Seed) -> u64;
+        /// The slice without its type.
+        fn raw(_keys: &[Self]) -> Raw<'_>
+        where
+            Self: Sized,
+        {
+            Raw::Other
+        }
     }
 }
-use sealed::Sealed;
+use sealed::{Raw, Sealed};
 
 macro_rules! integer_key {
-    ($($key:ty as $unsigned:ty;)*) => {$(
+    ($($key:ty as $unsigned:ty, $raw:ident;)*) => {$(
         impl Key for $key {}
         impl Sealed for $key {
             #[inline]
             fn hash(&self, seed: Seed) -> u64 {
                 hash::mix_spread(*self as $unsigned as u64, seed.spread)
             }
+            #[inline]
+            fn raw(keys: &[Self]) -> Raw<'_> {
+                Raw::$raw(bytemuck::cast_slice(keys))
+            }
         }
     )*};
 }
 integer_key! {
-    u32 as u32;
-    i32 as u32;
-    u64 as u64;
-    i64 as u64;
+    u32 as u32, U32;
+    i32 as u32, U32;
+    u64 as u64, U64;
+    i64 as u64, U64;
 }
 
 impl Key for Hashed {}
@@ -91,6 +120,10 @@ impl Sealed for Hashed {
     #[inline]
     fn hash(&self, _seed: Seed) -> u64 {
         self.0
+    }
+    #[inline]
+    fn raw(keys: &[Self]) -> Raw<'_> {
+        Raw::Hashes(bytemuck::cast_slice(keys))
     }
 }
 

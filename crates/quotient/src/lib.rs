@@ -37,4 +37,9 @@ pub use key::{Bytes, Hashed, Key};
 pub use layout::{Duplicates, Layout};
 pub use standard::format::{FORMAT_VERSION, HEADER_BYTES};
 pub use standard::{StandardQuotientFilter, View};
+
+/// Filters in device memory.
+pub mod gpu {
+    pub use crate::standard::gpu::{DeviceKey, StandardQuotientFilter};
+}
 pub use warpset_core::quotient::slots::Container;

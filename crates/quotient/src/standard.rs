@@ -14,6 +14,7 @@ use crate::{Error, Key, Layout};
 
 mod batch;
 pub(crate) mod format;
+pub mod gpu;
 mod rebuild;
 #[cfg(feature = "serde")]
 mod serde;

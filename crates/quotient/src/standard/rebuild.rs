@@ -6,7 +6,7 @@
 //! one short pass over the parts joins them (the paper iterates instead, algorithms 4 to 6).
 
 use rayon::prelude::*;
-use warpset_core::quotient::slots::{BLOCK_SLOTS, ByteSlots, Container, PackedSlots, SlotsMut};
+use warpset_core::quotient::slots::{Appender, BLOCK_SLOTS, ByteSlots, Container, PackedSlots, SlotsMut};
 use warpset_core::quotient::{Split, standard as core};
 
 use super::source::Source;
@@ -58,27 +58,32 @@ fn lay_out(layout: &Layout, source: &impl Source, first: u64, end: u64) -> Part 
     part
 }
 
-/// Writes the items of quotients `first..end`, the first free slot being `free`, into `slots`, which begin with slot
-/// `first`; returns those that lie behind them.
+/// Writes the items of quotients from `first` on, the first free slot being `free`, into the zero `words` of the slots
+/// from `first` on; returns those that lie behind them.
 fn write(
-    slots: &mut impl SlotsMut,
+    layout: &Layout,
+    words: &mut [u64],
     items: impl Iterator<Item = (u64, u64, bool)>,
     first: u64,
     mut free: u64,
 ) -> Vec<Spilled> {
-    let len = slots.len();
+    let len = words.len() as u64 / layout.block_words() * BLOCK_SLOTS;
+    let mut slots = Appender::new(words, layout.container, layout.split.remainder_bits);
     let mut spilled = Vec::new();
     for (quotient, remainder, follows) in items {
         let slot = core::place(free, quotient);
         free = slot + 1;
         let metadata = core::item_metadata(slot, quotient, follows);
-        slots.set_occupied(quotient - first, true);
+        if !follows {
+            slots.occupy(quotient - first);
+        }
         if slot - first < len {
-            slots.set_item(slot - first, metadata, remainder);
+            slots.item(slot - first, metadata, remainder);
         } else {
             spilled.push(Spilled { slot, metadata, remainder });
         }
     }
+    slots.finish();
     spilled
 }
 
@@ -136,9 +141,7 @@ pub(super) fn build(layout: Layout, source: &impl Source) -> Result<StandardQuot
         .enumerate()
         .map(|(i, (chunk, free))| {
             let first = i as u64 * step;
-            let len = chunk.len() as u64 / layout.block_words() * BLOCK_SLOTS;
-            let items = items_of(&layout, source, first, first + step);
-            with_slots!(&layout, chunk, len, |slots| write(&mut slots, items, first, free))
+            write(&layout, chunk, items_of(&layout, source, first, first + step), first, free)
         })
         .collect();
     with_slots!(&layout, words.as_mut_slice(), layout.slots(), |slots| {

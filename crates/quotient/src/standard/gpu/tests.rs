@@ -1,0 +1,159 @@
+//! The same bytes as on the host, whatever the schedule; on CUDA too where there is a device.
+
+use warpset_core::hash::mix;
+use warpset_core::quotient::slots::Container;
+use warpset_gpu::testing::devices;
+use warpset_kernels::quotient_standard::TILE;
+
+use super::StandardQuotientFilter;
+use crate::{Builder, Duplicates, Error, Hashed, Layout};
+
+fn keys(n: usize, seed: u64) -> Vec<u64> {
+    (0..n as u64).map(|i| mix(i, seed)).collect()
+}
+
+fn layouts(q: u32, load: f64) -> Vec<Layout> {
+    let mut all = Vec::new();
+    for (r, container, duplicates) in [
+        (5, Container::Packed, Duplicates::Dropped),
+        (5, Container::Bytes, Duplicates::Kept),
+        (13, Container::Bytes, Duplicates::Dropped),
+        (40, Container::Packed, Duplicates::Kept),
+        (33, Container::Bytes, Duplicates::Dropped),
+    ] {
+        let builder = Builder::with_bits(q, r).max_load(load).container(container).duplicates(duplicates);
+        all.push(builder.layout().unwrap());
+    }
+    all
+}
+
+#[test]
+fn builds_are_the_hosts() {
+    for device in devices(1) {
+        for (q, load, n) in [(1, 0.9, 1), (5, 0.9, 20), (7, 0.95, 121), (11, 0.95, 1945), (12, 0.9, 100)] {
+            for layout in layouts(q, load) {
+                let some = keys(n.min(layout.limit() as usize), 3);
+                let built = StandardQuotientFilter::build_from(&device, layout, &some).unwrap();
+                let expected = crate::StandardQuotientFilter::build_from(layout, &some).unwrap();
+                assert_eq!(built.len(), expected.len());
+                assert!(built.to_host().unwrap() == expected, "{layout:?}");
+                assert_eq!(built.count_contained(&some).unwrap(), some.len());
+                let others = keys(500, 4);
+                assert_eq!(built.contains_bulk(&others).unwrap(), expected.contains_bulk(&others));
+            }
+        }
+    }
+}
+
+#[test]
+fn tiles_and_schedules_change_nothing() {
+    for seed in 0..4 {
+        for device in devices(seed) {
+            for layout in [layouts(13, 0.95)[0], layouts(13, 0.95)[3]] {
+                for n in [TILE - 1, TILE, TILE + 1, 3 * TILE + 77] {
+                    // Some keys twice, so that duplicates lie across tiles too.
+                    let mut some = keys(n - n / 8, 9);
+                    some.extend_from_within(..n / 8);
+                    let built = StandardQuotientFilter::build_from(&device, layout, &some).unwrap();
+                    assert!(
+                        built.to_host().unwrap() == crate::StandardQuotientFilter::build_from(layout, &some).unwrap()
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn one_long_run_across_tiles() {
+    for device in devices(5) {
+        for container in [Container::Packed, Container::Bytes] {
+            let builder = Builder::with_bits(12, 20).max_load(0.95).container(container).duplicates(Duplicates::Kept);
+            let layout = builder.layout().unwrap();
+            // Everything in one cluster from the first quotient on, with long runs of equal fingerprints.
+            let hashes: Vec<Hashed> = (0..3800u64).map(|i| Hashed((i / 900) << 52 | (i % 3) << 35)).collect();
+            let built = StandardQuotientFilter::build_from(&device, layout, &hashes).unwrap();
+            let expected = crate::StandardQuotientFilter::build_from(layout, &hashes).unwrap();
+            assert!(built.to_host().unwrap() == expected);
+            let doubled = built.resized(13).unwrap();
+            assert!(doubled.to_host().unwrap() == expected.resized(13).unwrap());
+        }
+    }
+}
+
+#[test]
+fn batches_and_merges_are_the_hosts() {
+    for device in devices(2) {
+        for layout in layouts(11, 0.95) {
+            let (some, more, rest) = (keys(700, 1), keys(600, 2), keys(500, 3));
+            let mut filter = StandardQuotientFilter::with_layout(&device, layout).unwrap();
+            let mut expected = crate::StandardQuotientFilter::with_layout(layout).unwrap();
+            for batch in [&some, &more, &some[..50].to_vec(), &vec![]] {
+                let stored = filter.insert_bulk(batch).unwrap();
+                assert_eq!(stored, expected.insert_bulk(batch).unwrap());
+                assert!(filter.to_host().unwrap() == expected);
+            }
+            let other = Builder::with_bits(10, layout.remainder_bits() + 1).duplicates(layout.duplicates());
+            let other = other.build_from(&rest).unwrap();
+            filter.merge(&StandardQuotientFilter::from_host(&device, &other).unwrap()).unwrap();
+            expected.merge(&other).unwrap();
+            assert!(filter.to_host().unwrap() == expected);
+            // Too many: an error, and nothing changed.
+            let error = filter.insert_bulk(&keys(1000, 7)).unwrap_err();
+            assert!(matches!(error, Error::Full { .. }), "{error}");
+            assert!(filter.to_host().unwrap() == expected);
+            filter.clear().unwrap();
+            assert!(filter.is_empty() && filter.to_host().unwrap().fingerprints().next().is_none());
+        }
+    }
+}
+
+#[test]
+fn every_kind_of_key() {
+    for device in devices(3) {
+        let layout = Builder::with_bits(9, 20).seed(77).layout().unwrap();
+        let build = |host: crate::StandardQuotientFilter, on_device: StandardQuotientFilter| {
+            assert!(on_device.to_host().unwrap() == host);
+        };
+        let words: Vec<String> = (0..300).map(|i| format!("word {i}")).collect();
+        let small: Vec<u32> = (0..301).collect();
+        build(
+            crate::StandardQuotientFilter::build_from(layout, &words).unwrap(),
+            StandardQuotientFilter::build_from(&device, layout, &words).unwrap(),
+        );
+        build(
+            crate::StandardQuotientFilter::build_from(layout, &small).unwrap(),
+            StandardQuotientFilter::build_from(&device, layout, &small).unwrap(),
+        );
+        let on_device = device.from_slice(&small).unwrap();
+        let mut filter = StandardQuotientFilter::build_from_device(&device, layout, on_device.slice(..100)).unwrap();
+        filter.insert_bulk_device(on_device.slice(100..)).unwrap();
+        assert!(filter.to_host().unwrap() == crate::StandardQuotientFilter::build_from(layout, &small).unwrap());
+        let stream = device.new_stream().unwrap();
+        let mut answers = device.alloc_uninit::<u8>(301).unwrap();
+        let mut count = device.alloc_zeroed::<u64>(1).unwrap();
+        // SAFETY: all live until they are read, which waits.
+        unsafe {
+            filter.contains_bytes_async(&stream, on_device.as_slice(), answers.as_mut_slice()).unwrap();
+            filter.count_contained_async(&stream, on_device.as_slice(), count.as_mut_slice()).unwrap();
+            let short = filter.contains_bytes_async(&stream, on_device.as_slice(), answers.slice_mut(1..));
+            assert!(matches!(short, Err(Error::LengthMismatch { keys: 301, answers: 300 })));
+        }
+        assert_eq!(answers.to_vec().unwrap(), vec![1; 301]);
+        assert_eq!(count.to_vec().unwrap(), [301]);
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_an_error() {
+    for device in devices(4) {
+        let layout = Builder::with_bits(10, 8).duplicates(Duplicates::Kept).layout().unwrap();
+        let many = keys(layout.limit() as usize + 1, 1);
+        let error = StandardQuotientFilter::build_from(&device, layout, &many).unwrap_err();
+        assert!(matches!(error, Error::Full { items, .. } if items == layout.limit() + 1), "{error}");
+        let layout = Builder::with_bits(14, 8).duplicates(Duplicates::Kept).layout().unwrap();
+        let last = vec![Hashed(u64::MAX); 3000];
+        let error = StandardQuotientFilter::build_from(&device, layout, &last).unwrap_err();
+        assert!(matches!(error, Error::OverflowRegionFull { .. }), "{error}");
+    }
+}
