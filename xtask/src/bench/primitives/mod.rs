@@ -2,8 +2,10 @@
 //! the speed at which the same machine copies as many bytes.
 
 mod merge;
+mod scan;
 mod search;
 mod select;
+mod sort;
 
 use warpset::gpu::{Device, Stream};
 
@@ -13,7 +15,7 @@ use super::record::Record;
 use super::suite::{Session, Setup, Step, Suite, Target, Threads};
 
 /// The steps of each family.
-const FAMILIES: &[fn(&Setup) -> Vec<Step>] = &[merge::steps, search::steps, select::steps];
+const FAMILIES: &[fn(&Setup) -> Vec<Step>] = &[scan::steps, sort::steps, merge::steps, search::steps, select::steps];
 
 /// The primitives' benches.
 pub struct Primitives;
