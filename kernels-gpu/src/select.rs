@@ -5,7 +5,7 @@
 //! 8-bit counters in a word. The kept items of a tile are put side by side in shared memory before they are written; the
 //! first warp meanwhile learns by decoupled look-back ([`crate::look_back`]) how many the tiles before keep.
 //!
-//! What is kept is up to a [`Source`]: bits of a bitmap, flags, a predicate, or that an item differs from the one before.
+//! What is kept is up to a `Source`: bits of a bitmap, flags, a predicate, or that an item differs from the one before.
 
 use warpset_core::scan::Sum;
 use warpset_simt::shared::{self, Shared};
