@@ -1,8 +1,10 @@
 //! `cargo xtask`: the project's own commands, one file each, so that no shell script has to know how things are built.
 
+#[cfg(feature = "bench")]
 mod bench;
 mod dist;
 mod ptx;
+#[cfg(feature = "bench")]
 mod report;
 
 use std::{
@@ -23,20 +25,24 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Verify and measure the structures on this machine
+    #[cfg(feature = "bench")]
     Bench(bench::Args),
     /// Pack tests, benches, data and PTX for a GPU node without a Rust toolchain
     Dist(dist::Args),
     /// Compile the kernels to PTX, or check the PTX that is checked in
     Ptx(ptx::Args),
     /// Turn the JSON of `bench` into one HTML page
+    #[cfg(feature = "bench")]
     Report(report::Args),
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
+        #[cfg(feature = "bench")]
         Command::Bench(args) => bench::run(&args),
         Command::Dist(args) => dist::run(&args),
         Command::Ptx(args) => ptx::run(&args),
+        #[cfg(feature = "bench")]
         Command::Report(args) => report::run(&args),
     };
     match done {
