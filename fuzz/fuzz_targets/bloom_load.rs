@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use warpset_bloom::cpu::Bloom;
-use warpset_bloom::{BlockedLayout, Error, Layout, RaoLayout, SplitBlockLayout, View};
+use warpset_bloom::{BlockedLayout, Error, FileError, Layout, RaoLayout, SplitBlockLayout, View};
 
 fn load<L: Layout>(bytes: &[u8]) {
     match Bloom::<L>::from_bytes(bytes) {
@@ -14,7 +14,7 @@ fn load<L: Layout>(bytes: &[u8]) {
             filter.contains("key");
             filter.fill_ratio();
         }
-        Err(Error::Corrupted { found, .. }) => {
+        Err(Error::File(FileError::Corrupted { found, .. })) => {
             let mut fixed = bytes.to_vec();
             fixed[120..128].copy_from_slice(&found.to_le_bytes());
             let filter = Bloom::<L>::from_bytes(&fixed).unwrap();

@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use warpset_quotient::{Error, StandardQuotientFilter, View};
+use warpset_quotient::{Error, FileError, StandardQuotientFilter, View};
 
 fn use_it(mut filter: StandardQuotientFilter, bytes: &[u8]) {
     assert_eq!(filter.to_bytes(), bytes);
@@ -24,7 +24,7 @@ fn use_it(mut filter: StandardQuotientFilter, bytes: &[u8]) {
 fuzz_target!(|bytes: &[u8]| {
     match StandardQuotientFilter::from_bytes(bytes) {
         Ok(filter) => use_it(filter, bytes),
-        Err(Error::Corrupted { found, .. }) => {
+        Err(Error::File(FileError::Corrupted { found, .. })) => {
             let mut fixed = bytes.to_vec();
             fixed[120..128].copy_from_slice(&found.to_le_bytes());
             if let Ok(filter) = StandardQuotientFilter::from_bytes(&fixed) {

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use warpset_bloom::cpu::Bloom;
 use warpset_bloom::{
-    BlockShape, BlockedBloom, BlockedLayout, BucketShape, Error, FirstLevel, HEADER_BYTES, Layout, RaoBloom, RaoLayout,
-    SplitBlockBloom, SplitBlockLayout, StringHash, View,
+    BlockShape, BlockedBloom, BlockedLayout, BucketShape, Error, FileError, FirstLevel, HEADER_BYTES, Layout, RaoBloom,
+    RaoLayout, SplitBlockBloom, SplitBlockLayout, StringHash, View,
 };
 
 const WORDS: [&str; 4] = ["hello", "parquet", "bloom", "filter"];
@@ -60,22 +60,25 @@ fn damage<L: Layout>(filter: &Bloom<L>) {
     assert!(Bloom::<L>::from_bytes(&good).unwrap() == *filter);
     // Cut anywhere.
     for len in 0..good.len() {
-        assert!(matches!(Bloom::<L>::from_bytes(&good[..len]), Err(Error::Truncated { .. })), "cut at {len}");
+        assert!(
+            matches!(Bloom::<L>::from_bytes(&good[..len]), Err(Error::File(FileError::Truncated { .. }))),
+            "cut at {len}"
+        );
         assert!(View::<L>::from_bytes(&good[..len]).is_err());
     }
     let mut long = good.clone();
     long.push(0);
-    assert!(matches!(Bloom::<L>::from_bytes(&long), Err(Error::TrailingBytes { extra: 1 })));
+    assert!(matches!(Bloom::<L>::from_bytes(&long), Err(Error::File(FileError::TrailingBytes { extra: 1 }))));
     // Any bit flipped, header and payload.
     for at in 0..good.len() {
         let mut bad = good.clone();
         bad[at] ^= 1 << (at % 8);
         let error = Bloom::<L>::from_bytes(&bad).unwrap_err();
         match at {
-            0..8 => assert!(matches!(error, Error::BadMagic), "{at}: {error}"),
-            8..10 => assert!(matches!(error, Error::UnsupportedVersion { .. }), "{at}: {error}"),
-            10..12 => assert!(matches!(error, Error::WrongStructure { .. }), "{at}: {error}"),
-            120.. => assert!(matches!(error, Error::Corrupted { .. }), "{at}: {error}"),
+            0..8 => assert!(matches!(error, Error::File(FileError::BadMagic)), "{at}: {error}"),
+            8..10 => assert!(matches!(error, Error::File(FileError::UnsupportedVersion { .. })), "{at}: {error}"),
+            10..12 => assert!(matches!(error, Error::File(FileError::WrongStructure { .. })), "{at}: {error}"),
+            120.. => assert!(matches!(error, Error::File(FileError::Corrupted { .. })), "{at}: {error}"),
             _ => {}
         }
         assert!(View::<L>::from_bytes(&bad).is_err());
@@ -95,16 +98,22 @@ fn length_comes_before_the_checksum() {
     let mut bytes = blocked().to_bytes();
     bytes[130] ^= 1;
     bytes.extend_from_slice(&[0; 4]);
-    assert!(matches!(BlockedBloom::from_bytes(&bytes), Err(Error::TrailingBytes { extra: 4 })));
-    assert!(matches!(View::<BlockedLayout>::from_bytes(&bytes), Err(Error::TrailingBytes { extra: 4 })));
+    assert!(matches!(BlockedBloom::from_bytes(&bytes), Err(Error::File(FileError::TrailingBytes { extra: 4 }))));
+    assert!(matches!(
+        View::<BlockedLayout>::from_bytes(&bytes),
+        Err(Error::File(FileError::TrailingBytes { extra: 4 }))
+    ));
 }
 
 #[test]
 fn foreign_bytes_are_refused() {
-    assert!(matches!(SplitBlockBloom::from_bytes(&[0; 1000]), Err(Error::BadMagic)));
-    assert!(matches!(SplitBlockBloom::from_bytes(b"PAR1"), Err(Error::Truncated { needed: 128, found: 4 })));
+    assert!(matches!(SplitBlockBloom::from_bytes(&[0; 1000]), Err(Error::File(FileError::BadMagic))));
+    assert!(matches!(
+        SplitBlockBloom::from_bytes(b"PAR1"),
+        Err(Error::File(FileError::Truncated { needed: 128, found: 4 }))
+    ));
     let error = BlockedBloom::from_bytes(&split_block().to_bytes()).unwrap_err();
-    assert!(matches!(error, Error::WrongStructure { expected: 2, found: 1 }));
+    assert!(matches!(error, Error::File(FileError::WrongStructure { expected: 2, found: 1 })));
 }
 
 #[test]
@@ -113,12 +122,15 @@ fn absurd_sizes_are_refused_without_the_memory() {
     // 2^32 blocks, 128 GiB, announced in both places.
     bytes[24..32].copy_from_slice(&(1u64 << 32).to_le_bytes());
     bytes[16..24].copy_from_slice(&(32u64 << 32).to_le_bytes());
-    assert!(matches!(SplitBlockBloom::from_bytes(&bytes), Err(Error::Truncated { .. })));
-    assert!(matches!(SplitBlockBloom::read_from(&bytes[..]), Err(Error::Truncated { .. })));
-    assert!(matches!(View::<SplitBlockLayout>::from_bytes(&bytes), Err(Error::Truncated { .. })));
+    assert!(matches!(SplitBlockBloom::from_bytes(&bytes), Err(Error::File(FileError::Truncated { .. }))));
+    assert!(matches!(SplitBlockBloom::read_from(&bytes[..]), Err(Error::File(FileError::Truncated { .. }))));
+    assert!(matches!(View::<SplitBlockLayout>::from_bytes(&bytes), Err(Error::File(FileError::Truncated { .. }))));
     for blocks in [0, u64::MAX, (1 << 32) + 1] {
         bytes[24..32].copy_from_slice(&blocks.to_le_bytes());
-        assert!(matches!(SplitBlockBloom::from_bytes(&bytes), Err(Error::InvalidHeader { field: "blocks", .. })));
+        assert!(matches!(
+            SplitBlockBloom::from_bytes(&bytes),
+            Err(Error::File(FileError::InvalidHeader { field: "blocks", .. }))
+        ));
     }
 }
 
@@ -143,9 +155,9 @@ fn files_and_mapped_views() {
     drop(map);
 
     std::fs::write(&path, [&filter.to_bytes()[..], b"x"].concat()).unwrap();
-    assert!(matches!(SplitBlockBloom::load(&path), Err(Error::TrailingBytes { extra: 1 })));
+    assert!(matches!(SplitBlockBloom::load(&path), Err(Error::File(FileError::TrailingBytes { extra: 1 }))));
     std::fs::remove_file(&path).unwrap();
-    assert!(matches!(SplitBlockBloom::load(&path), Err(Error::Io(_))));
+    assert!(matches!(SplitBlockBloom::load(&path), Err(Error::File(FileError::Io(_)))));
     assert!(filter.save(std::env::temp_dir().join("no such folder").join("x")).is_err());
 }
 

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use warpset::quotient::{Builder, Container, Duplicates, Error, HEADER_BYTES, StandardQuotientFilter, View};
+use warpset::quotient::{Builder, Container, Duplicates, Error, FileError, HEADER_BYTES, StandardQuotientFilter, View};
 
 const WORDS: [&str; 4] = ["hello", "quotient", "remainder", "filter"];
 
@@ -45,7 +45,7 @@ fn fixtures_of_version_1() {
 
 /// The bytes with a checksum that is right.
 fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
-    if let Err(Error::Corrupted { found, .. }) = StandardQuotientFilter::from_bytes(&bytes) {
+    if let Err(Error::File(FileError::Corrupted { found, .. })) = StandardQuotientFilter::from_bytes(&bytes) {
         bytes[120..128].copy_from_slice(&found.to_le_bytes());
     }
     bytes
@@ -56,22 +56,25 @@ fn damage(filter: &StandardQuotientFilter) {
     assert!(StandardQuotientFilter::from_bytes(&good).unwrap() == *filter);
     for len in 0..good.len() {
         let cut = StandardQuotientFilter::from_bytes(&good[..len]);
-        assert!(matches!(cut, Err(Error::Truncated { .. })), "cut at {len}");
+        assert!(matches!(cut, Err(Error::File(FileError::Truncated { .. }))), "cut at {len}");
         assert!(View::from_bytes(&good[..len]).is_err());
     }
     let mut long = good.clone();
     long.push(0);
-    assert!(matches!(StandardQuotientFilter::from_bytes(&long), Err(Error::TrailingBytes { extra: 1 })));
+    assert!(matches!(
+        StandardQuotientFilter::from_bytes(&long),
+        Err(Error::File(FileError::TrailingBytes { extra: 1 }))
+    ));
     for at in 0..good.len() {
         for bit in 0..8 {
             let mut bad = good.clone();
             bad[at] ^= 1 << bit;
             let error = StandardQuotientFilter::from_bytes(&bad).unwrap_err();
             match at {
-                0..8 => assert!(matches!(error, Error::BadMagic), "{at}: {error}"),
-                8..10 => assert!(matches!(error, Error::UnsupportedVersion { .. }), "{at}: {error}"),
-                10..12 => assert!(matches!(error, Error::WrongStructure { .. }), "{at}: {error}"),
-                120.. => assert!(matches!(error, Error::Corrupted { .. }), "{at}: {error}"),
+                0..8 => assert!(matches!(error, Error::File(FileError::BadMagic)), "{at}: {error}"),
+                8..10 => assert!(matches!(error, Error::File(FileError::UnsupportedVersion { .. })), "{at}: {error}"),
+                10..12 => assert!(matches!(error, Error::File(FileError::WrongStructure { .. })), "{at}: {error}"),
+                120.. => assert!(matches!(error, Error::File(FileError::Corrupted { .. })), "{at}: {error}"),
                 _ => {}
             }
             // With the checksum made right, it loads only if the slots are those of a filter: as written, bit for bit.
@@ -118,10 +121,10 @@ fn damaged_bytes_are_refused() {
 
 #[test]
 fn foreign_bytes_are_refused() {
-    assert!(matches!(StandardQuotientFilter::from_bytes(&[0; 1000]), Err(Error::BadMagic)));
+    assert!(matches!(StandardQuotientFilter::from_bytes(&[0; 1000]), Err(Error::File(FileError::BadMagic))));
     let bloom: warpset::bloom::SplitBlockBloom = ["a"].into_iter().collect();
     let error = StandardQuotientFilter::from_bytes(&bloom.to_bytes()).unwrap_err();
-    assert!(matches!(error, Error::WrongStructure { expected: 24, found: 1 }), "{error}");
+    assert!(matches!(error, Error::File(FileError::WrongStructure { expected: 24, found: 1 })), "{error}");
 }
 
 #[test]
@@ -133,9 +136,9 @@ fn absurd_sizes_are_refused_without_the_memory() {
         bytes[24 + 8 * i..32 + 8 * i].copy_from_slice(&u64::to_le_bytes(field));
     }
     bytes[16..24].copy_from_slice(&(8 * huge.words()).to_le_bytes());
-    assert!(matches!(StandardQuotientFilter::from_bytes(&bytes), Err(Error::Truncated { .. })));
-    assert!(matches!(StandardQuotientFilter::read_from(&bytes[..]), Err(Error::Truncated { .. })));
-    assert!(matches!(View::from_bytes(&bytes), Err(Error::Truncated { .. })));
+    assert!(matches!(StandardQuotientFilter::from_bytes(&bytes), Err(Error::File(FileError::Truncated { .. }))));
+    assert!(matches!(StandardQuotientFilter::read_from(&bytes[..]), Err(Error::File(FileError::Truncated { .. }))));
+    assert!(matches!(View::from_bytes(&bytes), Err(Error::File(FileError::Truncated { .. }))));
 }
 
 #[test]
@@ -158,9 +161,9 @@ fn files_and_mapped_views() {
     drop(map);
 
     std::fs::write(&path, [&filter.to_bytes()[..], b"x"].concat()).unwrap();
-    assert!(matches!(StandardQuotientFilter::load(&path), Err(Error::TrailingBytes { extra: 1 })));
+    assert!(matches!(StandardQuotientFilter::load(&path), Err(Error::File(FileError::TrailingBytes { extra: 1 }))));
     std::fs::remove_file(&path).unwrap();
-    assert!(matches!(StandardQuotientFilter::load(&path), Err(Error::Io(_))));
+    assert!(matches!(StandardQuotientFilter::load(&path), Err(Error::File(FileError::Io(_)))));
     assert!(filter.save(std::env::temp_dir().join("no such folder").join("x")).is_err());
 
     // One after the other in a stream.

@@ -8,8 +8,7 @@ use warpset_core::bloom::TEST_AND_INSERT_BATCH;
 use crate::key::as_hashed;
 use crate::layout::engine::OneBlock;
 use crate::view::same_length;
-use crate::words::Words;
-use crate::{Bitmap, BlockedLayout, Error, Hashed, Key, Layout, RaoLayout, SplitBlockLayout, View};
+use crate::{Bitmap, BlockedLayout, Error, FileError, Hashed, Key, Layout, RaoLayout, SplitBlockLayout, View, Words};
 
 mod by_hash;
 mod insert;
@@ -80,14 +79,14 @@ impl<L: Layout> Bloom<L> {
     /// An empty filter with these parameters; most users want `builder`.
     pub fn with_layout(layout: L) -> Result<Bloom<L>, Error> {
         let words = Words::zeroed(layout.words())?;
-        let bucket_ones = if L::COUNTS_ONES { Words::zeroed_vec(layout.blocks())? } else { Vec::new() };
+        let bucket_ones = if L::COUNTS_ONES { warpset_base::words::zeroed_vec(layout.blocks())? } else { Vec::new() };
         Ok(Bloom { layout, words, bucket_ones })
     }
 
     /// A filter with these parameters and words, such as another backend gave.
     pub fn from_words(layout: L, words: &[u32]) -> Result<Bloom<L>, Error> {
         if layout.words() != words.len() as u64 {
-            return Err(Error::Truncated { needed: 4 * layout.words(), found: 4 * words.len() as u64 });
+            return Err(FileError::Truncated { needed: 4 * layout.words(), found: 4 * words.len() as u64 }.into());
         }
         let mut memory = Words::zeroed(layout.words())?;
         memory.as_mut_slice().copy_from_slice(words);

@@ -1,5 +1,8 @@
 //! Everything that can go wrong, with the numbers.
 
+use warpset_base::file::FileError;
+use warpset_base::words::OutOfMemory;
+
 /// Why an operation on a Bloom filter failed; the filter is as it was before.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -81,11 +84,8 @@ pub enum Error {
         limit: u64,
     },
     /// The allocator refused.
-    #[error("cannot allocate {bytes} bytes")]
-    OutOfMemory {
-        /// Bytes asked for.
-        bytes: u64,
-    },
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
     /// Two filters that do not share their parameters cannot be merged.
     #[error("filters differ in {field}: {left} here, {right} there")]
     Incompatible {
@@ -125,59 +125,9 @@ pub enum Error {
         /// Set bits of the fullest bucket at the last attempt.
         ones: u32,
     },
-    /// The bytes end too early.
-    #[error("{needed} bytes needed, {found} found")]
-    Truncated {
-        /// Bytes that the header announces.
-        needed: u64,
-        /// Bytes there are.
-        found: u64,
-    },
-    /// More bytes than the header announces.
-    #[error("{extra} bytes after the end of the filter")]
-    TrailingBytes {
-        /// Bytes too many.
-        extra: u64,
-    },
-    /// The bytes do not start with Warpset's magic.
-    #[error("not a Warpset file")]
-    BadMagic,
-    /// The bytes are of a version that this build does not read.
-    #[error("format version {found} is not supported")]
-    UnsupportedVersion {
-        /// The version in the header.
-        found: u16,
-    },
-    /// The bytes hold another structure.
-    #[error("expected structure {expected}, found {found}")]
-    WrongStructure {
-        /// The tag of the type that was to be read.
-        expected: u16,
-        /// The tag in the header.
-        found: u16,
-    },
-    /// The checksum does not match.
-    #[error("checksum {found:#018x} instead of {expected:#018x}: the file is damaged")]
-    Corrupted {
-        /// The checksum in the header.
-        expected: u64,
-        /// The checksum of the bytes.
-        found: u64,
-    },
-    /// A header field has a value that no filter has.
-    #[error("invalid {field}: {value}")]
-    InvalidHeader {
-        /// The field.
-        field: &'static str,
-        /// Its value.
-        value: u64,
-    },
-    /// The bytes cannot be viewed in place because their address is not aligned.
-    #[error("the words start at an address that is not a multiple of {alignment}")]
-    Misaligned {
-        /// The alignment needed.
-        alignment: usize,
-    },
+    /// The bytes are not such a filter, or could not be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The bytes are not a Parquet Bloom filter that we can read.
     #[error("Parquet Bloom filter header: {what}")]
     Parquet {
@@ -207,9 +157,6 @@ pub enum Error {
     /// A primitive got arguments that it does not take.
     #[error(transparent)]
     Primitive(Box<warpset_primitives::Error>),
-    /// Reading or writing failed.
-    #[error("input or output failed")]
-    Io(#[from] std::io::Error),
 }
 
 impl From<warpset_primitives::Error> for Error {

@@ -1,143 +1,44 @@
-//! Saved filters: a header of 128 bytes, then the words as they lie in memory.
+//! Saved filters: the header of [`warpset_base::file`], structures 1 to 3, then the words as they lie in memory.
 //!
-//! ```text
-//!    0  magic "WARPSET\0"                     8 bytes
-//!    8  format version, 1                     u16
-//!   10  structure: 1, 2, 3                    u16
-//!   12  header bytes, 128                     u32
-//!   16  payload bytes                         u64
-//!   24  parameters                            8 x u64
-//!   88  zero                                  32 bytes
-//!  120  XXH3-64 of bytes 0..120 and payload   u64
-//!  128  payload: the words
-//! ```
-//!
-//! All little-endian. Parameters, by structure: `docs/formats.md`. The payload of a split-block filter is the Parquet
-//! bitset.
+//! Parameters, by structure: `docs/formats.md`. The payload of a split-block filter is the Parquet bitset.
 
-use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 
-use xxhash_rust::xxh3::Xxh3;
+use warpset_base::file::{self, FIELDS, Saved};
 
 use crate::cpu::Bloom;
-use crate::words::Words;
-use crate::{Error, Layout, View};
+use crate::{Error, Layout, View, Words};
 
 mod parquet;
 #[cfg(feature = "serde")]
 mod serde;
 
-/// Bytes of the header; the payload starts here, so that it is aligned in a memory-mapped file.
-pub const HEADER_BYTES: usize = 128;
-/// The version that this build writes.
-pub const FORMAT_VERSION: u16 = 1;
+impl<L: Layout> Saved for Bloom<L> {
+    const STRUCTURE: u16 = L::STRUCTURE;
+    const NAME: &'static str = L::NAME;
+    type Word = u32;
+    type Layout = L;
+    type Error = Error;
 
-const MAGIC: [u8; 8] = *b"WARPSET\0";
-/// Where the checksum is; it covers all before it, and the payload.
-const CHECKSUM_AT: usize = 120;
-/// Reading from a stream grows the memory from this size on, so that a header alone cannot make it large.
-const FIRST_READ_WORDS: u64 = 1 << 18;
-
-/// The header, checked but for the checksum.
-struct Header<L> {
-    layout: L,
-    checksum: u64,
-}
-
-fn u64_at(bytes: &[u8; HEADER_BYTES], at: usize) -> u64 {
-    u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]))
-}
-
-impl<L: Layout> Header<L> {
-    fn parse(bytes: &[u8; HEADER_BYTES]) -> Result<Header<L>, Error> {
-        if bytes[..8] != MAGIC {
-            return Err(Error::BadMagic);
-        }
-        let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
-        let version = u16_at(8);
-        if version != FORMAT_VERSION {
-            return Err(Error::UnsupportedVersion { found: version });
-        }
-        let structure = u16_at(10);
-        if structure != L::STRUCTURE {
-            return Err(Error::WrongStructure { expected: L::STRUCTURE, found: structure });
-        }
-        let header_bytes = u64_at(bytes, 12) as u32 as u64;
-        if header_bytes != HEADER_BYTES as u64 {
-            return Err(Error::InvalidHeader { field: "header bytes", value: header_bytes });
-        }
-        if let Some(&value) = bytes[88..CHECKSUM_AT].iter().find(|&&b| b != 0) {
-            return Err(Error::InvalidHeader { field: "reserved bytes", value: value as u64 });
-        }
-        let layout = L::from_fields(std::array::from_fn(|i| u64_at(bytes, 24 + 8 * i)))?;
-        let payload = u64_at(bytes, 16);
-        if payload != 4 * layout.words() {
-            return Err(Error::InvalidHeader { field: "payload bytes", value: payload });
-        }
-        Ok(Header { layout, checksum: u64_at(bytes, CHECKSUM_AT) })
+    fn layout_of(fields: [u64; FIELDS]) -> Result<L, Error> {
+        L::from_fields(fields)
     }
 
-    /// The header of a filter, with its checksum.
-    fn of(filter: &Bloom<L>) -> [u8; HEADER_BYTES] {
-        let layout = filter.layout();
-        let mut bytes = [0; HEADER_BYTES];
-        bytes[..8].copy_from_slice(&MAGIC);
-        bytes[8..10].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
-        bytes[10..12].copy_from_slice(&L::STRUCTURE.to_le_bytes());
-        bytes[12..16].copy_from_slice(&(HEADER_BYTES as u32).to_le_bytes());
-        bytes[16..24].copy_from_slice(&(4 * layout.words()).to_le_bytes());
-        for (field, to) in layout.to_fields().iter().zip(bytes[24..88].chunks_exact_mut(8)) {
-            to.copy_from_slice(&field.to_le_bytes());
-        }
-        let sum = checksum(&bytes, filter.words());
-        bytes[CHECKSUM_AT..].copy_from_slice(&sum.to_le_bytes());
-        bytes
+    fn words_of(layout: &L) -> u64 {
+        layout.words()
     }
 
-    fn verify(&self, header: &[u8; HEADER_BYTES], payload: &[u32]) -> Result<(), Error> {
-        let found = checksum(header, payload);
-        if found == self.checksum { Ok(()) } else { Err(Error::Corrupted { expected: self.checksum, found }) }
+    fn fields(&self) -> [u64; FIELDS] {
+        self.layout().to_fields()
     }
-}
 
-fn checksum(header: &[u8; HEADER_BYTES], payload: &[u32]) -> u64 {
-    let mut hasher = Xxh3::new();
-    hasher.update(&header[..CHECKSUM_AT]);
-    hasher.update(bytemuck::cast_slice(payload));
-    hasher.digest()
-}
-
-/// Fills the buffer, or says how many bytes there were.
-fn read_exact(reader: &mut impl Read, buffer: &mut [u8], read_before: u64, needed: u64) -> Result<(), Error> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match reader.read(&mut buffer[filled..]) {
-            Ok(0) => return Err(Error::Truncated { needed, found: read_before + filled as u64 }),
-            Ok(n) => filled += n,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error.into()),
-        }
+    fn saved_words(&self) -> &[u32] {
+        self.words()
     }
-    Ok(())
-}
 
-/// Reads `len` words, allocating in step with what arrives. `available` is how many bytes are surely there.
-pub(crate) fn read_words(reader: &mut impl Read, len: u64, available: u64, read_before: u64) -> Result<Words, Error> {
-    let needed = read_before + 4 * len;
-    let mut words = Words::zeroed(len.min((available / 4).max(FIRST_READ_WORDS)))?;
-    let mut filled = 0;
-    loop {
-        let free = &mut words.as_mut_slice()[filled..];
-        read_exact(reader, bytemuck::cast_slice_mut(free), read_before + 4 * filled as u64, needed)?;
-        filled = words.as_slice().len();
-        if filled as u64 == len {
-            return Ok(words);
-        }
-        let mut larger = Words::zeroed(len.min(2 * filled as u64))?;
-        larger.as_mut_slice()[..filled].copy_from_slice(words.as_slice());
-        words = larger;
+    fn from_saved(layout: L, words: Words) -> Bloom<L> {
+        Bloom::from_parts(layout, words)
     }
 }
 
@@ -145,74 +46,33 @@ pub(crate) fn read_words(reader: &mut impl Read, len: u64, available: u64, read_
 impl<L: Layout> Bloom<L> {
     /// Writes header and payload.
     pub fn write_to<W: Write>(&self, mut writer: W) -> Result<(), Error> {
-        writer.write_all(&Header::of(self))?;
-        writer.write_all(bytemuck::cast_slice(self.words()))?;
-        Ok(())
+        file::write_to(self, &mut writer)
     }
 
     /// Reads what [`Bloom::write_to`] wrote, and not a byte more. Memory grows with what arrives, whatever the header
     /// claims.
-    pub fn read_from<R: Read>(reader: R) -> Result<Bloom<L>, Error> {
-        Self::read_with(reader, 0)
-    }
-
-    /// `available`: bytes of payload that are surely there.
-    fn read_with<R: Read>(mut reader: R, available: u64) -> Result<Bloom<L>, Error> {
-        let mut bytes = [0; HEADER_BYTES];
-        read_exact(&mut reader, &mut bytes, 0, HEADER_BYTES as u64)?;
-        let header = Header::<L>::parse(&bytes)?;
-        let layout = header.layout;
-        let words = read_words(&mut reader, layout.words(), available, HEADER_BYTES as u64)?;
-        header.verify(&bytes, words.as_slice())?;
-        Ok(Bloom::from_parts(layout, words))
+    pub fn read_from<R: Read>(mut reader: R) -> Result<Bloom<L>, Error> {
+        file::read_from(&mut reader, 0)
     }
 
     /// The saved form in memory.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(HEADER_BYTES + 4 * self.layout().words() as usize);
-        bytes.extend_from_slice(&Header::of(self));
-        bytes.extend_from_slice(bytemuck::cast_slice(self.words()));
-        bytes
+        file::to_bytes(self)
     }
 
     /// Reads the saved form; bytes after its end are an error.
     pub fn from_bytes(bytes: &[u8]) -> Result<Bloom<L>, Error> {
-        let available = bytes.len().saturating_sub(HEADER_BYTES) as u64;
-        if let Some(head) = bytes.first_chunk() {
-            let payload = 4 * Header::<L>::parse(head)?.layout.words();
-            if available > payload {
-                return Err(Error::TrailingBytes { extra: available - payload });
-            }
-        }
-        Self::read_with(bytes, available)
+        file::from_bytes(bytes)
     }
 
     /// Writes a file: under another name first, then renamed, so that a reader never sees half of it.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        let path = path.as_ref();
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.part", std::process::id()));
-        let part = path.with_file_name(name);
-        let written = File::create(&part).map_err(Error::from).and_then(|file| {
-            self.write_to(&file)?;
-            file.sync_all()?;
-            std::fs::rename(&part, path)?;
-            Ok(())
-        });
-        if written.is_err() {
-            // Nothing to add to the error that is returned.
-            let _ = std::fs::remove_file(&part);
-        }
-        written
+        file::save(self, path.as_ref())
     }
 
     /// Reads a file.
     pub fn load(path: impl AsRef<Path>) -> Result<Bloom<L>, Error> {
-        let mut file = File::open(path)?;
-        let available = file.metadata()?.len().saturating_sub(HEADER_BYTES as u64);
-        let filter = Self::read_with(&mut file, available)?;
-        let extra = std::io::copy(&mut file, &mut std::io::sink())?;
-        if extra == 0 { Ok(filter) } else { Err(Error::TrailingBytes { extra }) }
+        file::load(path.as_ref())
     }
 }
 
@@ -234,31 +94,12 @@ impl<'a, L: Layout> View<'a, L> {
     /// # Ok::<(), warpset_bloom::Error>(())
     /// ```
     pub fn from_bytes(bytes: &'a [u8]) -> Result<View<'a, L>, Error> {
-        let (view, header) = Self::parse(bytes)?;
-        let head = bytes.first_chunk().ok_or(Error::BadMagic)?;
-        header.verify(head, view.words())?;
-        Ok(view)
+        file::view::<Bloom<L>>(bytes).map(|(layout, words)| View::new(layout, words))
     }
 
     /// [`View::from_bytes`] without the checksum: opens in constant time and touches the header only. Damaged words make
     /// wrong answers, nothing worse.
     pub fn from_bytes_unverified(bytes: &'a [u8]) -> Result<View<'a, L>, Error> {
-        Self::parse(bytes).map(|(view, _)| view)
-    }
-
-    fn parse(bytes: &'a [u8]) -> Result<(View<'a, L>, Header<L>), Error> {
-        let found = bytes.len() as u64;
-        let head = bytes.first_chunk().ok_or(Error::Truncated { needed: HEADER_BYTES as u64, found })?;
-        let header = Header::<L>::parse(head)?;
-        let needed = HEADER_BYTES as u64 + 4 * header.layout.words();
-        if found < needed {
-            return Err(Error::Truncated { needed, found });
-        }
-        if found > needed {
-            return Err(Error::TrailingBytes { extra: found - needed });
-        }
-        let payload =
-            bytemuck::try_cast_slice(&bytes[HEADER_BYTES..]).map_err(|_| Error::Misaligned { alignment: 4 })?;
-        Ok((View::new(header.layout, payload), header))
+        file::view_unverified::<Bloom<L>>(bytes).map(|(layout, words)| View::new(layout, words))
     }
 }

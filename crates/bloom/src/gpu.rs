@@ -17,8 +17,7 @@ use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::results;
 use warpset_simt::{GlobalMut, LaunchConfig};
 
-use crate::words::Words;
-use crate::{BlockedLayout, Error, Layout, RaoLayout, SplitBlockLayout, cpu};
+use crate::{BlockedLayout, Error, Layout, OutOfMemory, RaoLayout, SplitBlockLayout, Words, cpu};
 
 mod host;
 mod insert;
@@ -79,7 +78,7 @@ impl<L: DeviceLayout> Bloom<L> {
     /// An empty filter with these parameters.
     pub fn with_layout(device: &Device, layout: L) -> Result<Bloom<L>, Error> {
         layout.check_device_limits()?;
-        let too_large = |_| Error::OutOfMemory { bytes: layout.words().saturating_mul(4) };
+        let too_large = |_| Error::from(OutOfMemory { bytes: layout.words().saturating_mul(4) });
         let words = device.alloc_zeroed(usize::try_from(layout.words()).map_err(too_large)?)?;
         let bucket_ones = device.alloc_zeroed(if L::COUNTS_ONES { layout.blocks() as usize } else { 0 })?;
         Ok(Bloom {

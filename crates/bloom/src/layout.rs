@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use crate::{Error, Key};
+use crate::{Error, FileError, Key};
 
 pub(crate) mod blocked;
 pub(crate) mod rao;
@@ -125,7 +125,7 @@ pub(crate) fn prefetch(words: &[u32], index: usize) {
 /// Header fields that a layout does not use must be zero.
 pub(crate) fn zero_fields(fields: &[u64]) -> Result<(), Error> {
     match fields.iter().find(|&&f| f != 0) {
-        Some(&value) => Err(Error::InvalidHeader { field: "reserved field", value }),
+        Some(&value) => Err(FileError::InvalidHeader { field: "reserved field", value }.into()),
         None => Ok(()),
     }
 }

@@ -32,11 +32,9 @@ mod error;
 mod filter;
 mod format;
 pub mod gpu;
-mod key;
 mod layout;
 pub mod rates;
 mod view;
-mod words;
 
 #[cfg(target_endian = "big")]
 compile_error!("the memory image of the filters is little-endian, and this crate reads it in place");
@@ -46,9 +44,13 @@ pub use builder::{BlockedBuilder, DEFAULT_FPR, RaoBuilder, SplitBlockBuilder};
 pub use cpu::{BlockedBloom, RaoBloom, SplitBlockBloom};
 pub use error::Error;
 pub use filter::Filter;
-pub use format::{FORMAT_VERSION, HEADER_BYTES};
-pub use key::{Bytes, Hashed, Key};
 pub use layout::{BlockedLayout, FirstLevel, Layout, RaoLayout, SplitBlockLayout};
 pub use view::View;
+pub use warpset_base::file::{FORMAT_VERSION, FileError, HEADER_BYTES};
+use warpset_base::key;
+pub use warpset_base::key::{Bytes, Hashed, Key};
+pub use warpset_base::words::OutOfMemory;
 pub use warpset_core::bloom::{TEST_AND_INSERT_BATCH, blocked::Shape as BlockShape, rao::Shape as BucketShape};
 pub use warpset_core::hash::string::StringHash;
+
+type Words = warpset_base::words::Words<u32>;

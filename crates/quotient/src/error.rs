@@ -1,5 +1,8 @@
 //! Everything that can go wrong, with the numbers.
 
+use warpset_base::file::FileError;
+use warpset_base::words::OutOfMemory;
+
 /// Why an operation on a quotient filter failed; the filter is as it was before.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -38,11 +41,8 @@ pub enum Error {
         fpr: f64,
     },
     /// The allocator refused.
-    #[error("cannot allocate {bytes} bytes")]
-    OutOfMemory {
-        /// Bytes asked for.
-        bytes: u64,
-    },
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
     /// The filter would hold more fingerprints than its load limit permits.
     #[error("{items} fingerprints would be stored; the load limit permits {limit}")]
     Full {
@@ -86,64 +86,14 @@ pub enum Error {
         /// Places given.
         answers: usize,
     },
-    /// The bytes end too early.
-    #[error("{needed} bytes needed, {found} found")]
-    Truncated {
-        /// Bytes that the header announces.
-        needed: u64,
-        /// Bytes there are.
-        found: u64,
-    },
-    /// More bytes than the header announces.
-    #[error("{extra} bytes after the end of the filter")]
-    TrailingBytes {
-        /// Bytes too many.
-        extra: u64,
-    },
-    /// The bytes do not start with Warpset's magic.
-    #[error("not a Warpset file")]
-    BadMagic,
-    /// The bytes are of a version that this build does not read.
-    #[error("format version {found} is not supported")]
-    UnsupportedVersion {
-        /// The version in the header.
-        found: u16,
-    },
-    /// The bytes hold another structure.
-    #[error("expected structure {expected}, found {found}")]
-    WrongStructure {
-        /// What was asked for.
-        expected: u16,
-        /// What the header says.
-        found: u16,
-    },
-    /// The checksum does not match.
-    #[error("checksum {found:#018x} does not match {expected:#018x}")]
-    Corrupted {
-        /// The checksum in the header.
-        expected: u64,
-        /// The checksum of the bytes.
-        found: u64,
-    },
-    /// A field of the header has no possible value.
-    #[error("header: {field} cannot be {value}")]
-    InvalidHeader {
-        /// The field.
-        field: &'static str,
-        /// Its value.
-        value: u64,
-    },
+    /// The bytes are not such a filter, or could not be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The slots are not those of any set of fingerprints.
     #[error("the slots break the invariants of a quotient filter, at slot {slot} or before")]
     InvalidSlots {
         /// Where that was noticed.
         slot: u64,
-    },
-    /// The bytes cannot be viewed in place because their address is not aligned.
-    #[error("the words start at an address that is not a multiple of {alignment}")]
-    Misaligned {
-        /// The alignment needed.
-        alignment: usize,
     },
     /// The driver or the device refused.
     #[error("GPU backend failed")]
@@ -151,9 +101,6 @@ pub enum Error {
     /// A primitive got arguments that it does not take.
     #[error(transparent)]
     Primitive(Box<warpset_primitives::Error>),
-    /// Reading or writing failed.
-    #[error("input or output failed")]
-    Io(#[from] std::io::Error),
 }
 
 impl From<warpset_primitives::Error> for Error {

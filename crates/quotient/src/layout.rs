@@ -4,7 +4,7 @@ use warpset_core::quotient::Split;
 use warpset_core::quotient::slots::{BLOCK_SLOTS, Container};
 
 use crate::key::{Key, Seed};
-use crate::{Error, fpr};
+use crate::{Error, FileError, fpr};
 
 /// What becomes of a fingerprint that is stored already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -143,7 +143,7 @@ impl Layout {
 
     #[inline]
     pub(crate) fn fingerprint_with<K: Key + ?Sized>(&self, seed: Seed, key: &K) -> u64 {
-        self.split.fingerprint(key.hash(seed))
+        self.split.fingerprint(seed.hash(key))
     }
 
     /// The largest fingerprint.
@@ -168,7 +168,7 @@ impl Layout {
     /// The parameters in a header; field 6 is not ours.
     pub(crate) fn from_fields(fields: [u64; FIELDS]) -> Result<Layout, Error> {
         let [quotient_bits, remainder_bits, form, seed, limit, blocks, _, _] = fields;
-        let invalid = |field, value| Err(Error::InvalidHeader { field, value });
+        let invalid = |field, value| Err(FileError::InvalidHeader { field, value }.into());
         let small = |value: u64| u32::try_from(value).unwrap_or(u32::MAX).min(1 << 16);
         let Some(split) = Split::new(small(quotient_bits), small(remainder_bits)) else {
             return invalid("quotient bits beside the remainder bits", quotient_bits);

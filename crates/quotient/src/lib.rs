@@ -23,23 +23,25 @@
 mod builder;
 mod error;
 mod fpr;
-mod key;
 mod layout;
 pub mod standard;
-mod words;
 
 #[cfg(target_endian = "big")]
 compile_error!("the memory image of the filters is little-endian, and this crate reads it in place");
 
 pub use builder::{Builder, DEFAULT_FPR, DEFAULT_MAX_LOAD};
 pub use error::Error;
-pub use key::{Bytes, Hashed, Key};
 pub use layout::{Duplicates, Layout};
-pub use standard::format::{FORMAT_VERSION, HEADER_BYTES};
 pub use standard::{StandardQuotientFilter, View};
+pub use warpset_base::file::{FORMAT_VERSION, FileError, HEADER_BYTES};
+use warpset_base::key;
+pub use warpset_base::key::{Bytes, Hashed, Key};
+pub use warpset_base::words::OutOfMemory;
 
 /// Filters in device memory.
 pub mod gpu {
     pub use crate::standard::gpu::{DeviceKey, StandardQuotientFilter};
 }
 pub use warpset_core::quotient::slots::Container;
+
+type Words = warpset_base::words::Words<u64>;

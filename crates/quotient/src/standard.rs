@@ -8,8 +8,8 @@ use std::fmt;
 use warpset_core::quotient::slots::{ByteSlots, Container, PackedSlots};
 use warpset_core::quotient::standard::{self as core, Inserted};
 
+use crate::Words;
 use crate::key::Seed;
-use crate::words::Words;
 use crate::{Error, Key, Layout};
 
 mod batch;

@@ -15,9 +15,10 @@ use std::io::{Read, Write};
 
 use warpset_core::bloom::split_block::BLOCK_BYTES;
 
-use super::read_words;
+use warpset_base::file::{read_exact, read_words};
+
 use crate::cpu::Bloom;
-use crate::{Error, Layout, SplitBlockBloom, SplitBlockLayout, View};
+use crate::{Error, FileError, Layout, SplitBlockBloom, SplitBlockLayout, View};
 
 /// Headers longer than this are refused; those in use take fewer than 24 bytes.
 const MAX_HEADER_BYTES: u64 = 4096;
@@ -57,7 +58,7 @@ impl<R: Read> Thrift<R> {
             return Err(wrong("longer than 4096 bytes"));
         }
         let mut byte = [0];
-        super::read_exact(&mut self.reader, &mut byte, self.taken, self.taken + 1)?;
+        read_exact(&mut self.reader, &mut byte, self.taken, self.taken + 1)?;
         self.taken += 1;
         Ok(byte[0])
     }
@@ -238,8 +239,8 @@ impl SplitBlockBloom {
     /// # Ok::<(), warpset_bloom::Error>(())
     /// ```
     pub fn write_parquet<W: Write>(&self, mut writer: W) -> Result<(), Error> {
-        writer.write_all(&self.parquet_header()?)?;
-        writer.write_all(self.bitset())?;
+        let header = self.parquet_header()?;
+        writer.write_all(&header).and_then(|()| writer.write_all(self.bitset())).map_err(FileError::from)?;
         Ok(())
     }
 
@@ -268,19 +269,20 @@ impl<'a> View<'a, SplitBlockLayout> {
     /// A view of a bitset that lies at a multiple of 4 bytes; [`View::from_parquet`] finds it after a header.
     pub fn from_bitset(bitset: &'a [u8]) -> Result<View<'a, SplitBlockLayout>, Error> {
         let layout = layout_of(bitset.len() as u64)?;
-        let words = bytemuck::try_cast_slice(bitset).map_err(|_| Error::Misaligned { alignment: 4 })?;
+        let words = bytemuck::try_cast_slice(bitset).map_err(|_| FileError::Misaligned { alignment: 4 })?;
         Ok(View::new(layout, words))
     }
 
     /// A view of header and bitset as they stand in a Parquet file; says how many bytes both take.
     ///
-    /// Parquet does not align bitsets: where [`Error::Misaligned`] comes back, use [`SplitBlockBloom::read_parquet`].
+    /// Parquet does not align bitsets: where [`FileError::Misaligned`] comes back, use [`SplitBlockBloom::read_parquet`].
     pub fn from_parquet(bytes: &'a [u8]) -> Result<(View<'a, SplitBlockLayout>, usize), Error> {
         let mut thrift = Thrift { reader: bytes, taken: 0 };
         let len = thrift.header()? as usize;
         let start = thrift.taken as usize;
         let end = start + len;
-        let bitset = bytes.get(start..end).ok_or(Error::Truncated { needed: end as u64, found: bytes.len() as u64 })?;
+        let bitset =
+            bytes.get(start..end).ok_or(FileError::Truncated { needed: end as u64, found: bytes.len() as u64 })?;
         Ok((View::from_bitset(bitset)?, end))
     }
 }
@@ -330,13 +332,16 @@ mod tests {
         };
         // 0 bytes, 33 bytes, negative, not an i32, other unions, deep nesting, unknown types, no end.
         for header in [with(1, 0), with(1, 66), with(1, 63), with(0, 0x16), with(3, 0x2c), with(7, 0x15), with(11, 0)] {
-            assert!(matches!(header_of(&header), Err(Error::Parquet { .. } | Error::Truncated { .. })), "{header:x?}");
+            assert!(
+                matches!(header_of(&header), Err(Error::Parquet { .. } | Error::File(FileError::Truncated { .. }))),
+                "{header:x?}"
+            );
         }
         for cut in 0..SMALL.len() {
-            assert!(matches!(header_of(&SMALL[..cut]), Err(Error::Truncated { .. })), "{cut}");
+            assert!(matches!(header_of(&SMALL[..cut]), Err(Error::File(FileError::Truncated { .. }))), "{cut}");
         }
         assert!(matches!(header_of(&[0]), Err(Error::Parquet { .. })));
-        assert!(matches!(header_of(&[0x1e]), Err(Error::Truncated { .. } | Error::Parquet { .. })));
+        assert!(matches!(header_of(&[0x1e]), Err(Error::File(FileError::Truncated { .. }) | Error::Parquet { .. })));
         assert!(matches!(header_of(&[0x5c; 10_000]), Err(Error::Parquet { .. })));
         // A list and a binary that claim 2^63 elements.
         let huge = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f];
@@ -353,7 +358,7 @@ mod tests {
         assert_eq!(header_of(&header).unwrap(), 2_147_483_616);
         assert!(matches!(
             SplitBlockBloom::read_parquet(&header[..]),
-            Err(Error::Truncated { needed, .. }) if needed > 2_000_000_000
+            Err(Error::File(FileError::Truncated { needed, .. })) if needed > 2_000_000_000
         ));
     }
 
@@ -375,7 +380,9 @@ mod tests {
                     assert!(view.contains(7u64));
                     assert_eq!(view.words(), filter.words());
                 }
-                Err(error) => assert!(shift > 0 && matches!(error, Error::Misaligned { .. }), "{error}"),
+                Err(error) => {
+                    assert!(shift > 0 && matches!(error, Error::File(FileError::Misaligned { .. })), "{error}")
+                }
             }
         }
         assert!(matches!(SplitBlockBloom::from_bitset(&[0; 33]), Err(Error::Parquet { .. })));

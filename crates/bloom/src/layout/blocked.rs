@@ -9,7 +9,7 @@ use warpset_core::hash;
 use super::engine::{Engine, OneBlock};
 use super::split_block::fold_blocks;
 use super::{Layout, prefetch};
-use crate::{Error, Key, rates};
+use crate::{Error, FileError, Key, rates};
 
 /// The most blocks, so that bit numbers fit 64 bits with room to spare.
 const MAX_BLOCKS: u64 = 1 << 48;
@@ -243,11 +243,12 @@ impl Engine for BlockedLayout {
     fn from_fields(fields: [u64; 8]) -> Result<Self, Error> {
         super::zero_fields(&fields[5..])?;
         let [blocks, block_bits, word_bits, hashes, seed, ..] = fields;
-        let small = |value: u64, field| u32::try_from(value).map_err(|_| Error::InvalidHeader { field, value });
+        let small = |value: u64, field| u32::try_from(value).map_err(|_| FileError::InvalidHeader { field, value });
         let shape =
             Shape::new(small(block_bits, "block bits")?, small(word_bits, "word bits")?, small(hashes, "bits a key")?)
-                .ok_or(Error::InvalidHeader { field: "block bits, word bits and bits a key", value: block_bits })?;
-        BlockedLayout::new(blocks, shape, seed).map_err(|_| Error::InvalidHeader { field: "blocks", value: blocks })
+                .ok_or(FileError::InvalidHeader { field: "block bits, word bits and bits a key", value: block_bits })?;
+        BlockedLayout::new(blocks, shape, seed)
+            .map_err(|_| FileError::InvalidHeader { field: "blocks", value: blocks }.into())
     }
 }
 

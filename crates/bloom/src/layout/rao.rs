@@ -7,7 +7,7 @@ use super::Layout;
 use super::engine::Engine;
 use super::split_block::fold_blocks;
 use crate::view::PREFETCH_BYTES;
-use crate::{Error, Key, rates};
+use crate::{Error, FileError, Key, rates};
 
 pub(crate) mod probing;
 use probing::Placed;
@@ -297,23 +297,25 @@ impl Engine for RaoLayout {
     fn from_fields(fields: [u64; 8]) -> Result<Self, Error> {
         super::zero_fields(&fields[7..])?;
         let [buckets, bucket_words, hashes, choices, first_level, attempt, seed, _] = fields;
-        let small = |value: u64, field| u32::try_from(value).map_err(|_| Error::InvalidHeader { field, value });
+        let small = |value: u64, field| u32::try_from(value).map_err(|_| FileError::InvalidHeader { field, value });
         let shape = Shape::new(small(bucket_words, "bucket words")?, small(hashes, "hashes")?)
-            .ok_or(Error::InvalidHeader { field: "bucket words and hashes", value: bucket_words })?;
+            .ok_or(FileError::InvalidHeader { field: "bucket words and hashes", value: bucket_words })?;
         if !(1..=2).contains(&choices) {
-            return Err(Error::InvalidHeader { field: "choices", value: choices });
+            return Err(FileError::InvalidHeader { field: "choices", value: choices }.into());
         }
         let first_level = match first_level {
             0 => FirstLevel::Mixed,
             1..=11 => match StringHash::from_index(first_level as u8 - 1) {
                 Some(function) => FirstLevel::String(function),
-                None => return Err(Error::InvalidHeader { field: "first-level function", value: first_level }),
+                None => {
+                    return Err(FileError::InvalidHeader { field: "first-level function", value: first_level }.into());
+                }
             },
-            value => return Err(Error::InvalidHeader { field: "first-level function", value }),
+            value => return Err(FileError::InvalidHeader { field: "first-level function", value }.into()),
         };
         let attempt = small(attempt, "first-level attempt")?;
         RaoLayout::new(buckets, shape, choices as u32, first_level, seed)
             .map(|layout| layout.at_attempt(attempt))
-            .map_err(|_| Error::InvalidHeader { field: "buckets", value: buckets })
+            .map_err(|_| FileError::InvalidHeader { field: "buckets", value: buckets }.into())
     }
 }

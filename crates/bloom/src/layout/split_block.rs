@@ -4,7 +4,7 @@ use warpset_core::bloom::{split_block, split_block::WORDS_PER_BLOCK};
 
 use super::engine::{Engine, OneBlock};
 use super::{Layout, prefetch};
-use crate::{Error, Key, rates};
+use crate::{Error, FileError, Key, rates};
 
 /// Parameters of a [`SplitBlockBloom`](crate::SplitBlockBloom): the number of 256-bit blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -104,7 +104,8 @@ impl Engine for SplitBlockLayout {
     }
     fn from_fields(fields: [u64; 8]) -> Result<Self, Error> {
         super::zero_fields(&fields[1..])?;
-        SplitBlockLayout::new(fields[0]).map_err(|_| Error::InvalidHeader { field: "blocks", value: fields[0] })
+        SplitBlockLayout::new(fields[0])
+            .map_err(|_| FileError::InvalidHeader { field: "blocks", value: fields[0] }.into())
     }
 }
 

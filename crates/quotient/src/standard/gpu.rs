@@ -9,8 +9,7 @@ use std::fmt;
 
 use warpset_gpu::{Device, DeviceSlice, DeviceVec};
 
-use crate::words::Words;
-use crate::{Error, Layout, StandardQuotientFilter as HostFilter};
+use crate::{Error, Layout, OutOfMemory, StandardQuotientFilter as HostFilter, Words};
 
 mod build;
 mod fingerprints;
@@ -47,7 +46,7 @@ pub struct StandardQuotientFilter {
 impl StandardQuotientFilter {
     /// An empty filter with these parameters.
     pub fn with_layout(device: &Device, layout: Layout) -> Result<StandardQuotientFilter, Error> {
-        let too_large = |_| Error::OutOfMemory { bytes: layout.words().saturating_mul(8) };
+        let too_large = |_| OutOfMemory { bytes: layout.words().saturating_mul(8) };
         let words = device.alloc_zeroed(usize::try_from(layout.words()).map_err(too_large)?)?;
         Ok(StandardQuotientFilter { layout, device: device.clone(), words, items: 0 })
     }

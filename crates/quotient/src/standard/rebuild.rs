@@ -11,7 +11,7 @@ use warpset_core::quotient::{Split, standard as core};
 
 use super::source::Source;
 use super::with_slots;
-use crate::words::Words;
+use crate::Words;
 use crate::{Error, Layout, StandardQuotientFilter};
 
 /// Quotients of a part, at least.

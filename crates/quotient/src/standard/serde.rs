@@ -1,44 +1,19 @@
 //! serde, as the bytes of the saved form: compact in binary formats, checked on the way in.
 
-use std::fmt;
-
-use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use warpset_base::file;
 
 use super::StandardQuotientFilter;
 
 impl Serialize for StandardQuotientFilter {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bytes(&self.to_bytes())
-    }
-}
-
-struct Bytes;
-
-impl<'de> Visitor<'de> for Bytes {
-    type Value = StandardQuotientFilter;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the bytes of a saved standard quotient filter")
-    }
-
-    fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<StandardQuotientFilter, E> {
-        StandardQuotientFilter::from_bytes(bytes).map_err(E::custom)
-    }
-
-    /// Formats without bytes, JSON for one, make a sequence of numbers.
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<StandardQuotientFilter, A::Error> {
-        let mut bytes = Vec::new();
-        while let Some(byte) = seq.next_element::<u8>()? {
-            bytes.push(byte);
-        }
-        StandardQuotientFilter::from_bytes(&bytes).map_err(A::Error::custom)
+        file::serialize(self, serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for StandardQuotientFilter {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<StandardQuotientFilter, D::Error> {
-        deserializer.deserialize_bytes(Bytes)
+        file::deserialize(deserializer)
     }
 }
 

@@ -7,7 +7,7 @@ use warpset_core::quotient::slots::{
 use warpset_core::quotient::standard as core;
 
 use super::{View, with_slots};
-use crate::{Error, Layout};
+use crate::{Error, FileError, Layout};
 
 /// Blocks that one task checks.
 const TASK: u64 = 1 << 10;
@@ -79,5 +79,9 @@ pub(super) fn validate(view: &View<'_>) -> Result<(), Error> {
         })
         .collect();
     let items = items?.iter().sum::<u64>();
-    if items == view.len() { Ok(()) } else { Err(Error::InvalidHeader { field: "items", value: view.len() }) }
+    if items == view.len() {
+        Ok(())
+    } else {
+        Err(FileError::InvalidHeader { field: "items", value: view.len() }.into())
+    }
 }

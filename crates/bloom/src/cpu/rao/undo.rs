@@ -1,8 +1,8 @@
 //! What takes a bulk insertion back.
 
 use crate::cpu::RaoBloom;
-use crate::words::Words;
 use crate::{Error, RaoLayout};
+use warpset_base::words::zeroed_vec;
 
 /// Nothing for a filter that was empty, else the buckets that were written to as they were.
 pub(super) struct Undo {
@@ -16,7 +16,7 @@ pub(super) struct Undo {
 impl Undo {
     pub(super) fn new(filter: &RaoBloom) -> Result<Undo, Error> {
         let was_empty = filter.bucket_ones.iter().all(|&ones| ones == 0);
-        let saved = Words::zeroed_vec(filter.bucket_ones.len() as u64)?;
+        let saved = zeroed_vec(filter.bucket_ones.len() as u64)?;
         Ok(Undo { layout: filter.layout, was_empty, saved, copies: Vec::new() })
     }
 
@@ -66,7 +66,7 @@ impl Saved {
         saved: &mut [u32],
     ) -> Result<Saved, Error> {
         let buckets: Vec<u32> = buckets.iter().copied().filter(|&bucket| saved[bucket as usize] == 0).collect();
-        let mut copy = Words::zeroed_vec(buckets.len() as u64 * bucket_words as u64)?;
+        let mut copy = zeroed_vec(buckets.len() as u64 * bucket_words as u64)?;
         for (&bucket, to) in buckets.iter().zip(copy.chunks_mut(bucket_words)) {
             to.copy_from_slice(&words[bucket as usize * bucket_words..][..bucket_words]);
             saved[bucket as usize] = 1;

@@ -6,7 +6,7 @@ use warpset_kernels::quotient_standard::{self as kernels, BLOCK, SHARED_BYTES, T
 use super::fingerprints::{Fingerprints, compact, grid, parameters, sorted_fingerprints, with_width};
 use super::keys::{Uploaded, key_slice};
 use super::{DeviceKey, StandardQuotientFilter};
-use crate::{Error, Key, Layout};
+use crate::{Error, Key, Layout, OutOfMemory};
 
 impl StandardQuotientFilter {
     /// A filter of these keys, built at once: hashed, sorted, laid out.
@@ -79,8 +79,7 @@ pub(super) fn lay_out(
     sorted: &Fingerprints,
 ) -> Result<StandardQuotientFilter, Error> {
     let n = sorted.len();
-    let words =
-        usize::try_from(layout.words()).map_err(|_| Error::OutOfMemory { bytes: layout.words().saturating_mul(8) })?;
+    let words = usize::try_from(layout.words()).map_err(|_| OutOfMemory { bytes: layout.words().saturating_mul(8) })?;
     let mut words = stream.alloc_zeroed::<u64>(words)?;
     let mut totals = [0u64; 2];
     if n > 0 {

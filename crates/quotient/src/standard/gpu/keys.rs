@@ -52,7 +52,7 @@ impl Uploaded {
             Raw::Other => {
                 use rayon::prelude::*;
                 let seed = Seed::new(layout.seed);
-                let hashes: Vec<u64> = keys.par_iter().with_min_len(1 << 10).map(|key| key.hash(seed)).collect();
+                let hashes: Vec<u64> = keys.par_iter().with_min_len(1 << 10).map(|key| seed.hash(key)).collect();
                 (stream.from_slice(&hashes)?, kinds::HASH)
             }
         };

@@ -1,13 +1,15 @@
 //! What can be a key, and how it is hashed.
 //!
-//! | key | split-block filter | blocked filter and Rao's filter |
+//! | key | Parquet's hash | seeded hash |
 //! | --- | --- | --- |
 //! | `u32` | XXH64, seed 0, of 4 little-endian bytes | `mix` of the value, as the same `u64` |
 //! | `u64` | XXH64, seed 0, of 8 little-endian bytes | `mix` of the value |
-//! | bytes, strings | XXH64, seed 0 | XXH64 with the filter's seed |
+//! | bytes, strings | XXH64, seed 0 | XXH64 with the seed |
 //! | [`Hashed`] | the hash as given | the hash as given |
 //!
-//! `i32` and `i64` hash as the unsigned integer of the same bytes, as Parquet does.
+//! `i32` and `i64` hash as the unsigned integer of the same bytes, as Parquet does. `mix` is a bijection for each seed,
+//! so different integers have different seeded hashes. Split-block filters take Parquet's hash, all others the seeded
+//! one.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,22 +22,21 @@ use warpset_core::hash::{self, string::StringHash};
 /// Sealed: the bits of a filter depend on how its keys are hashed, on every backend.
 ///
 /// ```
-/// use warpset_bloom::{Bytes, Hashed, SplitBlockBloom};
+/// use warpset_base::key::{Bytes, Hashed, Key};
 ///
-/// let mut filter = SplitBlockBloom::builder(100).build()?;
-/// filter.insert(7u64);
-/// filter.insert("seven");
-/// filter.insert([7u8, 7, 7]);
-/// filter.insert(Bytes(String::from("sieben")));
-/// filter.insert(Hashed(0x7777_7777_7777_7777));
-/// assert!(filter.contains("seven".as_bytes()) && filter.contains(&String::from("sieben")));
-/// # Ok::<(), warpset_bloom::Error>(())
+/// fn takes(key: impl Key) {}
+/// takes(7u64);
+/// takes("seven");
+/// takes([7u8, 7, 7]);
+/// takes(Bytes(String::from("sieben")));
+/// takes(Hashed(0x7777_7777_7777_7777));
 /// ```
 pub trait Key: sealed::Sealed {}
 
-/// A 64-bit hash that stands for a key: it goes into the filter as it is.
+/// A 64-bit hash that stands for a key: a filter uses it as it is.
 ///
-/// All 64 bits should be uniform: the high ones choose the block, the low ones the bits.
+/// All 64 bits should be uniform: in a Bloom filter the high ones choose the block and the low ones the bits; in a
+/// quotient filter the high ones are the fingerprint.
 #[derive(
     Clone,
     Copy,
@@ -58,7 +59,34 @@ pub struct Hashed(pub u64);
 #[repr(transparent)]
 pub struct Bytes<T>(pub T);
 
-pub(crate) mod sealed {
+/// A seed, prepared for integers and for bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Seed {
+    seed: u64,
+    spread: u64,
+}
+
+impl Seed {
+    /// Prepares a seed.
+    pub const fn new(seed: u64) -> Seed {
+        Seed { seed, spread: hash::spread_seed(seed) }
+    }
+
+    /// The seed as kernels take it for integers.
+    pub const fn spread(self) -> u64 {
+        self.spread
+    }
+
+    /// The seeded hash of a key.
+    #[inline]
+    pub fn hash<K: Key + ?Sized>(self, key: &K) -> u64 {
+        key.seeded_hash(self.seed, self.spread)
+    }
+}
+
+/// What the filters' crates need of keys; nothing that users call.
+#[doc(hidden)]
+pub mod sealed {
     use super::*;
 
     /// A slice of keys as a backend sees it; integers and hashes can go to a device as they are.
@@ -79,7 +107,7 @@ pub(crate) mod sealed {
         fn parquet_hash(&self) -> u64;
         /// The seeded hash; `spread` is `spread_seed(seed)`.
         fn seeded_hash(&self, seed: u64, spread: u64) -> u64;
-        /// A first-level hash of Table 1; of integers: of their little-endian bytes.
+        /// A first-level hash of Rao's Table 1; of integers: of their little-endian bytes.
         fn string_hash(&self, function: StringHash) -> u32;
         /// The slice without its type.
         fn raw(_keys: &[Self]) -> Raw<'_>
@@ -196,7 +224,7 @@ key_as_another! {
 }
 
 /// The hashes as keys, without a copy.
-pub(crate) fn as_hashed(hashes: &[u64]) -> &[Hashed] {
+pub fn as_hashed(hashes: &[u64]) -> &[Hashed] {
     bytemuck::TransparentWrapper::wrap_slice(hashes)
 }
 
@@ -218,5 +246,8 @@ mod tests {
         assert_eq!((-7i64).parquet_hash(), (-7i64).to_le_bytes().parquet_hash());
         assert_eq!(7u32.seeded_hash(0, 9), 7u64.seeded_hash(0, 9));
         assert_eq!(Hashed(5).parquet_hash(), 5);
+        assert_eq!(Seed::new(3).hash("filter"), xxhash_rust::xxh64::xxh64(b"filter", 3));
+        assert_eq!(Seed::new(3).hash(&-7i32), Seed::new(3).hash(&(-7i32 as u32)));
+        assert_eq!(Seed::new(3).hash(&Hashed(5)), 5);
     }
 }

@@ -1,0 +1,106 @@
+//! A filter's memory: zeroed lazily by the system, aligned to cache lines.
+
+use bytemuck::Pod;
+
+/// Bytes of a cache line.
+const LINE_BYTES: usize = 64;
+
+/// The allocator refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cannot allocate {bytes} bytes")]
+pub struct OutOfMemory {
+    /// Bytes asked for.
+    pub bytes: u64,
+}
+
+/// Words that start at a cache line.
+///
+/// The allocation is plain words with a line to spare: asked for 64-byte alignment, the system allocator would write
+/// the zeros itself and so touch every page.
+pub struct Words<T> {
+    memory: Vec<T>,
+    first: usize,
+    len: usize,
+}
+
+impl<T: Pod> Words<T> {
+    /// Words in a cache line.
+    const LINE: usize = LINE_BYTES / size_of::<T>();
+
+    /// `len` zero words. Large ones cost no physical memory until they are touched.
+    pub fn zeroed(len: u64) -> Result<Words<T>, OutOfMemory> {
+        let memory = zeroed_vec(len.saturating_add(Self::LINE as u64));
+        let memory = memory.map_err(|_| OutOfMemory { bytes: len.saturating_mul(size_of::<T>() as u64) })?;
+        let (first, len) = (Self::first_of(&memory), memory.len() - Self::LINE);
+        Ok(Words { memory, first, len })
+    }
+
+    /// The first word that starts a line.
+    fn first_of(memory: &[T]) -> usize {
+        memory.as_ptr().align_offset(LINE_BYTES).min(Self::LINE)
+    }
+
+    /// The words.
+    #[inline]
+    pub fn as_slice(&self) -> &[T] {
+        &self.memory[self.first..self.first + self.len]
+    }
+
+    /// The words, to be changed.
+    #[inline]
+    pub fn as_mut_slice(&mut self) -> &mut [T] {
+        &mut self.memory[self.first..self.first + self.len]
+    }
+}
+
+impl<T: Pod> Clone for Words<T> {
+    /// Like `Vec::clone`, ends the process when there is no memory.
+    fn clone(&self) -> Words<T> {
+        let mut memory = vec![T::zeroed(); self.memory.len()];
+        let first = Self::first_of(&memory);
+        memory[first..first + self.len].copy_from_slice(self.as_slice());
+        Words { memory, first, len: self.len }
+    }
+}
+
+/// `len` zeros that need no alignment.
+pub fn zeroed_vec<T: Pod>(len: u64) -> Result<Vec<T>, OutOfMemory> {
+    usize::try_from(len)
+        .ok()
+        .filter(|&len| len <= isize::MAX as usize / 2 / size_of::<T>())
+        .and_then(|len| bytemuck::allocation::try_zeroed_vec(len).ok())
+        .ok_or(OutOfMemory { bytes: len.saturating_mul(size_of::<T>() as u64) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn aligned_and_equal<T: Pod + PartialEq + std::fmt::Debug>(value: impl Fn(usize) -> T) {
+        for len in [0u64, 1, 7, 8, 9, 15, 16, 17, 1000] {
+            let mut words = Words::<T>::zeroed(len).unwrap();
+            assert_eq!(words.as_slice(), vec![T::zeroed(); len as usize]);
+            assert_eq!(words.as_slice().as_ptr() as usize % LINE_BYTES, 0);
+            words.as_mut_slice().iter_mut().enumerate().for_each(|(i, w)| *w = value(i));
+            let copy = words.clone();
+            assert_eq!(copy.as_slice(), words.as_slice());
+            assert_eq!(copy.as_slice().as_ptr() as usize % LINE_BYTES, 0);
+        }
+    }
+
+    #[test]
+    fn lines_are_aligned_and_copies_equal() {
+        aligned_and_equal(|i| i as u32);
+        aligned_and_equal(|i| i as u64);
+    }
+
+    #[test]
+    fn absurd_sizes_are_an_error() {
+        for len in [u64::MAX, u64::MAX / 4, 1 << 60, 1 << 50] {
+            let refused = OutOfMemory { bytes: len.saturating_mul(4) };
+            assert_eq!(Words::<u32>::zeroed(len).map(|_| ()), Err(refused), "{len}");
+            assert_eq!(zeroed_vec::<u32>(len), Err(refused), "{len}");
+            assert!(Words::<u64>::zeroed(len).is_err(), "{len}");
+        }
+    }
+}
