@@ -11,6 +11,7 @@ mod limits;
 mod machine;
 mod primitives;
 mod progress;
+mod quotient;
 pub mod record;
 mod recsplit;
 mod suite;
@@ -32,7 +33,12 @@ use suite::{Input, Session, Setup, Suite, Target};
 
 /// Every structure that exists.
 fn suites() -> Vec<Box<dyn Suite>> {
-    vec![Box::new(bloom::Bloom), Box::new(primitives::Primitives), Box::new(recsplit::RecSplit)]
+    vec![
+        Box::new(bloom::Bloom),
+        Box::new(primitives::Primitives),
+        Box::new(quotient::Quotient),
+        Box::new(recsplit::RecSplit),
+    ]
 }
 
 /// The arguments of `bench`.
@@ -170,7 +176,7 @@ fn print_machine(targets: &[Target]) {
             println!("{:9} {}", target.name(), machine::gpu(device));
         }
     }
-    let peers = ["fastbloom", "parquet", "boomphf", "ph", "ptr_hash", "sux"];
+    let peers = ["fastbloom", "parquet", "qfilter", "boomphf", "ph", "ptr_hash", "sux"];
     println!("peers     {}", peers.map(|peer| format!("{peer} {}", machine::version(peer))).join(", "));
     println!();
 }

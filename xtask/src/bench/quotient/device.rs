@@ -1,0 +1,373 @@
+//! The same on a GPU (on the emulator: small sizes, for tests): lookups by the device's clock, as they wait for nothing;
+//! everything else in wall-clock time as the caller sees it. Keys and answers are in device memory.
+
+use warpset::bloom::SplitBlockBloom;
+use warpset::bloom::gpu as bloom;
+use warpset::gpu::{Device, DeviceSlice, DeviceVec};
+use warpset::quotient::gpu::StandardQuotientFilter;
+use warpset::quotient::{Container, Duplicates, StandardQuotientFilter as HostFilter};
+
+use super::super::clock::{Effort, median_seconds};
+use super::super::gpu_limits::{self, GpuAccess};
+use super::super::record::Record;
+use super::super::suite::{Session, Setup, Step, Target, Threads};
+use super::subject::{Kind, container_name, layout, row};
+use super::{ABSENT, BATCH, COMMON_LOAD, INSERTED, Size, as_expected, keys, loads, whole};
+
+/// The largest filter whose bytes are compared with those of the CPU.
+const COMPARED: u32 = 24;
+
+/// Filters of the paper's size, in the L2 cache, and beyond it.
+fn sizes(device: &Device, effort: Effort) -> Vec<Size> {
+    match (device.is_emulator(), effort) {
+        (true, _) => vec![Size::of(9)],
+        (_, Effort::Quick) => vec![Size::of(20)],
+        (_, Effort::Standard) => vec![Size::PAPER],
+        (_, Effort::Full) => vec![Size::PAPER, Size::of(26), Size::of(28)],
+    }
+}
+
+/// The steps.
+pub fn steps(setup: &Setup) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for device in setup.devices() {
+        let name = if device.is_emulator() { "emulator" } else { "GPU" };
+        let loads = if device.is_emulator() { &[0.5, 0.9] } else { loads(setup.effort) };
+        for size in sizes(device, setup.effort) {
+            let mut add = |what: &str, run: fn(&mut Session, &Device, Size, &'static [f64]) -> anyhow::Result<()>| {
+                let device = device.clone();
+                let title = format!("quotient: {what} on the {name}, {}", size.name());
+                steps.push(Step::new(title, move |session| run(session, &device, size, loads)));
+            };
+            add("builds", builds);
+            add("lookups", lookups);
+            add("lookups by batch", lookups_by_batch);
+            add("inserts", updates);
+            add("inserts by batch", inserts_by_batch);
+            add("merging and resizing", merging);
+        }
+    }
+    steps
+}
+
+/// A row measured on `device`.
+fn push(session: &mut Session, device: &Device, mut row: Record, right: bool) {
+    let what = row.operation.clone();
+    row.checked = session.verify(right, || format!("{what} on the device, {:?}: wrong", row.params));
+    session.push_on(&Target::Gpu(device.clone()), row, Threads::All);
+}
+
+/// Wall-clock time of `work`, which waits for its end.
+fn wall<S>(
+    session: &Session,
+    device: &Device,
+    state: &mut S,
+    mut prepare: impl FnMut(&mut S) -> anyhow::Result<()>,
+    mut work: impl FnMut(&mut S) -> anyhow::Result<()>,
+) -> anyhow::Result<f64> {
+    if device.is_emulator() {
+        prepare(state)?;
+        let start = std::time::Instant::now();
+        work(state)?;
+        return Ok(start.elapsed().as_secs_f64());
+    }
+    median_seconds(
+        session.effort,
+        state,
+        |state| {
+            prepare(state)?;
+            Ok(device.synchronize()?)
+        },
+        work,
+    )
+}
+
+/// Keys of a stream, on the device.
+fn upload(device: &Device, stream: u64, n: usize) -> anyhow::Result<DeviceVec<u32>> {
+    Ok(device.from_slice(&keys(stream, n))?)
+}
+
+/// Whether the filter is that of the keys; large ones are asked instead of compared.
+fn is_of(filter: &StandardQuotientFilter, size: Size, keys: &[&DeviceVec<u32>]) -> anyhow::Result<bool> {
+    if size.quotient_bits > COMPARED {
+        let contained = keys.iter().map(|keys| Ok(count(filter, keys.as_slice())? == keys.len()));
+        return contained.collect::<anyhow::Result<Vec<bool>>>().map(|all| all.into_iter().all(|right| right));
+    }
+    let mut all = Vec::new();
+    for keys in keys {
+        all.extend(keys.to_vec()?);
+    }
+    Ok(filter.to_host()? == HostFilter::build_from(*filter.layout(), &all)?)
+}
+
+/// How many of the keys the filter claims to contain.
+fn count(filter: &StandardQuotientFilter, keys: DeviceSlice<'_, u32>) -> anyhow::Result<usize> {
+    let stream = filter.device().new_stream()?;
+    filter.device().synchronize()?;
+    let mut count = stream.alloc_zeroed::<u64>(1)?;
+    // SAFETY: the filter, the keys and the count live, and nobody else uses them, until the stream has been waited for.
+    unsafe { filter.count_contained_async(&stream, keys, count.as_mut_slice())? };
+    stream.synchronize()?;
+    Ok(count.to_vec()?[0] as usize)
+}
+
+fn builds(session: &mut Session, device: &Device, size: Size, loads: &'static [f64]) -> anyhow::Result<()> {
+    for &load in loads {
+        let n = size.keys(load);
+        let keys = upload(device, INSERTED, n)?;
+        for container in [Container::Packed, Container::Bytes] {
+            for duplicates in [Duplicates::Dropped, Duplicates::Kept] {
+                let layout = layout(size, container, duplicates)?;
+                let mut built = None;
+                let seconds = wall(
+                    session,
+                    device,
+                    &mut built,
+                    |built| {
+                        *built = None;
+                        Ok(())
+                    },
+                    |built| {
+                        *built = Some(StandardQuotientFilter::build_from_device(device, layout, keys.as_slice())?);
+                        Ok(())
+                    },
+                )?;
+                let Some(filter) = built else { continue };
+                let kept = if duplicates == Duplicates::Kept { "kept" } else { "dropped" };
+                let mut row = row("build over fill", "build", n, size, load, seconds).param("duplicates", kept);
+                row = row.param("variant", format!("{}, scan", container_name(container)));
+                row.bits_per_item = Some(8.0 * filter.memory_bytes() as f64 / n as f64);
+                let right = is_of(&filter, size, &[&keys])?;
+                push(session, device, row, right);
+            }
+        }
+        build_bloom(session, device, size, load, &keys)?;
+    }
+    Ok(())
+}
+
+/// Our Bloom filter for as many keys and the same rate, as the paper has one beside its own.
+fn build_bloom(
+    session: &mut Session,
+    device: &Device,
+    size: Size,
+    load: f64,
+    keys: &DeviceVec<u32>,
+) -> anyhow::Result<()> {
+    let mut filter = empty_bloom(device, size, keys.len())?;
+    let stream = device.new_stream()?;
+    let seconds = wall(
+        session,
+        device,
+        &mut filter,
+        |filter| Ok(filter.clear()?),
+        |filter| {
+            // SAFETY: the filter and the keys live, and nobody else uses them, until the stream has been waited for.
+            unsafe { filter.insert_bulk_async(&stream, keys.as_slice())? };
+            Ok(stream.synchronize()?)
+        },
+    )?;
+    let mut row = Kind::Bloom.row("build over fill", "build", keys.len(), size, load, seconds);
+    row.bits_per_item = Some(8.0 * filter.memory_bytes() as f64 / keys.len() as f64);
+    let right = filter.count_contained(&keys.to_vec()?)? == keys.len();
+    push(session, device, row, right);
+    Ok(())
+}
+
+fn empty_bloom(device: &Device, size: Size, n: usize) -> anyhow::Result<bloom::SplitBlockBloom> {
+    let fpr = 2f64.powi(-(size.remainder_bits as i32));
+    let host = SplitBlockBloom::builder(n.max(1) as u64).fpr(fpr).build()?;
+    Ok(bloom::SplitBlockBloom::from_host(device, &host)?)
+}
+
+fn lookups(session: &mut Session, device: &Device, size: Size, loads: &'static [f64]) -> anyhow::Result<()> {
+    let stream = device.new_stream()?;
+    for &load in loads {
+        let n = size.keys(load);
+        let (inserted, absent) = (upload(device, INSERTED, n)?, upload(device, ABSENT, n)?);
+        let mut answers = device.alloc_uninit::<u8>(n)?;
+        let limit = match device.is_emulator() {
+            true => None,
+            false => Some(session.gpu_limit(device, GpuAccess::Lookup, size.bytes())?),
+        };
+        for container in [Container::Packed, Container::Bytes] {
+            let layout = layout(size, container, Duplicates::Dropped)?;
+            let filter = StandardQuotientFilter::build_from_device(device, layout, inserted.as_slice())?;
+            for (operation, keys) in [("contains hit", &inserted), ("contains miss", &absent)] {
+                let seconds = gpu_limits::seconds(
+                    device,
+                    &stream,
+                    session.effort,
+                    || Ok(()),
+                    || {
+                        // SAFETY: filter, keys and answers live, and nobody else uses them, until the stream has been waited
+                        // for.
+                        unsafe { filter.contains_bytes_async(&stream, keys.as_slice(), answers.as_mut_slice())? };
+                        Ok(())
+                    },
+                )?;
+                stream.synchronize()?;
+                let yes = answers.to_vec()?.into_iter().filter(|answer| *answer == 1).count();
+                let fpr = filter.len() as f64 / 2f64.powi(layout.fingerprint_bits() as i32);
+                let mut row = row("lookup over fill", operation, n, size, load, seconds);
+                row = row.param("variant", container_name(container));
+                row.bits_per_item = Some(8.0 * filter.memory_bytes() as f64 / n as f64);
+                row.limit_fraction = row.items_per_second.zip(limit).map(|(rate, limit)| rate / limit);
+                let right = if operation == "contains hit" {
+                    yes == n
+                } else {
+                    row.fpr = Some(yes as f64 / n as f64);
+                    row = row.param("expected", fpr * n as f64);
+                    as_expected(yes, fpr * n as f64)
+                };
+                push(session, device, row, right);
+            }
+        }
+        let mut filter = empty_bloom(device, size, n)?;
+        filter.insert_bulk(&inserted.to_vec()?)?;
+        for (operation, keys) in [("contains hit", &inserted), ("contains miss", &absent)] {
+            let seconds = gpu_limits::seconds(
+                device,
+                &stream,
+                session.effort,
+                || Ok(()),
+                || {
+                    // SAFETY: as above.
+                    unsafe { filter.contains_bytes_async(&stream, keys.as_slice(), answers.as_mut_slice())? };
+                    Ok(())
+                },
+            )?;
+            stream.synchronize()?;
+            let yes = answers.to_vec()?.into_iter().filter(|answer| *answer == 1).count();
+            let mut row = Kind::Bloom.row("lookup over fill", operation, n, size, load, seconds);
+            row.bits_per_item = Some(8.0 * filter.memory_bytes() as f64 / n as f64);
+            row.fpr = (operation == "contains miss").then_some(yes as f64 / n as f64);
+            push(session, device, row, operation == "contains miss" || yes == n);
+        }
+    }
+    Ok(())
+}
+
+fn lookups_by_batch(session: &mut Session, device: &Device, size: Size, _: &'static [f64]) -> anyhow::Result<()> {
+    let inserted = upload(device, INSERTED, size.keys(COMMON_LOAD))?;
+    let layout = layout(size, Container::Packed, Duplicates::Dropped)?;
+    let filter = StandardQuotientFilter::build_from_device(device, layout, inserted.as_slice())?;
+    let mut answers = device.alloc_uninit::<u8>(inserted.len())?;
+    let stream = device.new_stream()?;
+    let most = inserted.len();
+    let batches = (8..32).step_by(2).map(|log| 1 << log).take_while(|batch| *batch < most).chain([most]);
+    for batch in batches {
+        let seconds = gpu_limits::seconds(
+            device,
+            &stream,
+            session.effort,
+            || Ok(()),
+            || {
+                let (keys, answers) = (inserted.slice(..batch), answers.slice_mut(..batch));
+                // SAFETY: filter, keys and answers live, and nobody else uses them, until the stream has been waited for.
+                unsafe { filter.contains_bytes_async(&stream, keys, answers)? };
+                Ok(())
+            },
+        )?;
+        stream.synchronize()?;
+        let right = answers.slice(..batch).to_vec()?.into_iter().all(|answer| answer == 1);
+        let row = row("lookup over batch", "contains hit", batch, size, COMMON_LOAD, seconds);
+        push(session, device, row.param("variant", "packed"), right);
+    }
+    Ok(())
+}
+
+/// Times an insertion of `batch` into a filter of `inserted`.
+fn insert(
+    session: &mut Session,
+    device: &Device,
+    size: Size,
+    container: Container,
+    inserted: &DeviceVec<u32>,
+    batch: &DeviceVec<u32>,
+) -> anyhow::Result<(f64, bool)> {
+    let layout = layout(size, container, Duplicates::Dropped)?;
+    let build = || StandardQuotientFilter::build_from_device(device, layout, inserted.as_slice());
+    let mut filter = build()?;
+    let seconds = wall(
+        session,
+        device,
+        &mut filter,
+        |filter| {
+            *filter = build()?;
+            Ok(())
+        },
+        |filter| {
+            filter.insert_bulk_device(batch.as_slice())?;
+            Ok(())
+        },
+    )?;
+    let right = is_of(&filter, size, &[inserted, batch])?;
+    Ok((seconds, right))
+}
+
+fn updates(session: &mut Session, device: &Device, size: Size, loads: &'static [f64]) -> anyhow::Result<()> {
+    let batch = upload(device, BATCH, size.batch())?;
+    for &load in loads {
+        let inserted = upload(device, INSERTED, size.keys(load))?;
+        for container in [Container::Packed, Container::Bytes] {
+            let (seconds, right) = insert(session, device, size, container, &inserted, &batch)?;
+            let row = row("update over fill", "insert", batch.len(), size, load, seconds);
+            push(session, device, row.param("variant", container_name(container)), right);
+        }
+    }
+    Ok(())
+}
+
+fn inserts_by_batch(session: &mut Session, device: &Device, size: Size, _: &'static [f64]) -> anyhow::Result<()> {
+    let inserted = upload(device, INSERTED, size.keys(COMMON_LOAD))?;
+    let most = 2_000_000.min(size.keys(0.24));
+    let batches = [1000, 10_000, 50_000, 100_000, 200_000, 400_000, 1_000_000];
+    for batch in batches.into_iter().take_while(|batch| *batch < most).chain([most]) {
+        let batch = upload(device, BATCH, batch)?;
+        let (seconds, right) = insert(session, device, size, Container::Packed, &inserted, &batch)?;
+        let row = row("insert over batch", "insert", batch.len(), size, COMMON_LOAD, seconds);
+        push(session, device, row.param("variant", "packed"), right);
+    }
+    Ok(())
+}
+
+fn merging(session: &mut Session, device: &Device, size: Size, _: &'static [f64]) -> anyhow::Result<()> {
+    let all = upload(device, INSERTED, size.keys(COMMON_LOAD))?;
+    let middle = all.len() / 2;
+    for container in [Container::Packed, Container::Bytes] {
+        let layout = layout(size, container, Duplicates::Dropped)?;
+        let build = |keys: DeviceSlice<'_, u32>| StandardQuotientFilter::build_from_device(device, layout, keys);
+        let high = build(all.slice(middle..))?;
+        let mut filter = build(all.slice(..middle))?;
+        let seconds = wall(
+            session,
+            device,
+            &mut filter,
+            |filter| {
+                *filter = build(all.slice(..middle))?;
+                Ok(())
+            },
+            |filter| Ok(filter.merge(&high)?),
+        )?;
+        let variant = container_name(container);
+        let (items, right) = (filter.len() as usize, is_of(&filter, size, &[&all])?);
+        let row = whole::row("merge", items, size, COMMON_LOAD, seconds).param("variant", variant);
+        push(session, device, row, right);
+
+        let mut doubled = None;
+        let resize = |doubled: &mut Option<StandardQuotientFilter>| {
+            *doubled = Some(filter.resized(size.quotient_bits + 1)?);
+            Ok(())
+        };
+        let seconds = wall(session, device, &mut doubled, |_| Ok(()), resize)?;
+        let Some(doubled) = doubled else { continue };
+        let right = match size.quotient_bits > COMPARED {
+            true => count(&doubled, all.as_slice())? == all.len(),
+            false => doubled.to_host()? == filter.to_host()?.resized(size.quotient_bits + 1)?,
+        };
+        let row = whole::row("double", items, size, COMMON_LOAD, seconds).param("variant", variant);
+        push(session, device, row, right);
+    }
+    Ok(())
+}

@@ -1,0 +1,191 @@
+//! Quotient filters: a genome screened, counted, merged and forgotten again; the figures and the table of the paper; how
+//! slots lie in memory; other crates beside.
+//!
+//! Source of the figures: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU",
+//! IPDPS 2018, section VII: 2^23 slots, remainders of 5 bits, keys of 32 bits.
+
+mod builds;
+mod containers;
+mod device;
+mod lookups;
+mod real;
+mod subject;
+mod updates;
+mod whole;
+
+use warpset_benches::keys::KeySpace;
+
+use super::clock::Effort;
+use super::suite::{Setup, Step, Suite};
+
+/// The quotient filters' benches.
+pub struct Quotient;
+
+impl Suite for Quotient {
+    fn name(&self) -> &'static str {
+        "quotient"
+    }
+
+    fn real(&self, setup: &Setup) -> Vec<Step> {
+        real::steps(setup)
+    }
+
+    fn generated(&self, setup: &Setup) -> Vec<Step> {
+        let mut steps = Vec::new();
+        if setup.cpu() {
+            for size in Size::on_cpu(setup.effort) {
+                steps.extend(lookups::steps(loads(setup.effort), size));
+                steps.extend(updates::steps(loads(setup.effort), size));
+                steps.extend(builds::steps(loads(setup.effort), size));
+                steps.push(whole::step(size));
+            }
+            steps.push(builds::memory_step(if setup.effort == Effort::Quick { 16 } else { 20 }));
+            steps.extend(containers::steps(setup.effort));
+        }
+        steps.extend(device::steps(setup));
+        steps
+    }
+}
+
+/// Bits of quotients and remainders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// The base-two logarithm of the number of slots.
+    pub quotient_bits: u32,
+    /// Bits of a remainder.
+    pub remainder_bits: u32,
+}
+
+impl Size {
+    /// The paper's: 2^23 slots, a rate of false positives of 1/32 when full.
+    const PAPER: Size = Size { quotient_bits: 23, remainder_bits: 5 };
+
+    /// With remainders as in the paper.
+    const fn of(quotient_bits: u32) -> Size {
+        Size { quotient_bits, ..Size::PAPER }
+    }
+
+    fn on_cpu(effort: Effort) -> Vec<Size> {
+        match effort {
+            Effort::Quick => vec![Size::of(18)],
+            Effort::Standard => vec![Size::PAPER],
+            Effort::Full => vec![Size::PAPER, Size::of(28)],
+        }
+    }
+
+    /// In words, for titles.
+    fn name(self) -> String {
+        format!("2^{} slots", self.quotient_bits)
+    }
+
+    /// Keys that fill so much of it.
+    fn keys(self, load: f64) -> usize {
+        ((1u64 << self.quotient_bits) as f64 * load) as usize
+    }
+
+    /// Memory of its slots.
+    fn bytes(self) -> usize {
+        (1usize << self.quotient_bits) * (self.remainder_bits as usize + 3) / 8
+    }
+
+    /// The batch of Figure 10b, smaller where the filter is.
+    fn batch(self) -> usize {
+        100_000.min(1 << (self.quotient_bits - 5))
+    }
+}
+
+/// The load that the paper's batches of varying sizes meet.
+const COMMON_LOAD: f64 = 0.7;
+/// The highest load that a filter is asked to take: the last figures' 0.95 and a batch.
+const MAX_LOAD: f64 = 0.98;
+/// Seed of all generated keys.
+const SEED: u64 = 0x2018;
+/// Streams of keys: inserted.
+const INSERTED: u64 = 0;
+/// Never inserted.
+const ABSENT: u64 = 1;
+/// Inserted later.
+const BATCH: u64 = 2;
+
+/// The first `n` keys of a stream.
+fn keys(stream: u64, n: usize) -> Vec<u32> {
+    KeySpace::new(SEED).stream(stream).u32_keys(n)
+}
+
+/// Loads along the figures.
+fn loads(effort: Effort) -> &'static [f64] {
+    match effort {
+        Effort::Quick => &[0.5, 0.9],
+        Effort::Standard => &[0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95],
+        Effort::Full => &[0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95],
+    }
+}
+
+/// Whether a count of rare independent events agrees with its expectation: within six standard deviations.
+fn as_expected(count: usize, expected: f64) -> bool {
+    (count as f64 - expected).abs() <= 6.0 * expected.sqrt() + 3.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::progress::Progress;
+    use super::super::record::Record;
+    use super::super::suite::{Input, Session, Target};
+    use super::*;
+
+    /// A run over small filters, as a whole: everything is right, and each figure has its rows.
+    #[test]
+    fn small_filters_pass() {
+        let size = Size::of(11);
+        let mut steps = lookups::steps(&[0.7], size);
+        steps.extend(updates::steps(&[0.7], size));
+        steps.extend(builds::steps(&[0.7], size));
+        steps.push(whole::step(size));
+        steps.push(builds::memory_step(11));
+        steps.push(containers::step(9, &[1, 5, 6], &[0.5]));
+        let mut session =
+            Session::new(Effort::Quick, "a processor".into(), Progress::new(steps.len()), Input::default()).unwrap();
+        for step in steps {
+            session.run(step).unwrap();
+        }
+        let (rows, failures, _) = session.finish();
+        assert!(failures.is_empty(), "{failures:?}");
+        let rows: Vec<&Record> = rows.iter().filter(|row| row.structure == "quotient").collect();
+        assert!(rows.iter().all(|row| row.checked), "{rows:?}");
+        for study in [
+            "lookup over fill",
+            "lookup over batch",
+            "update over fill",
+            "insert over batch",
+            "build over fill",
+            "memory",
+            "containers",
+        ] {
+            let rows = rows.iter().filter(|row| row.text("study") == Some(study));
+            assert!(rows.clone().any(|row| row.implementation().is_none()), "{study}");
+            assert!(["containers", "memory"].contains(&study) || rows.clone().any(|row| row.peer.is_some()), "{study}");
+        }
+    }
+
+    #[test]
+    fn the_emulator_passes() {
+        let device = warpset::gpu::Device::emulator(Default::default());
+        let setup = Setup { effort: Effort::Quick, targets: vec![Target::Gpu(device)], own_keys: false };
+        let steps = Quotient.generated(&setup);
+        assert!(!steps.is_empty());
+        let mut session =
+            Session::new(Effort::Quick, "a processor".into(), Progress::new(steps.len()), Input::default()).unwrap();
+        for step in steps {
+            session.run(step).unwrap();
+        }
+        let (rows, failures, _) = session.finish();
+        assert!(failures.is_empty(), "{failures:?}");
+        assert!(rows.iter().any(|row| row.structure == "quotient" && row.checked));
+    }
+
+    #[test]
+    fn counts_are_held_against_their_expectation() {
+        assert!(as_expected(0, 0.0) && as_expected(84, 84.0) && as_expected(130, 84.0));
+        assert!(!as_expected(0, 84.0) && !as_expected(168, 84.0));
+    }
+}

@@ -1,0 +1,243 @@
+//! What is measured on the CPU: our filter with its serial and its parallel operations, a peer, and our Bloom filter.
+
+use rayon::prelude::*;
+use warpset::bloom::SplitBlockBloom;
+use warpset::quotient::{Builder, Container, Duplicates, Layout, StandardQuotientFilter};
+
+use super::super::machine;
+use super::super::record::Record;
+use super::super::suite::Threads;
+use super::{MAX_LOAD, Size};
+
+/// A filter and the way that it is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Ours, operations on many keys.
+    Bulk(Container),
+    /// Ours, one key after the other: the paper's serial filter.
+    OneByOne,
+    /// The crate `qfilter`, a rank-and-select quotient filter: fingerprints as long as ours.
+    Qfilter,
+    /// Our split-block Bloom filter, made for as many keys as there are and the paper's rate of false positives.
+    Bloom,
+}
+
+impl Kind {
+    /// All of them, ours first.
+    pub const ALL: [Kind; 5] =
+        [Kind::Bulk(Container::Packed), Kind::Bulk(Container::Bytes), Kind::OneByOne, Kind::Qfilter, Kind::Bloom];
+
+    /// In words.
+    pub fn name(self) -> String {
+        match self {
+            Kind::Bulk(container) => container_name(container).into(),
+            Kind::OneByOne => "packed, one by one".into(),
+            Kind::Qfilter => format!("qfilter {}", machine::version("qfilter")),
+            Kind::Bloom => "split-block Bloom".into(),
+        }
+    }
+
+    /// Whether several threads may change it.
+    pub fn changes_in_parallel(self) -> bool {
+        matches!(self, Kind::Bulk(_) | Kind::Bloom)
+    }
+
+    /// Whether lookups on all threads say more than those on one.
+    pub fn asks_in_parallel(self) -> bool {
+        self != Kind::OneByOne
+    }
+
+    /// Whether keys can be removed.
+    pub fn removes(self) -> bool {
+        self != Kind::Bloom
+    }
+
+    /// Whether it takes so many keys and stays as it is.
+    pub fn takes(self, size: Size, n: usize) -> bool {
+        n <= if self == Kind::Qfilter { size.keys(0.95) } else { size.keys(MAX_LOAD) }
+    }
+
+    /// A filter of these keys; the time does not count.
+    pub fn filled(self, size: Size, keys: &[u32]) -> anyhow::Result<Filter> {
+        let mut filter = self.empty(size, keys.len())?;
+        match &mut filter {
+            Filter::Ours { filter, .. } => *filter = StandardQuotientFilter::build_from(*filter.layout(), keys)?,
+            other => other.insert(keys)?,
+        }
+        Ok(filter)
+    }
+
+    /// A filter for `n` keys.
+    pub fn empty(self, size: Size, n: usize) -> anyhow::Result<Filter> {
+        Ok(match self {
+            Kind::Bulk(container) => {
+                let filter = StandardQuotientFilter::with_layout(layout(size, container, Duplicates::Dropped)?)?;
+                Filter::Ours { filter, one_by_one: false }
+            }
+            Kind::OneByOne => {
+                let layout = layout(size, Container::Packed, Duplicates::Dropped)?;
+                Filter::Ours { filter: StandardQuotientFilter::with_layout(layout)?, one_by_one: true }
+            }
+            Kind::Qfilter => Filter::Qfilter(qfilter_for(size)?),
+            Kind::Bloom => {
+                let fpr = 2f64.powi(-(size.remainder_bits as i32));
+                Filter::Bloom(SplitBlockBloom::builder(n.max(1) as u64).fpr(fpr).build()?)
+            }
+        })
+    }
+
+    /// A row of this kind.
+    pub fn row(self, study: &str, operation: &str, n: usize, size: Size, load: f64, seconds: f64) -> Record {
+        let label = if self == Kind::Qfilter { "implementation" } else { "variant" };
+        row(study, operation, n, size, load, seconds).param(label, self.name())
+    }
+}
+
+/// The container in a word.
+pub fn container_name(container: Container) -> &'static str {
+    match container {
+        Container::Packed => "packed",
+        Container::Bytes => "bytes",
+    }
+}
+
+/// A row without the name of what was measured.
+pub fn row(study: &str, operation: &str, n: usize, size: Size, load: f64, seconds: f64) -> Record {
+    let row = Record::new("quotient", operation, n).time(seconds).param("study", study).param("key", "u32");
+    row.param("quotient_bits", size.quotient_bits).param("remainder_bits", size.remainder_bits).param("load", load)
+}
+
+/// The parameters of ours.
+pub fn layout(size: Size, container: Container, duplicates: Duplicates) -> anyhow::Result<Layout> {
+    let builder = Builder::with_bits(size.quotient_bits, size.remainder_bits).max_load(MAX_LOAD);
+    Ok(builder.container(container).duplicates(duplicates).layout()?)
+}
+
+/// A peer with as many slots.
+pub fn qfilter_for(size: Size) -> anyhow::Result<qfilter::Filter> {
+    let bits = (size.quotient_bits + size.remainder_bits) as u8;
+    Ok(qfilter::Filter::with_fingerprint_size(size.keys(0.95) as u64, bits)?)
+}
+
+/// The threads of rows of a kind.
+pub fn threads(parallel: bool) -> &'static [Threads] {
+    if parallel { &[Threads::One, Threads::All] } else { &[Threads::One] }
+}
+
+/// A filter with keys in it.
+#[derive(Clone)]
+pub enum Filter {
+    /// Ours.
+    Ours {
+        /// The filter.
+        filter: StandardQuotientFilter,
+        /// Whether keys come one by one.
+        one_by_one: bool,
+    },
+    /// The peer.
+    Qfilter(qfilter::Filter),
+    /// The Bloom filter.
+    Bloom(SplitBlockBloom),
+}
+
+impl Filter {
+    /// Asks for all keys, on the threads of the current pool.
+    pub fn contains(&self, keys: &[u32], answers: &mut [bool]) -> anyhow::Result<()> {
+        match self {
+            Filter::Ours { filter, one_by_one: true } => {
+                keys.iter().zip(answers).for_each(|(key, answer)| *answer = filter.contains(*key));
+            }
+            Filter::Ours { filter, .. } => filter.contains_bulk_into(keys, answers)?,
+            Filter::Qfilter(filter) => {
+                let share = keys.len().div_ceil(rayon::current_num_threads()).max(1);
+                keys.par_chunks(share).zip(answers.par_chunks_mut(share)).for_each(|(keys, answers)| {
+                    keys.iter().zip(answers).for_each(|(key, answer)| *answer = filter.contains(key));
+                });
+            }
+            Filter::Bloom(filter) => filter.contains_bulk_into(keys, answers)?,
+        }
+        Ok(())
+    }
+
+    /// How many of the keys it claims to contain.
+    pub fn count(&self, keys: &[u32]) -> anyhow::Result<usize> {
+        let mut answers = vec![false; keys.len()];
+        self.contains(keys, &mut answers)?;
+        Ok(answers.into_iter().filter(|answer| *answer).count())
+    }
+
+    /// Inserts all keys.
+    pub fn insert(&mut self, keys: &[u32]) -> anyhow::Result<()> {
+        match self {
+            Filter::Ours { filter, one_by_one: true } => _ = filter.insert_one_by_one(keys)?,
+            Filter::Ours { filter, .. } => _ = filter.insert_bulk(keys)?,
+            Filter::Qfilter(filter) => {
+                for key in keys {
+                    filter.insert(key)?;
+                }
+            }
+            Filter::Bloom(filter) => filter.insert_bulk(keys),
+        }
+        Ok(())
+    }
+
+    /// Removes all keys; a Bloom filter cannot, and has lost nothing.
+    pub fn remove(&mut self, keys: &[u32]) {
+        match self {
+            Filter::Ours { filter, one_by_one: true } => _ = filter.remove_one_by_one(keys),
+            Filter::Ours { filter, .. } => _ = filter.remove_bulk(keys),
+            Filter::Qfilter(filter) => keys.iter().for_each(|key| _ = filter.remove(key)),
+            Filter::Bloom(_) => {}
+        }
+    }
+
+    /// The rate of false positives that it must have now, where it says so exactly.
+    pub fn fpr(&self, size: Size) -> Option<f64> {
+        match self {
+            Filter::Ours { filter, .. } => Some(filter.fpr()),
+            // Different fingerprints: it holds each once, as ours does.
+            Filter::Qfilter(filter) => {
+                Some(filter.len() as f64 / 2f64.powi((size.quotient_bits + size.remainder_bits) as i32))
+            }
+            Filter::Bloom(_) => None,
+        }
+    }
+
+    /// Its memory.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Filter::Ours { filter, .. } => filter.memory_bytes(),
+            Filter::Qfilter(filter) => filter.memory_usage() as u64,
+            Filter::Bloom(filter) => filter.memory_bytes(),
+        }
+    }
+
+    /// Ours, to compare bytes.
+    pub fn ours(&self) -> Option<&StandardQuotientFilter> {
+        match self {
+            Filter::Ours { filter, .. } => Some(filter),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ABSENT, INSERTED, as_expected, keys};
+    use super::*;
+
+    #[test]
+    fn every_kind_holds_what_it_was_given() {
+        let size = Size::of(12);
+        let (inside, outside) = (keys(INSERTED, size.keys(0.7)), keys(ABSENT, 20_000));
+        for kind in Kind::ALL {
+            let mut filter = kind.filled(size, &inside).unwrap();
+            assert_eq!(filter.count(&inside).unwrap(), inside.len(), "{kind:?}");
+            if let Some(fpr) = filter.fpr(size) {
+                assert!(as_expected(filter.count(&outside).unwrap(), fpr * outside.len() as f64), "{kind:?}");
+            }
+            filter.remove(&inside);
+            assert_eq!(filter.count(&inside).unwrap(), if kind.removes() { 0 } else { inside.len() }, "{kind:?}");
+        }
+    }
+}
