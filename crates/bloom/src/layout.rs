@@ -58,10 +58,22 @@ pub(crate) mod engine {
 
         /// The key's probe. Equal keys have equal probes.
         fn probe<K: Key + ?Sized>(&self, key: &K) -> Self::Probe;
+        /// The probes of up to [`BATCH`] keys, as many as `probes`.
+        fn probe_batch<K: Key>(&self, keys: &[K], probes: &mut [Self::Probe]) {
+            for (probe, key) in probes.iter_mut().zip(keys) {
+                *probe = self.probe(key);
+            }
+        }
         /// The hash in a probe, by which bulk `test_and_insert` tells keys apart.
         fn hash_of(probe: &Self::Probe) -> u64;
         /// Asks for the cache lines of a probe.
         fn prefetch(&self, words: &[u32], probe: &Self::Probe);
+        /// [`Engine::prefetch`] for up to [`BATCH`] probes.
+        fn prefetch_batch(&self, words: &[u32], probes: &[Self::Probe]) {
+            for probe in probes {
+                self.prefetch(words, probe);
+            }
+        }
         /// Whether all bits of the probe are set.
         fn contains(&self, words: &[u32], probe: &Self::Probe) -> bool;
         /// [`Engine::contains`] for up to [`BATCH`] probes; bit `i` answers for probe `i`.

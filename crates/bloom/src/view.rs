@@ -65,11 +65,10 @@ impl<'a, L: Layout> View<'a, L> {
         let prefetch = size_of_val(self.words) > PREFETCH_BYTES;
         let mut probes = [[L::Probe::default(); BATCH]; 2];
         let load = |probes: &mut [L::Probe; BATCH], keys: &[K]| {
-            for (probe, key) in probes.iter_mut().zip(keys) {
-                *probe = self.layout.probe(key);
-                if prefetch {
-                    self.layout.prefetch(self.words, probe);
-                }
+            let probes = &mut probes[..keys.len()];
+            self.layout.probe_batch(keys, probes);
+            if prefetch {
+                self.layout.prefetch_batch(self.words, probes);
             }
         };
         let mut waiting = 0;

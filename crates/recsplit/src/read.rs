@@ -64,9 +64,11 @@ pub(crate) fn fast_bmi2() -> bool {
 
     #[cold]
     fn find_out() -> bool {
-        let vendor = std::arch::x86_64::__cpuid(0);
+        // Unsafe to call in the oldest Rust that is supported, safe in later ones.
+        #[allow(unused_unsafe)]
+        // SAFETY: every x86-64 processor has the instruction.
+        let (vendor, signature) = unsafe { (std::arch::x86_64::__cpuid(0), std::arch::x86_64::__cpuid(1).eax) };
         let amd = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened() == b"AuthenticAMD";
-        let signature = std::arch::x86_64::__cpuid(1).eax;
         let family = (signature >> 8 & 0xf) + (signature >> 20 & 0xff);
         let fast = has_bmi2() && is_x86_feature_detected!("avx2") && !(amd && family < 0x19);
         KNOWN.store(1 + u8::from(fast), Ordering::Relaxed);

@@ -19,10 +19,12 @@ use crate::layout::rao::{RaoProbe, probing};
 use crate::view::same_length;
 use crate::{Error, Hashed, Key, Layout, RaoBuilder};
 
+mod dealing;
 mod round;
 mod undo;
 
-use round::{Task, choose};
+use dealing::choose;
+use round::Task;
 use undo::Undo;
 
 /// Keys that a round of an insertion with one choice takes at least; bounds the memory that sorting them needs. The more
@@ -184,7 +186,7 @@ impl RaoBloom {
         if self.layout.choices() == 1 {
             let places = self.until_it_fits(|filter| filter.insert_round(keys, Task::TestAndInsert, is_last, undo))?;
             new.fill(false);
-            places.into_iter().for_each(|place| new[place as usize] = true);
+            places.iter().flatten().for_each(|place| new[*place as usize] = true);
             return Ok(());
         }
         self.contains_bulk_into(keys, new)?;

@@ -9,6 +9,7 @@ use super::split_block::fold_blocks;
 use crate::view::PREFETCH_BYTES;
 use crate::{Error, FileError, Key, rates};
 
+mod hashing;
 pub(crate) mod probing;
 use probing::Placed;
 
@@ -141,6 +142,7 @@ impl RaoLayout {
 
 /// What the loops need to know of a key: its hash and its buckets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct RaoProbe {
     /// The key's 64-bit hash; its halves are `h1` and `h2`.
     pub hash: u64,
@@ -214,18 +216,23 @@ impl Engine for RaoLayout {
         };
         RaoProbe { hash, buckets: self.buckets_of(hash, string_hash) }
     }
+    #[inline]
+    fn probe_batch<K: Key>(&self, keys: &[K], probes: &mut [RaoProbe]) {
+        hashing::probe_batch(self, keys, probes);
+    }
     #[inline(always)]
     fn hash_of(probe: &RaoProbe) -> u64 {
         probe.hash
     }
     #[inline]
     fn prefetch(&self, words: &[u32], probe: &RaoProbe) {
-        // These decide most negative queries; `contains_batch` asks for the others.
-        for bucket in &probe.buckets[..self.choices as usize] {
-            let start = self.bucket_start(*bucket);
-            for position in Positions::of(probe.hash, self.shape).take(probing::FIRST) {
-                super::prefetch(words, start + position as usize / 32);
-            }
+        self.prefetch_batch(words, std::slice::from_ref(probe));
+    }
+    #[inline]
+    fn prefetch_batch(&self, words: &[u32], probes: &[RaoProbe]) {
+        probing::prefetch_first(self.shape, words, probes);
+        if self.choices == 2 {
+            probing::prefetch_first(self.shape, words, second_choices(probes));
         }
     }
     #[inline]

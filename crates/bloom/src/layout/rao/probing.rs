@@ -1,8 +1,6 @@
 //! Testing and setting the bits of keys in their buckets.
 //!
-//! With AVX2, the places of [`KEYS`] keys are computed first and kept in memory, eight bits of a key to a register
-//! (double hashing is a multiple of the step in each lane, modulo `m`); then a plain loop reads or writes the words. It
-//! has nothing else to do, so that many keys are in flight at once. The portable code gives the same answers.
+//! Many keys at a time go through [`avx2`] where the processor has it. The portable code gives the same answers.
 //!
 //! Queries of a filter that is in no near cache go in two steps. The first [`FIRST`] bits of every key are looked at
 //! first: in a filter that is half full they rule out three of four absent keys. Then the cache lines of the others are
@@ -11,6 +9,9 @@
 use warpset_core::bloom::rao::{Positions, Shape};
 
 use crate::layout::prefetch;
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 
 /// Bits that the first step looks at; their cache lines are asked for in advance.
 pub(super) const FIRST: usize = 2;
@@ -77,7 +78,9 @@ pub(crate) fn contained<P: Placed>(shape: Shape, words: &[u32], keys: &[P], far:
     #[cfg(target_arch = "x86_64")]
     if avx2::is_there() {
         // SAFETY: AVX2 and its company were just detected.
-        return unsafe { avx2::contained(shape, words, keys, far) };
+        return unsafe {
+            if far { avx2::contained_far(shape, words, keys) } else { avx2::contained(shape, words, keys) }
+        };
     }
     contained_portable(shape, words, keys)
 }
@@ -107,13 +110,19 @@ pub(crate) fn insert(shape: Shape, bucket: &mut [u32], hash: u64) -> u32 {
     missing
 }
 
-/// Sets the bits of keys.
+/// Sets the bits of keys; `far` tells that the words are in no near cache.
 #[inline]
-pub(crate) fn insert_all<P: Placed>(shape: Shape, words: &mut [u32], keys: &[P]) {
+pub(crate) fn insert_all<P: Placed>(shape: Shape, words: &mut [u32], keys: &[P], far: bool) {
     #[cfg(target_arch = "x86_64")]
     if avx2::is_there() {
         // SAFETY: AVX2 and its company were just detected.
-        return unsafe { avx2::insert_all(shape, words, keys) };
+        return unsafe {
+            if far {
+                avx2::insert::<false, true, P>(shape, words, keys, &mut [])
+            } else {
+                avx2::insert::<false, false, P>(shape, words, keys, &mut [])
+            }
+        };
     }
     for key in keys {
         insert_portable(shape, words, key);
@@ -122,12 +131,19 @@ pub(crate) fn insert_all<P: Placed>(shape: Shape, words: &mut [u32], keys: &[P])
 
 /// Sets the bits of keys; `missing` gets for each how many were not set before. Of equal keys only the first may have any.
 #[inline]
-pub(crate) fn insert_each<P: Placed>(shape: Shape, words: &mut [u32], keys: &[P], missing: &mut Vec<u32>) {
+pub(crate) fn insert_each<P: Placed>(shape: Shape, words: &mut [u32], keys: &[P], far: bool, missing: &mut Vec<u32>) {
     missing.clear();
     #[cfg(target_arch = "x86_64")]
     if avx2::is_there() {
+        missing.resize(keys.len(), 0);
         // SAFETY: AVX2 and its company were just detected.
-        return unsafe { avx2::insert_each(shape, words, keys, missing) };
+        return unsafe {
+            if far {
+                avx2::insert::<true, true, P>(shape, words, keys, missing)
+            } else {
+                avx2::insert::<true, false, P>(shape, words, keys, missing)
+            }
+        };
     }
     missing.extend(keys.iter().map(|key| insert_portable(shape, words, key)));
 }
@@ -148,246 +164,19 @@ pub(crate) fn count_ones(words: &[u32]) -> u32 {
     words.iter().map(|word| word.count_ones()).sum()
 }
 
-/// Asks for the cache lines of a key's bits from the `from`-th on.
-#[inline(always)]
-pub(crate) fn prefetch_bits<P: Placed>(shape: Shape, words: &[u32], key: &P, from: usize) {
-    let start = key.bucket() as usize * shape.bucket_words as usize;
-    let mut walk = Walk::of(key.hash(), shape);
-    for i in 0..shape.hashes as usize {
-        let position = walk.go(shape);
-        if i >= from {
+/// Asks for the cache lines that decide most queries of absent keys; [`contained`] asks for the others.
+#[inline]
+pub(crate) fn prefetch_first<P: Placed>(shape: Shape, words: &[u32], keys: &[P]) {
+    #[cfg(target_arch = "x86_64")]
+    if avx2::is_there() {
+        // SAFETY: AVX2 and its company were just detected.
+        return unsafe { avx2::ask_for_first(shape, words, keys) };
+    }
+    for key in keys {
+        let start = key.bucket() as usize * shape.bucket_words as usize;
+        for position in Positions::of(key.hash(), shape).take(FIRST) {
             prefetch(words, start + position as usize / 32);
         }
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-mod avx2 {
-    //! The loops are plain and without closures: a closure with target features is not inlined into the iterators of
-    //! `core`, which have none.
-
-    use std::arch::x86_64::*;
-
-    use super::*;
-
-    /// Keys whose places are computed at a time.
-    const KEYS: usize = 16;
-    /// Bits of a key that are computed at a time.
-    const LANES: usize = 8;
-
-    #[inline(always)]
-    pub(super) fn is_there() -> bool {
-        std::is_x86_feature_detected!("avx2")
-            && std::is_x86_feature_detected!("bmi1")
-            && std::is_x86_feature_detected!("bmi2")
-            && std::is_x86_feature_detected!("popcnt")
-    }
-
-    /// The next position of each of [`KEYS`] keys in its bucket, and the step.
-    struct Next {
-        positions: [u32; KEYS],
-        steps: [u32; KEYS],
-    }
-
-    impl Next {
-        /// Of at most [`KEYS`] keys, from bit `from` on.
-        #[inline]
-        #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-        fn of<P: Placed>(shape: Shape, keys: &[P], from: usize) -> Next {
-            let mut hashes = [0u64; KEYS];
-            for (hash, key) in hashes.iter_mut().zip(keys) {
-                *hash = key.hash();
-            }
-            let mut next = Next { positions: [0; KEYS], steps: [0; KEYS] };
-            for (i, hash) in hashes.into_iter().enumerate() {
-                let walk = Walk::of(hash, shape);
-                (next.positions[i], next.steps[i]) = (walk.position, walk.step);
-            }
-            next.advance(shape, from);
-            next
-        }
-
-        /// Goes on by so many bits.
-        #[inline]
-        #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-        fn advance(&mut self, shape: Shape, bits: usize) {
-            for _ in 0..bits {
-                for i in 0..KEYS {
-                    self.positions[i] = plus(self.positions[i], self.steps[i], shape);
-                }
-            }
-        }
-    }
-
-    /// Where [`LANES`] bits of each key lie: the number of the word in the bucket, and the bit in it.
-    struct Places {
-        words: [[u32; LANES]; KEYS],
-        bits: [[u32; LANES]; KEYS],
-    }
-
-    impl Places {
-        #[inline]
-        fn new() -> Places {
-            Places { words: [[0; LANES]; KEYS], bits: [[0; LANES]; KEYS] }
-        }
-
-        /// The numbers of the words are below `bucket_words`, as every position is below `bits`.
-        #[inline]
-        #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-        fn compute(&mut self, shape: Shape, next: &Next) {
-            let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-            for i in 0..KEYS {
-                let multiples = _mm256_mullo_epi32(_mm256_set1_epi32(next.steps[i] as i32), lanes);
-                // Below 8 m, where m is below 2^20.
-                let mut positions = _mm256_add_epi32(_mm256_set1_epi32(next.positions[i] as i32), multiples);
-                for log in [2, 1, 0] {
-                    // Where the difference wraps around, the sum is the smaller.
-                    let difference = _mm256_sub_epi32(positions, _mm256_set1_epi32((shape.bits << log) as i32));
-                    positions = _mm256_min_epu32(positions, difference);
-                }
-                let in_word = _mm256_and_si256(positions, _mm256_set1_epi32(31));
-                let bits = _mm256_sllv_epi32(_mm256_set1_epi32(1), in_word);
-                // SAFETY: both arrays are 32 bytes long; the stores take any alignment.
-                unsafe {
-                    let words = _mm256_srli_epi32::<5>(positions);
-                    _mm256_storeu_si256(self.words[i].as_mut_ptr().cast(), words);
-                    _mm256_storeu_si256(self.bits[i].as_mut_ptr().cast(), bits);
-                }
-            }
-        }
-    }
-
-    /// Evaluates `$body` with the number of lanes in use as constant `$n`.
-    macro_rules! with_constant_lanes {
-        ($lanes:expr, $n:ident => $body:expr) => {
-            with_constant_lanes!(@ $lanes, $n, $body, 1 2 3 4 5 6 7)
-        };
-        (@ $lanes:expr, $n:ident, $body:expr, $($lane:literal)*) => {
-            match $lanes {
-                $($lane => { const $n: usize = $lane; $body })*
-                _ => { const $n: usize = LANES; $body }
-            }
-        };
-    }
-
-    /// Which of up to 16 keys have all their bits from bit `from` on set.
-    #[inline]
-    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    fn test<P: Placed>(shape: Shape, words: &[u32], keys: &[P], from: usize, places: &mut Places) -> u64 {
-        let mut found = u64::MAX >> (64 - keys.len());
-        let mut next = Next::of(shape, keys, from);
-        let mut left = (shape.hashes as usize).saturating_sub(from);
-        while left > 0 {
-            places.compute(shape, &next);
-            with_constant_lanes!(left, N => for (i, key) in keys.iter().enumerate() {
-                let bucket = bucket_of(shape, words, key.bucket());
-                let (numbers, bits) = (&places.words[i], &places.bits[i]);
-                let mut missing = 0;
-                for j in 0..N {
-                    // SAFETY: `bucket` has `bucket_words` words, and the numbers are below that.
-                    missing |= bits[j] & !unsafe { *bucket.get_unchecked(numbers[j] as usize) };
-                }
-                found &= !(((missing != 0) as u64) << i);
-            });
-            left = left.saturating_sub(LANES);
-            if left > 0 {
-                next.advance(shape, LANES);
-            }
-        }
-        found
-    }
-
-    /// Sets the bits of up to 16 keys; with `COUNTS`, returns how many of each key's were not set.
-    #[inline]
-    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    fn set<const COUNTS: bool, P: Placed>(
-        shape: Shape,
-        words: &mut [u32],
-        keys: &[P],
-        places: &mut Places,
-    ) -> [u32; KEYS] {
-        let mut missing = [0; KEYS];
-        let mut next = Next::of(shape, keys, 0);
-        let mut left = shape.hashes as usize;
-        while left > 0 {
-            places.compute(shape, &next);
-            with_constant_lanes!(left, N => for (i, key) in keys.iter().enumerate() {
-                let bucket = bucket_of_mut(shape, words, key.bucket());
-                let (numbers, bits) = (&places.words[i], &places.bits[i]);
-                for j in 0..N {
-                    // SAFETY: `bucket` has `bucket_words` words, and the numbers are below that.
-                    let word = unsafe { bucket.get_unchecked_mut(numbers[j] as usize) };
-                    if COUNTS {
-                        missing[i] += (*word & bits[j] == 0) as u32;
-                    }
-                    *word |= bits[j];
-                }
-            });
-            left = left.saturating_sub(LANES);
-            if left > 0 {
-                next.advance(shape, LANES);
-            }
-        }
-        missing
-    }
-
-    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    pub(super) fn contained<P: Placed>(shape: Shape, words: &[u32], keys: &[P], far: bool) -> u64 {
-        let mut places = Places::new();
-        let mut found = 0;
-        if !far || keys.is_empty() {
-            for (i, keys) in keys.chunks(KEYS).enumerate() {
-                found |= test(shape, words, keys, 0, &mut places) << (i * KEYS);
-            }
-            return found;
-        }
-        // The keys whose first bits are set, and their numbers.
-        let (mut left, mut numbers, mut count) = ([keys[0]; 64], [0u8; 64], 0);
-        for (i, key) in keys.iter().enumerate() {
-            let bucket = bucket_of(shape, words, key.bucket());
-            let (mut all, mut walk) = (1, Walk::of(key.hash(), shape));
-            for _ in 0..FIRST.min(shape.hashes as usize) {
-                all &= bit(bucket, walk.go(shape));
-            }
-            (left[count], numbers[count]) = (*key, i as u8);
-            count += all as usize;
-        }
-        let (left, numbers) = (&left[..count], &numbers[..count]);
-        for key in left {
-            prefetch_bits(shape, words, key, FIRST);
-        }
-        for (keys, numbers) in left.chunks(KEYS).zip(numbers.chunks(KEYS)) {
-            let set = test(shape, words, keys, FIRST, &mut places);
-            for (i, number) in numbers.iter().enumerate() {
-                found |= (set >> i & 1) << number;
-            }
-        }
-        found
-    }
-
-    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    pub(super) fn insert_all<P: Placed>(shape: Shape, words: &mut [u32], keys: &[P]) {
-        let mut places = Places::new();
-        for keys in keys.chunks(KEYS) {
-            set::<false, P>(shape, words, keys, &mut places);
-        }
-    }
-
-    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    pub(super) fn insert_each<P: Placed>(shape: Shape, words: &mut [u32], keys: &[P], missing: &mut Vec<u32>) {
-        let mut places = Places::new();
-        for keys in keys.chunks(KEYS) {
-            missing.extend_from_slice(&set::<true, P>(shape, words, keys, &mut places)[..keys.len()]);
-        }
-    }
-
-    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    pub(super) fn count_ones(words: &[u32]) -> u32 {
-        let mut ones = 0;
-        for word in words {
-            ones += word.count_ones();
-        }
-        ones
     }
 }
 
@@ -422,10 +211,10 @@ mod tests {
                 }
                 let count = (hashes as usize * 7 + bucket_words as usize) % 61;
                 let [mut all, mut each, mut portable] = [(); 3].map(|()| vec![0; expected.len()]);
-                insert_all(shape, &mut all, &keys[..count]);
-                insert_all(shape, &mut all, &keys[count..60]);
+                insert_all(shape, &mut all, &keys[..count], hashes % 2 == 0);
+                insert_all(shape, &mut all, &keys[count..60], hashes % 2 == 1);
                 let mut counts = Vec::new();
-                insert_each(shape, &mut each, &keys[..60], &mut counts);
+                insert_each(shape, &mut each, &keys[..60], hashes % 2 == 0, &mut counts);
                 let counted = keys[..60].iter().map(|key| insert_portable(shape, &mut portable, key)).sum::<u32>();
                 assert!(all == expected && each == expected && portable == expected, "{shape:?}");
                 assert_eq!(counts.iter().sum::<u32>(), counted);
