@@ -20,8 +20,6 @@ mod device;
 #[cfg(not(target_arch = "nvptx64"))]
 mod launch_bounds;
 #[cfg(not(target_arch = "nvptx64"))]
-pub mod shape;
-#[cfg(not(target_arch = "nvptx64"))]
 pub mod stamp;
 
 // What several modules of kernels use. Only the PTX of those that do is stamped with a file that names its users here.
@@ -62,6 +60,8 @@ pub mod predicate;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "radix", feature = "radix_sort", feature = "segmented_sort"))]
 pub mod ranking;
 pub mod results;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "merge", feature = "select"))]
+pub mod shape;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "radix_sort", feature = "segmented_sort"))]
 pub mod tile;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "scan", feature = "reduce", feature = "by_key"))]

@@ -85,20 +85,24 @@ pub unsafe fn crossing_by_thread<K: Key>(
     low
 }
 
-/// How many of the first `diagonal` items of the merge of `keys[..a_len]` and `keys[a_len..a_len + b_len]`, in shared
-/// memory, come from the first.
+/// How many of the first `diagonal` items of the merge of two runs in shared memory come from `a`.
 ///
 /// # Safety
-/// The keys are there and nobody writes them meanwhile; `diagonal` is at most the sum of the lengths.
+/// The runs are there and nobody writes them meanwhile; `diagonal` is at most the sum of their lengths.
 #[inline(always)]
 #[track_caller]
-pub unsafe fn crossing_in_shared<K: Key>(keys: Shared<K>, a_len: u32, b_len: u32, diagonal: u32, mask: K) -> u32 {
+pub unsafe fn crossing_in_shared<K: Key>(
+    (a, a_len): (Shared<K>, u32),
+    (b, b_len): (Shared<K>, u32),
+    diagonal: u32,
+    mask: K,
+) -> u32 {
     let mut low = diagonal.saturating_sub(b_len);
     let mut high = diagonal.min(a_len);
     while low < high {
         let middle = (low + high) / 2;
         // SAFETY: `low <= middle < high` keeps both places inside their runs.
-        if unsafe { goes_first(keys.get(middle), keys.get(a_len + diagonal - 1 - middle), mask) } {
+        if unsafe { goes_first(a.get(middle), b.get(diagonal - 1 - middle), mask) } {
             low = middle + 1;
         } else {
             high = middle;

@@ -17,3 +17,16 @@ impl Shape {
         self.threads as usize * self.items as usize
     }
 }
+
+/// Gives a kernel its launch shape, as `SHAPE`, on the host.
+macro_rules! launch_shape {
+    ($kernel:ident: $threads:expr, $items:expr, $shared_bytes:expr) => {
+        #[cfg(not(target_arch = "nvptx64"))]
+        impl $kernel {
+            /// The kernel's launch shape.
+            pub const SHAPE: crate::shape::Shape =
+                crate::shape::Shape { threads: $threads, items: $items, shared_bytes: $shared_bytes };
+        }
+    };
+}
+pub(crate) use launch_shape;

@@ -12,7 +12,7 @@
 mod many;
 
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, GpuError, LaunchConfig, Stream};
-use warpset_kernels::merge::{self as kernels, SPLIT_BLOCK};
+use warpset_kernels::merge::{self as kernels, A_SKEW_SHIFT, B_SKEW_SHIFT, OUT_ALIGNED, SPLIT_BLOCK, SPLITS_KNOWN};
 use warpset_kernels::shape::Shape;
 use warpset_simt::{Global, GlobalMut};
 
@@ -173,6 +173,13 @@ unsafe fn merge_by<K: Key, V: Payload>(
     }
     let mask = mask.bits();
     let two_launches = plan == Plan::TwoLaunches;
+    // How many keys begin behind a multiple of 16 bytes.
+    let skew = |address: usize| (address % 16 / size_of::<K>()) as u32;
+    let skews = (skew(a.keys.as_ptr().addr()), skew(b.keys.as_ptr().addr()), skew(out_keys.as_ptr().addr()));
+    let flags = if two_launches { SPLITS_KNOWN } else { 0 }
+        | if skews.2 == 0 { OUT_ALIGNED } else { 0 }
+        | skews.0 << A_SKEW_SHIFT
+        | skews.1 << B_SKEW_SHIFT;
     // SAFETY: the shapes are the kernels' own; the rest is the caller's promise.
     let splits = |shape: Shape, tiles: usize| unsafe {
         let mut splits = stream.alloc_uninit::<u64>(if two_launches { tiles + 1 } else { 0 })?;
@@ -199,12 +206,12 @@ unsafe fn merge_by<K: Key, V: Payload>(
             let (a_len, b_len) = (a.keys.len(), b.keys.len());
             let (out_keys, out_values) = (out_keys.cast(), out_values.cast());
             let (a, b) = ((a.keys.cast(), a.values.cast()), (b.keys.cast(), b.values.cast()));
-            let (splits, known) = (splits.global(), two_launches as u32);
+            let splits = splits.global();
             // SAFETY: the shape is the kernel's own, and the types have the sizes of the kernel's; the rest is the
             // caller's promise.
             unsafe {
                 kernels::$kernel::launch(
-                    stream, config, a.0, a.1, a_len, b.0, b.1, b_len, mask as _, splits, known, out_keys, out_values,
+                    stream, config, a.0, a.1, a_len, b.0, b.1, b_len, mask as _, splits, flags, out_keys, out_values,
                 )?
             }
         }};

@@ -18,6 +18,7 @@ use warpset_simt::warp::{self, FULL_MASK};
 use warpset_simt::{Global, GlobalMut, ShuffleWord, Word, kernel, thread};
 
 use crate::merge_path::{Key, crossing_in_shared, goes_first};
+use crate::shape::launch_shape;
 
 /// The most runs.
 pub const RUNS: usize = 8;
@@ -115,13 +116,11 @@ unsafe fn split_by_warp<K: Key + ShuffleWord>(
 }
 
 /// Where things stand in shared memory, in bytes.
-#[cfg_attr(target_arch = "nvptx64", allow(dead_code))] // only the host asks how much it takes
 struct Layout {
     places: u32,
     values: u32,
     starts: u32,
     ends: u32,
-    bytes: u32,
 }
 
 /// Keys with room for what a thread looks at behind the end, then where each came from, values, and for each run where
@@ -132,7 +131,13 @@ const fn layout<K, V>(threads: u32, items: u32, pairs: bool) -> Layout {
     let values = places + if pairs { (tile + items + 1) * 4 } else { 0 }.next_multiple_of(16);
     let starts = values + if pairs { tile * size_of::<V>() as u32 } else { 0 }.next_multiple_of(16);
     let ends = starts + RUNS as u32 * 8;
-    Layout { places, values, starts, ends, bytes: ends + (RUNS as u32 + 1) * 4 }
+    Layout { places, values, starts, ends }
+}
+
+/// Bytes of dynamic shared memory.
+#[cfg(not(target_arch = "nvptx64"))]
+const fn shared_bytes<K, V>(threads: u32, items: u32, pairs: bool) -> u32 {
+    layout::<K, V>(threads, items, pairs).ends + (RUNS as u32 + 1) * 4
 }
 
 /// Merges the block's tile.
@@ -219,8 +224,13 @@ unsafe fn merge_many<K: Key, V: Word + Default, const THREADS: u32, const ITEMS:
                 pair += 1;
             }
             let (begin, mut a_end, mut b_end) = (border(2 * pair), border(2 * pair + 1), border(2 * pair + 2));
-            let mut at_a =
-                begin + crossing_in_shared(keys.at(begin), a_end - begin, b_end - a_end, first - begin, mask);
+            let mut at_a = begin
+                + crossing_in_shared(
+                    (keys.at(begin), a_end - begin),
+                    (keys.at(a_end), b_end - a_end),
+                    first - begin,
+                    mask,
+                );
             let mut at_b = a_end + first - at_a;
             let (mut x, mut y) = (keys.get(at_a), keys.get(at_b));
             for u in 0..ITEMS {
@@ -300,15 +310,7 @@ macro_rules! merge_many_kernels {
             }
         }
 
-        #[cfg(not(target_arch = "nvptx64"))]
-        impl $name {
-            /// The kernel's launch shape.
-            pub const SHAPE: crate::shape::Shape = crate::shape::Shape {
-                threads: $threads,
-                items: $items,
-                shared_bytes: layout::<$key, $value>($threads, $items, $pairs).bytes,
-            };
-        }
+        launch_shape!($name: $threads, $items, shared_bytes::<$key, $value>($threads, $items, $pairs));
     )*};
 }
 merge_many_kernels! {

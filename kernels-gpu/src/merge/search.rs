@@ -8,6 +8,7 @@ use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, kernel, thread};
 
 use crate::merge_path::{Key, Tile, crossing_in_shared, goes_first};
+use crate::shape::launch_shape;
 
 /// Threads of a block of the kernels for unsorted needles.
 pub const BLOCK: u32 = 256;
@@ -137,7 +138,7 @@ unsafe fn search_tile<K: Key, const THREADS: u32, const ITEMS: usize, const UPPE
         tile.put::<K, FULL>(merged, loaded);
         thread::sync_threads();
         let diagonal = (t * ITEMS as u32).min(len);
-        let mut at_a = crossing_in_shared(merged, a_len, len - a_len, diagonal, mask);
+        let mut at_a = crossing_in_shared((merged, a_len), (merged.at(a_len), len - a_len), diagonal, mask);
         let mut at_b = a_len + diagonal - at_a;
         let (mut first, mut second) = (merged.get(at_a), merged.get(at_b));
         for _ in 0..ITEMS {
@@ -205,15 +206,7 @@ macro_rules! search_kernels {
             }
         }
 
-        #[cfg(not(target_arch = "nvptx64"))]
-        impl $sorted {
-            /// The kernel's launch shape.
-            pub const SHAPE: crate::shape::Shape = crate::shape::Shape {
-                threads: $threads,
-                items: $items,
-                shared_bytes: shared_bytes::<$key>($threads, $items),
-            };
-        }
+        launch_shape!($sorted: $threads, $items, shared_bytes::<$key>($threads, $items));
     )*};
 }
 search_kernels! {

@@ -142,6 +142,35 @@ fn large_tiles() {
     check_large::<u64, u64>(&[(6001, 6000)]);
 }
 
+/// Keys alone move 16 bytes at a time, wherever runs and output begin.
+fn check_begins<K: Key + std::fmt::Debug>() {
+    let mask = KeyMask::all();
+    let (a, b) = (unzip(&run::<K, u32>(9000, 1 << 31, mask, 0)).0, unzip(&run::<K, u32>(9005, 1 << 31, mask, 1)).0);
+    for device in devices(11) {
+        let stream = device.new_stream().unwrap();
+        let (on_a, on_b) = (device.from_slice(&a).unwrap(), device.from_slice(&b).unwrap());
+        for (i, j, k) in [(0, 0, 1), (1, 0, 0), (0, 3, 0), (2, 2, 0), (3, 1, 2)] {
+            for plan in [Plan::Short, Plan::TwoLaunches] {
+                let mut expected = [&a[i..], &b[j..]].concat();
+                expected.sort_unstable();
+                let mut out = device.alloc_uninit::<K>(k + expected.len()).unwrap();
+                let run = |keys: DeviceSlice<'_, K>| Run { keys: keys.global(), values: keys.global() };
+                let (run_a, run_b) = (run(on_a.slice(i..)), run(on_b.slice(j..)));
+                let to = out.slice_mut(k..).global_mut();
+                // SAFETY: all live until they have been waited for.
+                unsafe { merge_by(plan, &stream, run_a, run_b, mask, to, to, false) }.unwrap();
+                assert!(out.slice(k..).to_vec().unwrap() == expected, "from {i} and {j} to {k}, {plan:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn runs_begin_anywhere() {
+    check_begins::<u32>();
+    check_begins::<u64>();
+}
+
 #[test]
 fn bad_lengths_and_overlaps_are_errors() {
     for device in devices(1) {
