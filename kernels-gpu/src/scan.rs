@@ -237,6 +237,21 @@ pub unsafe fn scan<P: Pass, const WARPS: u32, const ITEMS: usize, const QUADS: u
     }
 }
 
+/// What the kernels of a scan from `T` to `U` are launched with, under the names that their contracts use. Where there are
+/// no heads, the address does not matter.
+#[cfg(not(target_arch = "nvptx64"))]
+#[allow(missing_docs)]
+#[derive(Clone, Copy)]
+pub struct Arguments<T, U> {
+    pub input: Global<T>,
+    pub heads: Global<u32>,
+    pub out: GlobalMut<U>,
+    pub n: usize,
+    pub flags: u32,
+    pub look_back: GlobalMut<u64>,
+    pub counter: GlobalMut<u32>,
+}
+
 /// An operator for which there are kernels: see [`scan_kernels!`](crate::scan_kernels).
 #[cfg(not(target_arch = "nvptx64"))]
 pub trait ScanKernels: Operator<Value: Published + Item> {
@@ -249,33 +264,20 @@ pub trait ScanKernels: Operator<Value: Published + Item> {
     ///
     /// # Safety
     /// As the kernel says that [`scan_kernels!`](crate::scan_kernels) makes.
-    #[allow(clippy::too_many_arguments)]
     unsafe fn launch_scan<L: Launcher>(
         launcher: &L,
         config: LaunchConfig,
-        input: Global<Self::Value>,
-        out: GlobalMut<Self::Value>,
-        n: usize,
-        flags: u32,
-        look_back: GlobalMut<u64>,
-        counter: GlobalMut<u32>,
+        with: Arguments<Self::Value, Self::Value>,
     ) -> Result<(), L::Error>;
 
     /// Launches a scan by segments.
     ///
     /// # Safety
     /// As the kernel says that [`scan_kernels!`](crate::scan_kernels) makes.
-    #[allow(clippy::too_many_arguments)]
     unsafe fn launch_segmented<L: Launcher>(
         launcher: &L,
         config: LaunchConfig,
-        input: Global<Self::Value>,
-        heads: Global<u32>,
-        out: GlobalMut<Self::Value>,
-        n: usize,
-        flags: u32,
-        look_back: GlobalMut<u64>,
-        counter: GlobalMut<u32>,
+        with: Arguments<Self::Value, Self::Value>,
     ) -> Result<(), L::Error>;
 }
 
@@ -289,17 +291,22 @@ pub trait RecurrenceKernels: Lifted<Item: Item, Number: Item> {
     ///
     /// # Safety
     /// As the kernel says that [`recurrence_kernels!`](crate::recurrence_kernels) makes.
-    #[allow(clippy::too_many_arguments)]
     unsafe fn launch_lifted<L: Launcher>(
         launcher: &L,
         config: LaunchConfig,
-        input: Global<Self::Item>,
-        out: GlobalMut<Self::Number>,
-        n: usize,
-        flags: u32,
-        look_back: GlobalMut<u64>,
-        counter: GlobalMut<u32>,
+        with: Arguments<Self::Item, Self::Number>,
     ) -> Result<(), L::Error>;
+}
+
+/// In a kernel: its tile of a pass over items of a type.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! scan_tile {
+    ($pass:ty, $item:ty: $($argument:expr),*) => {{
+        const QUADS: usize = $crate::scan::QUADS;
+        const ITEMS: usize = QUADS * 4 / <$item as $crate::warp_tile::Item>::WORDS;
+        $crate::scan::scan::<$pass, { $crate::scan::WARPS }, ITEMS, QUADS>($($argument),*)
+    }};
 }
 
 /// Makes the kernels of scans by operators, and [`ScanKernels`] of them: for each operator the kernels' names, of the
@@ -327,13 +334,11 @@ macro_rules! scan_kernels {
                 n: usize, flags: u32, look_back: $crate::simt::GlobalMut<u64>,
                 counter: $crate::simt::GlobalMut<u32>,
             ) {
-                type Value = <$operator as $crate::operators::Operator>::Value;
-                const QUADS: usize = $crate::scan::QUADS;
-                const ITEMS: usize = QUADS * 4 / <Value as $crate::warp_tile::Item>::WORDS;
                 // SAFETY: the caller keeps this kernel's contract; there are no bits to be read.
                 unsafe {
-                    $crate::scan::scan::<$crate::scan::Plain<$operator>, { $crate::scan::WARPS }, ITEMS, QUADS>(
-                        input, input.cast(), out, n, flags, look_back, counter,
+                    $crate::scan_tile!(
+                        $crate::scan::Plain<$operator>, <$operator as $crate::operators::Operator>::Value:
+                        input, input.cast(), out, n, flags, look_back, counter
                     )
                 }
             }
@@ -353,13 +358,11 @@ macro_rules! scan_kernels {
                 n: usize, flags: u32, look_back: $crate::simt::GlobalMut<u64>,
                 counter: $crate::simt::GlobalMut<u32>,
             ) {
-                type Value = <$operator as $crate::operators::Operator>::Value;
-                const QUADS: usize = $crate::scan::QUADS;
-                const ITEMS: usize = QUADS * 4 / <Value as $crate::warp_tile::Item>::WORDS;
                 // SAFETY: the caller keeps this kernel's contract.
                 unsafe {
-                    $crate::scan::scan::<$crate::scan::BySegment<$operator>, { $crate::scan::WARPS }, ITEMS, QUADS>(
-                        input, heads, out, n, flags, look_back, counter,
+                    $crate::scan_tile!(
+                        $crate::scan::BySegment<$operator>, <$operator as $crate::operators::Operator>::Value:
+                        input, heads, out, n, flags, look_back, counter
                     )
                 }
             }
@@ -372,21 +375,25 @@ macro_rules! scan_kernels {
                 $crate::scan::Shape::new::<Self::Value, $crate::operators::Flagged<Self::Value>>();
 
             unsafe fn launch_scan<L: $crate::simt::Launcher>(
-                launcher: &L, config: $crate::simt::LaunchConfig, input: $crate::simt::Global<Self::Value>,
-                out: $crate::simt::GlobalMut<Self::Value>, n: usize, flags: u32,
-                look_back: $crate::simt::GlobalMut<u64>, counter: $crate::simt::GlobalMut<u32>,
+                launcher: &L, config: $crate::simt::LaunchConfig, with: $crate::scan::Arguments<Self::Value, Self::Value>,
             ) -> ::core::result::Result<(), L::Error> {
                 // SAFETY: the caller keeps the kernel's contract.
-                unsafe { $scan::launch(launcher, config, input, out, n, flags, look_back, counter) }
+                unsafe {
+                    $scan::launch(
+                        launcher, config, with.input, with.out, with.n, with.flags, with.look_back, with.counter,
+                    )
+                }
             }
 
             unsafe fn launch_segmented<L: $crate::simt::Launcher>(
-                launcher: &L, config: $crate::simt::LaunchConfig, input: $crate::simt::Global<Self::Value>,
-                heads: $crate::simt::Global<u32>, out: $crate::simt::GlobalMut<Self::Value>, n: usize, flags: u32,
-                look_back: $crate::simt::GlobalMut<u64>, counter: $crate::simt::GlobalMut<u32>,
+                launcher: &L, config: $crate::simt::LaunchConfig, with: $crate::scan::Arguments<Self::Value, Self::Value>,
             ) -> ::core::result::Result<(), L::Error> {
                 // SAFETY: the caller keeps the kernel's contract.
-                unsafe { $segmented::launch(launcher, config, input, heads, out, n, flags, look_back, counter) }
+                unsafe {
+                    $segmented::launch(
+                        launcher, config, with.input, with.heads, with.out, with.n, with.flags, with.look_back, with.counter,
+                    )
+                }
             }
         }
     )*};
@@ -429,13 +436,12 @@ macro_rules! recurrence_kernels {
                 n: usize, flags: u32, look_back: $crate::simt::GlobalMut<u64>,
                 counter: $crate::simt::GlobalMut<u32>,
             ) {
-                type Item = <$recurrence as $crate::operators::non_associative::Recurrence>::Item;
-                const QUADS: usize = $crate::scan::QUADS;
-                const ITEMS: usize = QUADS * 4 / <Item as $crate::warp_tile::Item>::WORDS;
                 // SAFETY: the caller keeps this kernel's contract; there are no bits to be read.
                 unsafe {
-                    $crate::scan::scan::<$crate::scan::Recurring<$recurrence>, { $crate::scan::WARPS }, ITEMS, QUADS>(
-                        input, input.cast(), out, n, flags, look_back, counter,
+                    $crate::scan_tile!(
+                        $crate::scan::Recurring<$recurrence>,
+                        <$recurrence as $crate::operators::non_associative::Recurrence>::Item:
+                        input, input.cast(), out, n, flags, look_back, counter
                     )
                 }
             }
@@ -447,12 +453,14 @@ macro_rules! recurrence_kernels {
                 $crate::scan::Shape::new::<Self::Item, $crate::operators::Lift<Self::Number>>();
 
             unsafe fn launch_lifted<L: $crate::simt::Launcher>(
-                launcher: &L, config: $crate::simt::LaunchConfig, input: $crate::simt::Global<Self::Item>,
-                out: $crate::simt::GlobalMut<Self::Number>, n: usize, flags: u32,
-                look_back: $crate::simt::GlobalMut<u64>, counter: $crate::simt::GlobalMut<u32>,
+                launcher: &L, config: $crate::simt::LaunchConfig, with: $crate::scan::Arguments<Self::Item, Self::Number>,
             ) -> ::core::result::Result<(), L::Error> {
                 // SAFETY: the caller keeps the kernel's contract.
-                unsafe { $name::launch(launcher, config, input, out, n, flags, look_back, counter) }
+                unsafe {
+                    $name::launch(
+                        launcher, config, with.input, with.out, with.n, with.flags, with.look_back, with.counter,
+                    )
+                }
             }
         }
     )*};

@@ -13,6 +13,7 @@ use warpset_simt::{Global, GlobalMut, Word, allow, kernel, thread, warp};
 
 use crate::look_back::{self, AGGREGATE, Count, INCLUSIVE};
 use crate::predicate::{BitsDiffer, BitsEqual, InRange, Predicate};
+use crate::shape::launch_shape;
 
 /// Items are at a multiple of 16 bytes, and may be read four at a time.
 pub const ITEMS_ALIGNED: u32 = 1;
@@ -129,13 +130,24 @@ trait Source<T: Item>: Copy {
     #[inline(always)]
     #[track_caller]
     unsafe fn keeps_four<I: Input<T>>(self, items: I, i: usize, four: [T; 4]) -> u32 {
-        let mut bits = 0;
-        for j in 0..4 {
-            // SAFETY: the caller's promise.
-            bits |= u32::from(unsafe { self.keeps(items, i + j, four[j]) }) << j;
-        }
-        bits
+        // SAFETY: the caller's promise.
+        unsafe { one_by_one(self, items, i, four) }
     }
+}
+
+/// Whether items `i` to `i + 3` are kept: the four lowest bits.
+///
+/// # Safety
+/// They are below the number of items.
+#[inline(always)]
+#[track_caller]
+unsafe fn one_by_one<T: Item, S: Source<T>, I: Input<T>>(source: S, items: I, i: usize, four: [T; 4]) -> u32 {
+    let mut bits = 0;
+    for j in 0..4 {
+        // SAFETY: the caller's promise.
+        bits |= u32::from(unsafe { source.keeps(items, i + j, four[j]) }) << j;
+    }
+    bits
 }
 
 /// Items whose bit is set: bit `i % 32` of word `i / 32`.
@@ -181,12 +193,8 @@ impl<T: Item> Source<T> for Flags {
             let set = ((((bytes & 0x7f7f_7f7f) + 0x7f7f_7f7f) | bytes) >> 7) & 0x0101_0101;
             set.wrapping_mul(1 << 24 | 1 << 17 | 1 << 10 | 1 << 3) >> 24 & 15
         } else {
-            let mut bits = 0;
-            for j in 0..4 {
-                // SAFETY: the caller's promise.
-                bits |= u32::from(unsafe { self.keeps(items, i + j, four[j]) }) << j;
-            }
-            bits
+            // SAFETY: the caller's promise.
+            unsafe { one_by_one(self, items, i, four) }
         }
     }
 }
@@ -431,58 +439,86 @@ unsafe fn scatter<T: Item, const REJECTED: bool>(
     }
 }
 
-/// Kernels whose source is made of the arguments in brackets.
+/// Kernels that select, and where they are named that partition. Their source is made of the arguments in brackets.
 macro_rules! select_kernels {
-    ($($name:ident: $item:ty, $threads:literal, $blocks:literal, $what:literal, [$($arg:ident: $ty:ty),*] $aligned:ident => $source:expr;)*) => {$(
+    ($($name:ident $threads:literal x $blocks:literal $(| $partition:ident $p_threads:literal x $p_blocks:literal)?:
+        $item:ty, $what:literal, $arguments:tt $aligned:ident => $source:expr;)*) => {$(
+        select_kernel! {
+            concat!("Copies the `", stringify!($item), "` ", $what, ", in order.");
+            $name $threads x $blocks: $item, $source, false, $arguments $aligned, []
+        }
+        $(select_kernel! {
+            concat!("Copies the `", stringify!($item), "` ", $what, ", and to `rejected` the others, in order.");
+            $partition $p_threads x $p_blocks: $item, $source, true, $arguments $aligned, [rejected: GlobalMut<$item>]
+        })?
+    )*};
+}
+
+/// The last of one or two.
+macro_rules! last {
+    ($one:ident) => {
+        $one
+    };
+    ($one:ident $two:ident) => {
+        $two
+    };
+}
+
+/// A kernel; what is not kept goes to the other output, if there is one.
+macro_rules! select_kernel {
+    ($doc:expr; $name:ident $threads:literal x $blocks:literal: $item:ty, $source:expr, $partition:literal,
+        [$($arg:ident: $ty:ty),*] $aligned:ident, [$($other:ident: $other_ty:ty)?]) => {
         kernel! {
-            #[doc = concat!("Copies the `", stringify!($item), "` ", $what, ", in order.")]
+            #[doc = $doc]
             ///
             /// # Safety
             /// - Launch: 1-D, a block a tile, shaped as its `SHAPE` says; `n > 0`.
             /// - `items`: valid for `n` reads; a bitmap for `n.div_ceil(32)` words, flags for `n`; not written meanwhile.
             ///   `aligned` says no more than is true.
             /// - `look_back`: one word a block, and `ticket` one word: zero at the start, nobody else's.
-            /// - `out`: valid for as many writes as items are kept, overlaps nothing else, nobody else touches it.
-            /// - `count`: one word, set to that number; nobody else's.
+            /// - `out`: valid for as many writes as items are kept, overlaps nothing else, nobody else touches it;
+            ///   `rejected`, where there is one, likewise for the others.
+            /// - `count`: one word, set to the number of items that are kept; nobody else's.
             #[launch_bounds($threads, $blocks)]
             pub unsafe fn $name(
                 items: Global<$item>, n: usize, $($arg: $ty,)* $aligned: u32, look_back: GlobalMut<u64>,
-                ticket: GlobalMut<u32>, out: GlobalMut<$item>, count: GlobalMut<u64>,
+                ticket: GlobalMut<u32>, out: GlobalMut<$item>, $($other: $other_ty,)? count: GlobalMut<u64>,
             ) {
-                let out = Outputs { kept: out, values: out, rejected: out, count };
+                let out = Outputs { kept: out, values: out, rejected: last!(out $($other)?), count };
                 // SAFETY: the caller keeps this kernel's contract.
                 unsafe {
-                    select::<$item, $item, _, _, $threads, false, false>(items, items, n, $source, $aligned, look_back, ticket, out)
+                    select::<$item, $item, _, _, $threads, $partition, false>(
+                        items, items, n, $source, $aligned, look_back, ticket, out,
+                    )
                 }
             }
         }
 
-        #[cfg(not(target_arch = "nvptx64"))]
-        impl $name {
-            /// The kernel's launch shape.
-            pub const SHAPE: crate::shape::Shape = crate::shape::Shape {
-                threads: $threads,
-                items: ITEMS,
-                shared_bytes: shared_bytes($threads, larger(size_of::<$item>(), size_of::<$item>())),
-            };
-        }
-    )*};
+        launch_shape!($name: $threads, ITEMS, shared_bytes($threads, size_of::<$item>()));
+    };
 }
+
 select_kernels! {
-    select_u32: u32, 512, 3, "whose bit is set", [bitmap: Global<u32>] aligned => Bitmap(bitmap);
-    select_u64: u64, 512, 2, "whose bit is set", [bitmap: Global<u32>] aligned => Bitmap(bitmap);
-    select_flagged_u32: u32, 512, 3, "whose flag is not zero", [flags: Global<u8>] aligned =>
+    select_u32 512 x 3 | partition_u32 256 x 4: u32, "whose bit is set", [bitmap: Global<u32>] aligned => Bitmap(bitmap);
+    select_u64 512 x 2 | partition_u64 256 x 3: u64, "whose bit is set", [bitmap: Global<u32>] aligned => Bitmap(bitmap);
+    select_flagged_u32 512 x 3 | partition_flagged_u32 256 x 4: u32, "whose flag is not zero", [flags: Global<u8>] aligned =>
         Flags { flags, aligned: aligned & FLAGS_ALIGNED != 0 };
-    select_flagged_u64: u64, 512, 2, "whose flag is not zero", [flags: Global<u8>] aligned =>
+    select_flagged_u64 512 x 2 | partition_flagged_u64 256 x 3: u64, "whose flag is not zero", [flags: Global<u8>] aligned =>
         Flags { flags, aligned: aligned & FLAGS_ALIGNED != 0 };
-    select_in_range_u32: u32, 512, 3, "in a range", [from: u32, to: u32] aligned => If(InRange { from, to });
-    select_in_range_u64: u64, 512, 2, "in a range", [from: u64, to: u64] aligned => If(InRange { from, to });
-    select_bits_equal_u32: u32, 512, 3, "with these bits", [mask: u32, bits: u32] aligned => If(BitsEqual { mask, bits });
-    select_bits_equal_u64: u64, 512, 2, "with these bits", [mask: u64, bits: u64] aligned => If(BitsEqual { mask, bits });
-    select_bits_differ_u32: u32, 512, 3, "without these bits", [mask: u32, bits: u32] aligned => If(BitsDiffer { mask, bits });
-    select_bits_differ_u64: u64, 512, 2, "without these bits", [mask: u64, bits: u64] aligned => If(BitsDiffer { mask, bits });
-    unique_u32: u32, 512, 3, "that differ from the one before", [] aligned => Unique;
-    unique_u64: u64, 512, 2, "that differ from the one before", [] aligned => Unique;
+    select_in_range_u32 512 x 3 | partition_in_range_u32 256 x 4: u32, "in a range", [from: u32, to: u32] aligned =>
+        If(InRange { from, to });
+    select_in_range_u64 512 x 2 | partition_in_range_u64 256 x 3: u64, "in a range", [from: u64, to: u64] aligned =>
+        If(InRange { from, to });
+    select_bits_equal_u32 512 x 3 | partition_bits_equal_u32 256 x 4: u32, "with these bits", [mask: u32, bits: u32] aligned =>
+        If(BitsEqual { mask, bits });
+    select_bits_equal_u64 512 x 2 | partition_bits_equal_u64 256 x 3: u64, "with these bits", [mask: u64, bits: u64] aligned =>
+        If(BitsEqual { mask, bits });
+    select_bits_differ_u32 512 x 3 | partition_bits_differ_u32 256 x 4: u32, "without these bits", [mask: u32, bits: u32] aligned =>
+        If(BitsDiffer { mask, bits });
+    select_bits_differ_u64 512 x 2 | partition_bits_differ_u64 256 x 3: u64, "without these bits", [mask: u64, bits: u64] aligned =>
+        If(BitsDiffer { mask, bits });
+    unique_u32 512 x 3: u32, "that differ from the one before", [] aligned => Unique;
+    unique_u64 512 x 2: u64, "that differ from the one before", [] aligned => Unique;
 }
 
 kernel! {
@@ -505,54 +541,6 @@ kernel! {
     }
 }
 
-macro_rules! partition_kernels {
-    ($($name:ident: $item:ty, $threads:literal, $blocks:literal, $what:literal, [$($arg:ident: $ty:ty),*] $aligned:ident => $source:expr;)*) => {$(
-        kernel! {
-            #[doc = concat!("Copies the `", stringify!($item), "` ", $what, ", and to another place the others, in order.")]
-            ///
-            /// # Safety
-            /// As [`select_u32`]; and `rejected` is as `out`, for the others.
-            #[launch_bounds($threads, $blocks)]
-            pub unsafe fn $name(
-                items: Global<$item>, n: usize, $($arg: $ty,)* $aligned: u32, look_back: GlobalMut<u64>,
-                ticket: GlobalMut<u32>, out: GlobalMut<$item>, rejected: GlobalMut<$item>, count: GlobalMut<u64>,
-            ) {
-                let out = Outputs { kept: out, values: out, rejected, count };
-                // SAFETY: the caller keeps this kernel's contract.
-                unsafe {
-                    select::<$item, $item, _, _, $threads, true, false>(items, items, n, $source, $aligned, look_back, ticket, out)
-                }
-            }
-        }
-
-        #[cfg(not(target_arch = "nvptx64"))]
-        impl $name {
-            /// The kernel's launch shape.
-            pub const SHAPE: crate::shape::Shape = crate::shape::Shape {
-                threads: $threads,
-                items: ITEMS,
-                shared_bytes: shared_bytes($threads, larger(size_of::<$item>(), size_of::<$item>())),
-            };
-        }
-    )*};
-}
-partition_kernels! {
-    partition_u32: u32, 256, 4, "whose bit is set", [bitmap: Global<u32>] aligned => Bitmap(bitmap);
-    partition_u64: u64, 256, 3, "whose bit is set", [bitmap: Global<u32>] aligned => Bitmap(bitmap);
-    partition_flagged_u32: u32, 256, 4, "whose flag is not zero", [flags: Global<u8>] aligned =>
-        Flags { flags, aligned: aligned & FLAGS_ALIGNED != 0 };
-    partition_flagged_u64: u64, 256, 3, "whose flag is not zero", [flags: Global<u8>] aligned =>
-        Flags { flags, aligned: aligned & FLAGS_ALIGNED != 0 };
-    partition_in_range_u32: u32, 256, 4, "in a range", [from: u32, to: u32] aligned => If(InRange { from, to });
-    partition_in_range_u64: u64, 256, 3, "in a range", [from: u64, to: u64] aligned => If(InRange { from, to });
-    partition_bits_equal_u32: u32, 256, 4, "with these bits", [mask: u32, bits: u32] aligned => If(BitsEqual { mask, bits });
-    partition_bits_equal_u64: u64, 256, 3, "with these bits", [mask: u64, bits: u64] aligned => If(BitsEqual { mask, bits });
-    partition_bits_differ_u32: u32, 256, 4, "without these bits", [mask: u32, bits: u32] aligned =>
-        If(BitsDiffer { mask, bits });
-    partition_bits_differ_u64: u64, 256, 3, "without these bits", [mask: u64, bits: u64] aligned =>
-        If(BitsDiffer { mask, bits });
-}
-
 macro_rules! unique_by_key_kernels {
     ($($name:ident: $key:ty, $value:ty, $threads:literal, $blocks:literal;)*) => {$(
         kernel! {
@@ -572,15 +560,7 @@ macro_rules! unique_by_key_kernels {
             }
         }
 
-        #[cfg(not(target_arch = "nvptx64"))]
-        impl $name {
-            /// The kernel's launch shape.
-            pub const SHAPE: crate::shape::Shape = crate::shape::Shape {
-                threads: $threads,
-                items: ITEMS,
-                shared_bytes: shared_bytes($threads, larger(size_of::<$key>(), size_of::<$value>())),
-            };
-        }
+        launch_shape!($name: $threads, ITEMS, shared_bytes($threads, larger(size_of::<$key>(), size_of::<$value>())));
     )*};
 }
 unique_by_key_kernels! {

@@ -46,7 +46,7 @@ pub use warpset_core::scan::non_associative::{Additive, Lifted, Lindley, NextSlo
 pub use warpset_kernels::non_associative::NonAssociativeKernels;
 pub use warpset_kernels::scan::RecurrenceKernels;
 
-use crate::scan::{Plan, Sum, inclusive_in_place, segmented_inclusive_in_place};
+use crate::scan::{Kind, Plan, Sum, inclusive_in_place, segmented_inclusive_in_place};
 use crate::{Error, Result, check};
 
 /// Items that the three methods of the paper take at most: positions and labels have 32 bits.
@@ -70,11 +70,10 @@ pub unsafe fn scan<R: RecurrenceKernels<Item: Pod, Number: Pod>>(
         return Ok(());
     }
     let (input, out) = (input.global(), out.global_mut());
-    let mut plan = Plan::new(stream, R::SCAN, n, input, out)?;
-    let (look_back, ticket) = plan.look_back();
+    let mut plan = Plan::new(stream, R::SCAN, n, input, out, Kind::Inclusive)?;
     // SAFETY: the plan is the kernel's; scratch is this call's own, and freed in the order of the stream; the caller
     // answers for the rest.
-    unsafe { R::launch_lifted(stream, plan.config, input, out, n, plan.flags, look_back, ticket)? };
+    unsafe { R::launch_lifted(stream, plan.config, plan.arguments(input, input.cast(), out, n))? };
     Ok(())
 }
 

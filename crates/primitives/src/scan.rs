@@ -30,7 +30,7 @@
 
 use bytemuck::Pod;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
-use warpset_kernels::scan::{AHEAD_SHIFT, EXCLUSIVE, Shape, VECTORS};
+use warpset_kernels::scan::{AHEAD_SHIFT, Arguments, EXCLUSIVE, Shape, VECTORS};
 use warpset_simt::{Global, GlobalMut};
 
 pub use warpset_core::scan::{Max, Min, Operator, Sum};
@@ -41,7 +41,7 @@ use crate::{Result, check};
 
 /// Whether a result counts the item at its own place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     Inclusive,
     Exclusive,
 }
@@ -128,7 +128,7 @@ scans! {
 pub(crate) struct Plan {
     pub(crate) config: LaunchConfig,
     scratch: Option<LookBack>,
-    pub(crate) flags: u32,
+    flags: u32,
 }
 
 impl Plan {
@@ -138,6 +138,7 @@ impl Plan {
         n: usize,
         input: Global<T>,
         out: GlobalMut<U>,
+        kind: Kind,
     ) -> Result<Plan> {
         let tiles = check::tiles(n, shape.tile)?;
         let scratch = match tiles {
@@ -147,19 +148,28 @@ impl Plan {
         let vectors = (input.as_ptr().addr() | out.as_ptr().addr()).is_multiple_of(16);
         let config = LaunchConfig::new(tiles, shape.threads).shared(shape.shared_bytes);
         let ahead = stream.device().properties().multiprocessors * shape.resident / 2;
-        let flags = if vectors { VECTORS } else { 0 } | if tiles > ahead { ahead << AHEAD_SHIFT } else { 0 };
+        let flags = if vectors { VECTORS } else { 0 }
+            | if tiles > ahead { ahead << AHEAD_SHIFT } else { 0 }
+            | if kind == Kind::Exclusive { EXCLUSIVE } else { 0 };
         Ok(Plan { config, scratch, flags })
     }
 
-    /// The look-back words and the ticket; nothing that may be accessed, if there is one tile.
-    pub(crate) fn look_back(&mut self) -> (GlobalMut<u64>, GlobalMut<u32>) {
-        match &mut self.scratch {
+    /// What the kernel gets; look-back words and ticket that may not be accessed, if there is one tile.
+    pub(crate) fn arguments<T, U>(
+        &mut self,
+        input: Global<T>,
+        heads: Global<u32>,
+        out: GlobalMut<U>,
+        n: usize,
+    ) -> Arguments<T, U> {
+        let (look_back, counter) = match &mut self.scratch {
             Some(scratch) => (scratch.words(), scratch.ticket()),
             None => {
                 let nothing = GlobalMut::from_raw_parts(std::ptr::dangling_mut(), 0);
                 (nothing, nothing.cast())
             }
-        }
+        };
+        Arguments { input, heads, out, n, flags: self.flags, look_back, counter }
     }
 }
 
@@ -177,12 +187,10 @@ unsafe fn plain<O: ScanKernels<Value: Pod>>(
         return Ok(());
     }
     let out = out.global_mut();
-    let mut plan = Plan::new(stream, O::SCAN, n, input, out)?;
-    let flags = plan.flags | if kind == Kind::Exclusive { EXCLUSIVE } else { 0 };
-    let (look_back, ticket) = plan.look_back();
+    let mut plan = Plan::new(stream, O::SCAN, n, input, out, kind)?;
     // SAFETY: the plan is the kernel's; scratch is this call's own, and freed in the order of the stream; the caller
     // answers for the rest.
-    unsafe { O::launch_scan(stream, plan.config, input, out, n, flags, look_back, ticket)? };
+    unsafe { O::launch_scan(stream, plan.config, plan.arguments(input, input.cast(), out, n))? };
     Ok(())
 }
 
@@ -203,12 +211,9 @@ unsafe fn by_segment<O: ScanKernels<Value: Pod>>(
         return Ok(());
     }
     let out = out.global_mut();
-    let mut plan = Plan::new(stream, O::SEGMENTED, n, input, out)?;
-    let flags = plan.flags | if kind == Kind::Exclusive { EXCLUSIVE } else { 0 };
-    let (look_back, ticket) = plan.look_back();
-    let heads = heads.global().cast();
+    let mut plan = Plan::new(stream, O::SEGMENTED, n, input, out, kind)?;
     // SAFETY: as for a plain scan.
-    unsafe { O::launch_segmented(stream, plan.config, input, heads, out, n, flags, look_back, ticket)? };
+    unsafe { O::launch_segmented(stream, plan.config, plan.arguments(input, heads.global().cast(), out, n))? };
     Ok(())
 }
 

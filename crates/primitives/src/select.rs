@@ -134,6 +134,33 @@ macro_rules! launch {
     }};
 }
 
+/// Launches the kernel of a predicate, of those that select or those that partition.
+macro_rules! launch_if {
+    (select, $($argument:tt),*) => {
+        launch_if!(
+            [select_in_range_u32 | select_in_range_u64, select_bits_equal_u32 | select_bits_equal_u64,
+             select_bits_differ_u32 | select_bits_differ_u64], $($argument),*
+        )
+    };
+    (partition, $($argument:tt),*) => {
+        launch_if!(
+            [partition_in_range_u32 | partition_in_range_u64, partition_bits_equal_u32 | partition_bits_equal_u64,
+             partition_bits_differ_u32 | partition_bits_differ_u64], $($argument),*
+        )
+    };
+    ([$in_range:ident | $in_range_wide:ident, $equal:ident | $equal_wide:ident, $differ:ident | $differ_wide:ident],
+        $stream:ident, $items:ident, $predicate:ident, [$($out:ident),*], $count:ident) => {{
+        let aligned = aligned($items, None);
+        let (kernels, x, y) = $predicate.kind();
+        let (x, y) = (x.bits(), y.bits());
+        match kernels {
+            Kernels::InRange => launch!($in_range | $in_range_wide, $stream, $items, (x, y), aligned, [$($out),*], $count),
+            Kernels::BitsEqual => launch!($equal | $equal_wide, $stream, $items, (x, y), aligned, [$($out),*], $count),
+            Kernels::BitsDiffer => launch!($differ | $differ_wide, $stream, $items, (x, y), aligned, [$($out),*], $count),
+        }
+    }};
+}
+
 /// There is a bit for each item, apart from what is written.
 fn check_bitmap<T: Item>(
     n: usize,
@@ -221,12 +248,10 @@ pub unsafe fn select_indices(
 /// [`select`] of the items whose flag is not 0.
 ///
 /// # Errors
-/// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch), [`Overlap`](crate::Error::Overlap),
-/// [`TooLong`](crate::Error::TooLong).
+/// As for [`select`].
 ///
 /// # Safety
-/// Until `stream` has passed this work, all arguments stay allocated, and nobody else writes the inputs or touches the
-/// outputs.
+/// As for [`select`].
 pub unsafe fn select_flagged<T: Item>(
     stream: &Stream,
     items: DeviceSlice<'_, T>,
@@ -243,12 +268,10 @@ pub unsafe fn select_flagged<T: Item>(
 /// [`select`] of the items that a predicate keeps.
 ///
 /// # Errors
-/// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch), [`Overlap`](crate::Error::Overlap),
-/// [`TooLong`](crate::Error::TooLong).
+/// As for [`select`].
 ///
 /// # Safety
-/// Until `stream` has passed this work, all arguments stay allocated, and nobody else writes the inputs or touches the
-/// outputs.
+/// As for [`select`].
 pub unsafe fn select_if<T: Item + Key, P: DevicePredicate<T>>(
     stream: &Stream,
     items: DeviceSlice<'_, T>,
@@ -257,31 +280,16 @@ pub unsafe fn select_if<T: Item + Key, P: DevicePredicate<T>>(
     mut selected: DeviceSliceMut<'_, u64>,
 ) -> Result<()> {
     check(items, &out, None, &selected)?;
-    let aligned = aligned(items, None);
-    let (kernels, x, y) = predicate.kind();
-    let (x, y) = (x.bits(), y.bits());
-    match kernels {
-        Kernels::InRange => {
-            launch!(select_in_range_u32 | select_in_range_u64, stream, items, (x, y), aligned, [out], selected)
-        }
-        Kernels::BitsEqual => {
-            launch!(select_bits_equal_u32 | select_bits_equal_u64, stream, items, (x, y), aligned, [out], selected)
-        }
-        Kernels::BitsDiffer => {
-            launch!(select_bits_differ_u32 | select_bits_differ_u64, stream, items, (x, y), aligned, [out], selected)
-        }
-    }
+    launch_if!(select, stream, items, predicate, [out], selected)
 }
 
 /// [`select`] of the items that differ from the one before them: of sorted items each one once.
 ///
 /// # Errors
-/// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch), [`Overlap`](crate::Error::Overlap),
-/// [`TooLong`](crate::Error::TooLong).
+/// As for [`select`].
 ///
 /// # Safety
-/// Until `stream` has passed this work, all arguments stay allocated, and nobody else writes the inputs or touches the
-/// outputs.
+/// As for [`select`].
 pub unsafe fn unique<T: Item>(
     stream: &Stream,
     items: DeviceSlice<'_, T>,
@@ -295,12 +303,10 @@ pub unsafe fn unique<T: Item>(
 /// [`select`], and the items whose bit is not set go to the start of `rejected`, in order too.
 ///
 /// # Errors
-/// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch), [`Overlap`](crate::Error::Overlap),
-/// [`TooLong`](crate::Error::TooLong).
+/// As for [`select`].
 ///
 /// # Safety
-/// Until `stream` has passed this work, all arguments stay allocated, and nobody else writes the inputs or touches the
-/// outputs.
+/// As for [`select`].
 pub unsafe fn partition<T: Item>(
     stream: &Stream,
     items: DeviceSlice<'_, T>,
@@ -319,12 +325,10 @@ pub unsafe fn partition<T: Item>(
 /// [`select_flagged`], and the items whose flag is 0 go to the start of `rejected`, in order too.
 ///
 /// # Errors
-/// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch), [`Overlap`](crate::Error::Overlap),
-/// [`TooLong`](crate::Error::TooLong).
+/// As for [`select`].
 ///
 /// # Safety
-/// Until `stream` has passed this work, all arguments stay allocated, and nobody else writes the inputs or touches the
-/// outputs.
+/// As for [`select`].
 pub unsafe fn partition_flagged<T: Item>(
     stream: &Stream,
     items: DeviceSlice<'_, T>,
@@ -343,12 +347,10 @@ pub unsafe fn partition_flagged<T: Item>(
 /// [`select_if`], and the items that the predicate does not keep go to the start of `rejected`, in order too.
 ///
 /// # Errors
-/// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch), [`Overlap`](crate::Error::Overlap),
-/// [`TooLong`](crate::Error::TooLong).
+/// As for [`select`].
 ///
 /// # Safety
-/// Until `stream` has passed this work, all arguments stay allocated, and nobody else writes the inputs or touches the
-/// outputs.
+/// As for [`select`].
 pub unsafe fn partition_if<T: Item + Key, P: DevicePredicate<T>>(
     stream: &Stream,
     items: DeviceSlice<'_, T>,
@@ -358,50 +360,17 @@ pub unsafe fn partition_if<T: Item + Key, P: DevicePredicate<T>>(
     mut selected: DeviceSliceMut<'_, u64>,
 ) -> Result<()> {
     check(items, &out, Some(&rejected), &selected)?;
-    let aligned = aligned(items, None);
-    let (kernels, x, y) = predicate.kind();
-    let (x, y) = (x.bits(), y.bits());
-    match kernels {
-        Kernels::InRange => launch!(
-            partition_in_range_u32 | partition_in_range_u64,
-            stream,
-            items,
-            (x, y),
-            aligned,
-            [out, rejected],
-            selected
-        ),
-        Kernels::BitsEqual => launch!(
-            partition_bits_equal_u32 | partition_bits_equal_u64,
-            stream,
-            items,
-            (x, y),
-            aligned,
-            [out, rejected],
-            selected
-        ),
-        Kernels::BitsDiffer => launch!(
-            partition_bits_differ_u32 | partition_bits_differ_u64,
-            stream,
-            items,
-            (x, y),
-            aligned,
-            [out, rejected],
-            selected
-        ),
-    }
+    launch_if!(partition, stream, items, predicate, [out, rejected], selected)
 }
 
 /// Queues a selection of the keys that differ from the one before them, with their values: of each group of equal
 /// neighbours the first. Keys go to the start of `out_keys`, values to that of `out_values`, their number to `selected`.
 ///
 /// # Errors
-/// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch), [`Overlap`](crate::Error::Overlap),
-/// [`TooLong`](crate::Error::TooLong).
+/// As for [`select`].
 ///
 /// # Safety
-/// Until `stream` has passed this work, all arguments stay allocated, and nobody else writes the inputs or touches the
-/// outputs.
+/// As for [`select`].
 pub unsafe fn unique_by_key<K: Item, V: Item>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
