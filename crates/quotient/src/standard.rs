@@ -15,6 +15,7 @@ use crate::{Error, Key, Layout};
 mod batch;
 pub(crate) mod format;
 pub mod gpu;
+mod packed;
 mod rebuild;
 #[cfg(feature = "serde")]
 mod serde;

@@ -208,11 +208,8 @@ impl StandardQuotientFilter {
             return Ok(0);
         }
         // In place nothing may fail half-way, so only where all of them surely fit.
-        let tail = with_slots!(&self.layout, self.words.as_slice(), self.layout.slots(), |slots| {
-            slots.empty_from(self.layout.quotients())
-        });
-        let fits = self.items + count <= self.layout.limit && tail + count < self.layout.slots();
-        if fits && self.is_small(count) {
+        let fits = self.items + count <= self.layout.limit && self.is_small(count) && self.has_room_behind(&batch);
+        if fits {
             self.items += self.work_in_place(&batch, Work::Insert);
         } else {
             let (a, b) = (source::stored(self.view(), 0), Sorted(&batch));
@@ -236,6 +233,46 @@ impl StandardQuotientFilter {
         }
         self.items -= self.work_in_place(&batch, Work::Remove);
         before - self.items
+    }
+
+    /// Whether every fingerprint of an ascending batch surely finds an empty slot, with one left over at the end.
+    ///
+    /// An insertion takes the first empty slot behind its cluster. So all of them find one if, for each quotient, the slots
+    /// from it on have more empty ones than the batch has fingerprints. That is looked at from the end backwards, gap by
+    /// gap, until there are enough for the whole batch; a gap's own slots count from the last of the batch on.
+    fn has_room_behind(&self, batch: &[u64]) -> bool {
+        let (split, count) = (self.layout.split, batch.len() as u64);
+        let (quotients, last) = (self.layout.quotients(), batch.last().map_or(0, |&last| split.quotient(last)));
+        with_slots!(&self.layout, self.words.as_slice(), self.layout.slots(), |slots| {
+            let len = slots.len();
+            let mut window = 4 * count.max(BLOCK_SLOTS);
+            loop {
+                let mut gaps = Vec::new();
+                let first = quotients.saturating_sub(window);
+                let mut gap = slots.empty_from(first);
+                while gap < len {
+                    let end = slots.used_from(gap);
+                    gaps.push((gap, end));
+                    gap = slots.empty_from(end);
+                }
+                let mut empty = 0;
+                for &(gap, end) in gaps.iter().rev() {
+                    let behind = batch.partition_point(|&fingerprint| split.quotient(fingerprint) < gap);
+                    let behind = count - behind as u64;
+                    if behind > 0 && behind >= empty + (end - last.clamp(gap, end - 1)) {
+                        return false;
+                    }
+                    empty += end - gap;
+                    if empty > count {
+                        return true;
+                    }
+                }
+                if first == 0 {
+                    return false;
+                }
+                window = window.saturating_mul(4);
+            }
+        })
     }
 
     /// Whether a batch is better worked in than merged.

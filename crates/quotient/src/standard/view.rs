@@ -7,12 +7,11 @@ use warpset_core::hash;
 use warpset_core::quotient::slots::{ByteSlots, Container, PackedSlots, Slots};
 use warpset_core::quotient::standard as core;
 
+use super::packed::{self, BATCH, Packed};
 use super::{source, with_slots};
 use crate::key::Seed;
 use crate::{Error, Hashed, Key, Layout, fpr};
 
-/// Keys whose cache lines are asked for before the first of them is looked up.
-const BATCH: usize = 32;
 /// Keys that one task of a parallel bulk operation takes; a multiple of [`BATCH`].
 pub(super) const TASK: usize = 1 << 13;
 
@@ -77,11 +76,13 @@ impl<'a> View<'a> {
             return false;
         }
         let split = self.layout.split;
-        with_slots!(&self.layout, self.words, self.layout.slots(), |slots| core::contains(
-            &slots,
-            split.quotient(fingerprint),
-            split.remainder(fingerprint)
-        ))
+        match self.layout.container {
+            Container::Packed => Packed::new(self.words, split).contains(fingerprint),
+            Container::Bytes => {
+                let slots = ByteSlots::new(self.words, self.layout.slots(), split.remainder_bits);
+                core::contains(&slots, split.quotient(fingerprint), split.remainder(fingerprint))
+            }
+        }
     }
 
     /// How many copies of the key's fingerprint are stored.
@@ -121,20 +122,36 @@ impl<'a> View<'a> {
     /// Asks for the cache line with the metadata of a slot.
     #[inline]
     fn prefetch(&self, slot: u64) {
-        #[cfg(target_arch = "x86_64")]
-        {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            let block_words = self.layout.block_words();
-            let word = match self.layout.container {
-                Container::Bytes => slot * block_words / 64,
-                Container::Packed => slot / 64 * block_words,
-            };
-            let line = self.words.as_ptr().wrapping_add(word as usize);
-            // SAFETY: a hint, which may name any address; SSE is part of x86-64.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
+        let block_words = self.layout.block_words();
+        let word = match self.layout.container {
+            Container::Bytes => slot * block_words / 64,
+            Container::Packed => slot / 64 * block_words,
+        };
+        packed::prefetch(self.words, word as usize);
+    }
+
+    /// Hands out whether each of `keys` may be in the filter.
+    fn answer_contains<K: Key>(&self, keys: &[K], take: impl FnMut(usize, bool)) {
+        let seed = Seed::new(self.layout.seed);
+        match self.layout.container {
+            Container::Packed => {
+                let packed = Packed::new(self.words, self.layout.split);
+                packed.answer_many(keys.len(), |i| self.layout.fingerprint_with(seed, &keys[i]), take);
+            }
+            Container::Bytes => {
+                let slots = ByteSlots::new(self.words, self.layout.slots(), self.layout.split.remainder_bits);
+                self.answer(&slots, keys, core::contains, take);
+            }
         }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = slot;
+    }
+
+    /// [`View::answer_contains`] into a slice of the same length, on all threads.
+    fn fill_contains<K: Key>(&self, keys: &[K], answers: &mut [bool]) {
+        let task = |keys: &[K], answers: &mut [bool]| self.answer_contains(keys, |i, yes| answers[i] = yes);
+        if is_serial(keys.len()) {
+            return task(keys, answers);
+        }
+        keys.par_chunks(TASK).zip(answers.par_chunks_mut(TASK)).for_each(|(keys, answers)| task(keys, answers));
     }
 
     fn fill<K: Key, T: Send>(
@@ -166,7 +183,7 @@ impl<'a> View<'a> {
     /// Like all bulk methods, this spreads large inputs over the threads of the current rayon pool.
     pub fn contains_bulk<K: Key>(&self, keys: &[K]) -> Vec<bool> {
         let mut answers = vec![false; keys.len()];
-        self.fill(keys, &mut answers, core::contains, core::contains);
+        self.fill_contains(keys, &mut answers);
         answers
     }
 
@@ -175,7 +192,7 @@ impl<'a> View<'a> {
         if keys.len() != answers.len() {
             return Err(Error::LengthMismatch { keys: keys.len(), answers: answers.len() });
         }
-        self.fill(keys, answers, core::contains, core::contains);
+        self.fill_contains(keys, answers);
         Ok(())
     }
 
@@ -190,9 +207,7 @@ impl<'a> View<'a> {
     pub fn count_contained<K: Key>(&self, keys: &[K]) -> usize {
         let task = |keys: &[K]| {
             let mut count = 0;
-            with_slots!(&self.layout, self.words, self.layout.slots(), |slots| {
-                self.answer(&slots, keys, core::contains, |_, yes| count += yes as usize);
-            });
+            self.answer_contains(keys, |_, yes| count += yes as usize);
             count
         };
         if is_serial(keys.len()) { task(keys) } else { keys.par_chunks(TASK).map(task).sum() }
