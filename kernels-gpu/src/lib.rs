@@ -27,6 +27,7 @@ pub mod stamp;
     not(target_arch = "nvptx64"),
     feature = "by_key",
     feature = "quotient_standard",
+    feature = "quotient_update",
     feature = "radix",
     feature = "radix_sort",
     feature = "reduce",
@@ -45,6 +46,7 @@ pub mod keys;
     not(target_arch = "nvptx64"),
     feature = "by_key",
     feature = "quotient_standard",
+    feature = "quotient_update",
     feature = "radix",
     feature = "radix_sort",
     feature = "reduce",
@@ -57,6 +59,8 @@ pub mod look_back;
 pub mod merge_path;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "select"))]
 pub mod predicate;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "quotient_standard", feature = "quotient_update"))]
+pub mod quotient_memory;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "radix", feature = "radix_sort", feature = "segmented_sort"))]
 pub mod ranking;
 pub mod results;
@@ -95,6 +99,8 @@ pub mod merge;
 pub mod non_associative;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "quotient_standard"))]
 pub mod quotient_standard;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "quotient_update"))]
+pub mod quotient_update;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "radix"))]
 pub mod radix;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "radix_sort"))]
@@ -136,6 +142,7 @@ pub const MODULES: &[(&str, &str)] = &[
     ("non_associative", include_str!("../ptx/non_associative.ptx")),
     ("merge", include_str!("../ptx/merge.ptx")),
     ("quotient_standard", include_str!("../ptx/quotient_standard.ptx")),
+    ("quotient_update", include_str!("../ptx/quotient_update.ptx")),
     ("radix", include_str!("../ptx/radix.ptx")),
     ("radix_sort", include_str!("../ptx/radix_sort.ptx")),
     ("reduce", include_str!("../ptx/reduce.ptx")),

@@ -8,12 +8,14 @@
 //! decoupled look-back tells every item its slot, and the same kernel writes it.
 
 use warpset_core::quotient::Split;
-use warpset_core::quotient::slots::{Appender, ByteSlots, Container, OrWords, PackedSlots, Slots, Words};
+use warpset_core::quotient::slots::{Appender, ByteSlots, Container, PackedSlots, Slots};
 use warpset_core::quotient::standard as core;
-use warpset_core::scan::{Lift, MaxPlus, Operator};
+use warpset_core::scan::{Lift, Operator};
 use warpset_simt::shared::{self, Shared};
-use warpset_simt::{Global, GlobalMut, atomic, kernel, thread, warp};
+use warpset_simt::{Global, GlobalMut, kernel, thread, warp};
 
+pub use crate::quotient_memory::Parameters;
+use crate::quotient_memory::{Fill, Filling, Fingerprint, ReadOnly, Shareable};
 use crate::{block, keys, look_back, results};
 
 /// Threads of a block, in all kernels here.
@@ -32,123 +34,6 @@ const SCRATCH_AT: u32 = 32;
 /// Words of the look-back of so many tiles.
 pub const fn look_back_words(tiles: usize) -> usize {
     look_back::words::<Fill>(tiles)
-}
-
-/// What some items do to the first free slot.
-#[derive(Clone, Copy, Debug)]
-struct Fill(Lift<u64>);
-
-/// Composition of [`Fill`]s.
-struct Filling;
-
-impl Operator for Filling {
-    type Value = Fill;
-    const IDENTITY: Fill = Fill(MaxPlus::<u64>::IDENTITY);
-    #[inline(always)]
-    fn combine(before: Fill, after: Fill) -> Fill {
-        Fill(MaxPlus::<u64>::combine(before.0, after.0))
-    }
-}
-
-impl block::Value for Fill {
-    const SHARED_BYTES: u32 = <Lift<u64> as block::Value>::SHARED_BYTES;
-    #[inline(always)]
-    #[track_caller]
-    unsafe fn shuffle_up(self, delta: u32) -> Fill {
-        // SAFETY: the caller's promise is the same.
-        Fill(unsafe { self.0.shuffle_up(delta) })
-    }
-    #[inline(always)]
-    #[track_caller]
-    unsafe fn shuffle_down(self, delta: u32) -> Fill {
-        // SAFETY: the caller's promise is the same.
-        Fill(unsafe { self.0.shuffle_down(delta) })
-    }
-    #[inline(always)]
-    #[track_caller]
-    unsafe fn shuffle_idx(self, lane: u32) -> Fill {
-        // SAFETY: the caller's promise is the same.
-        Fill(unsafe { self.0.shuffle_idx(lane) })
-    }
-    #[inline(always)]
-    #[track_caller]
-    unsafe fn to_shared(self, at: Shared<u32>) {
-        // SAFETY: the caller's promise is the same.
-        unsafe { self.0.to_shared(at) }
-    }
-    #[inline(always)]
-    #[track_caller]
-    unsafe fn from_shared(at: Shared<u32>) -> Fill {
-        // SAFETY: the caller's promise is the same.
-        Fill(unsafe { <Lift<u64> as block::Value>::from_shared(at) })
-    }
-}
-
-/// Slots and items are below 2^62.
-impl look_back::Published for Fill {
-    type Words = [u64; 2];
-    #[inline(always)]
-    fn pack(self) -> [u64; 2] {
-        [self.0.floor, self.0.add]
-    }
-    #[inline(always)]
-    fn unpack([floor, add]: [u64; 2]) -> Fill {
-        Fill(Lift { floor, add })
-    }
-}
-
-/// A filter's parameters, as kernels take them, in one word.
-///
-/// ```text
-///  bits 0..8 quotient bits, 8..16 remainder bits, 16 packed, 17 duplicates are kept
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parameters(pub u32);
-
-impl Parameters {
-    /// These parameters.
-    pub const fn new(split: Split, container: Container, keeps_duplicates: bool) -> Parameters {
-        let packed = matches!(container, Container::Packed) as u32;
-        Parameters(split.quotient_bits | split.remainder_bits << 8 | packed << 16 | (keeps_duplicates as u32) << 17)
-    }
-
-    #[inline(always)]
-    const fn split(self) -> Split {
-        Split { quotient_bits: self.0 & 0xff, remainder_bits: self.0 >> 8 & 0xff }
-    }
-
-    #[inline(always)]
-    const fn container(self) -> Container {
-        if self.0 >> 16 & 1 != 0 { Container::Packed } else { Container::Bytes }
-    }
-
-    #[inline(always)]
-    const fn keeps_duplicates(self) -> bool {
-        self.0 >> 17 & 1 != 0
-    }
-}
-
-/// A filter's words, not written while the kernel runs.
-#[derive(Clone, Copy)]
-struct ReadOnly(Global<u64>);
-
-impl Words for ReadOnly {
-    #[inline(always)]
-    fn word(&self, index: u64) -> u64 {
-        // SAFETY: the walks of a sound filter stay within its words; kernels here promise such a filter.
-        unsafe { self.0.read_nc(index as usize) }
-    }
-}
-
-/// Zero words to which all threads add bits.
-struct Shareable(GlobalMut<u64>);
-
-impl OrWords for Shareable {
-    #[inline(always)]
-    fn or(&mut self, index: u64, bits: u64) {
-        // SAFETY: the layout writes slots of the filter only, and its words are accessed by such operations alone.
-        unsafe { atomic::reduce_or(self.0.at(index as usize), bits) }
-    }
 }
 
 /// Answers for one key a thread.
@@ -209,27 +94,6 @@ kernel! {
         }
     }
 }
-
-/// Fingerprints as they are sorted: 32 bits wide where they fit.
-trait Fingerprint: warpset_simt::Word + PartialEq {
-    fn of(bits: u64) -> Self;
-    fn bits(self) -> u64;
-}
-macro_rules! fingerprints {
-    ($($word:ty)*) => {$(
-        impl Fingerprint for $word {
-            #[inline(always)]
-            fn of(bits: u64) -> Self {
-                bits as Self
-            }
-            #[inline(always)]
-            fn bits(self) -> u64 {
-                self as u64
-            }
-        }
-    )*};
-}
-fingerprints! { u32 u64 }
 
 /// One tile of the layout.
 ///

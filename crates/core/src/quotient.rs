@@ -2,10 +2,12 @@
 //!
 //! - [`slots`]: how slots lie in memory, and the three metadata bits.
 //! - [`standard`]: lookup, insertion, removal and layout in the standard quotient filter.
+//! - [`combine`]: the fingerprints of a filter and of an ascending batch, block by block.
 //!
 //! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018,
 //! section III-A; Bender et al., "Don't Thrash: How to Cache Your Hash on Flash", VLDB 2012.
 
+pub mod combine;
 pub mod slots;
 pub mod standard;
 

@@ -19,6 +19,10 @@
 //! Departure from the paper: the packed form. It has no unused bits whatever the remainder's width, and walks of any
 //! length go by whole words of metadata instead of slot by slot.
 
+mod append;
+
+pub use append::{Appender, OrWords};
+
 /// Slots that share words with no others.
 pub const BLOCK_SLOTS: u64 = 64;
 
@@ -104,6 +108,13 @@ impl WordsMut for &mut [u64] {
     }
 }
 
+/// The lowest bits of the eight bytes of a word, side by side.
+#[inline]
+const fn low_bits_of_bytes(word: u64) -> u64 {
+    // Byte `i`, whose bit stands at `8 i`, is moved to bit `56 + i`; no two products meet, so nothing carries.
+    (word & 0x0101_0101_0101_0101).wrapping_mul(0x0102_0408_1020_4080) >> 56
+}
+
 #[inline]
 const fn ones(width: u32) -> u64 {
     if width >= 64 { !0 } else { (1 << width) - 1 }
@@ -142,6 +153,10 @@ pub trait Slots {
     /// The remainder in a slot; zero if it is empty.
     fn remainder(&self, slot: u64) -> u64;
 
+    /// The metadata bits of a block of [`BLOCK_SLOTS`] slots, a bit a slot: `is_occupied`, `is_continuation`,
+    /// `is_shifted`.
+    fn metadata_words(&self, block: u64) -> [u64; 3];
+
     /// Whether there are no slots.
     #[inline]
     fn is_empty(&self) -> bool {
@@ -164,6 +179,16 @@ pub trait Slots {
     #[inline]
     fn cluster_start(&self, mut slot: u64) -> u64 {
         while slot > 0 && self.metadata(slot) & SHIFTED != 0 {
+            slot -= 1;
+        }
+        slot
+    }
+
+    /// The start of the supercluster that a slot belongs to: the slot behind the nearest empty one before `slot`, or the
+    /// first of all. An empty slot belongs to the supercluster that it ends.
+    #[inline]
+    fn supercluster_start(&self, mut slot: u64) -> u64 {
+        while slot > 0 && self.metadata(slot - 1) != 0 {
             slot -= 1;
         }
         slot
@@ -272,6 +297,31 @@ impl<W: Words> Slots for ByteSlots<W> {
     fn remainder(&self, slot: u64) -> u64 {
         read_field(&self.words, slot * self.bits as u64, self.bits) >> 3
     }
+
+    #[inline(always)]
+    fn metadata_words(&self, block: u64) -> [u64; 3] {
+        let (mut occupied, mut continuation, mut shifted) = (0, 0, 0);
+        if self.bits == 8 {
+            for i in 0..8 {
+                let slots = self.words.word(block * 8 + i);
+                occupied |= low_bits_of_bytes(slots) << (8 * i);
+                continuation |= low_bits_of_bytes(slots >> 1) << (8 * i);
+                shifted |= low_bits_of_bytes(slots >> 2) << (8 * i);
+            }
+        } else {
+            // From the last slot on; bounded so that no compiler makes 64 loads of it that all want a register.
+            let first = block * BLOCK_SLOTS * self.bits as u64;
+            let mut at = first + BLOCK_SLOTS * self.bits as u64;
+            while at > first {
+                at -= self.bits as u64;
+                let bits = self.words.word(at / 64) >> (at % 64);
+                occupied = occupied << 1 | bits & 1;
+                continuation = continuation << 1 | bits >> 1 & 1;
+                shifted = shifted << 1 | bits >> 2 & 1;
+            }
+        }
+        [occupied, continuation, shifted]
+    }
 }
 
 impl<W: WordsMut> SlotsMut for ByteSlots<W> {
@@ -370,6 +420,26 @@ impl<W: Words> Slots for PackedSlots<W> {
         self.metadata_word(slot / 64, CONTINUATIONS) >> (slot % 64) & 1 != 0
     }
 
+    #[inline(always)]
+    fn metadata_words(&self, block: u64) -> [u64; 3] {
+        let word = |which| self.metadata_word(block, which);
+        [word(OCCUPIEDS), word(CONTINUATIONS), word(SHIFTEDS)]
+    }
+
+    #[inline]
+    fn supercluster_start(&self, slot: u64) -> u64 {
+        if slot == 0 {
+            return 0;
+        }
+        let mut block = (slot - 1) / 64;
+        let mut empty = !self.used(block) & ones((slot - 1) as u32 % 64 + 1);
+        while empty == 0 && block > 0 {
+            block -= 1;
+            empty = !self.used(block);
+        }
+        if empty == 0 { 0 } else { block * 64 + 64 - empty.leading_zeros() as u64 }
+    }
+
     #[inline]
     fn cluster_start(&self, slot: u64) -> u64 {
         let mut block = slot / 64;
@@ -452,124 +522,5 @@ impl<W: WordsMut> SlotsMut for PackedSlots<W> {
     fn set_occupied(&mut self, quotient: u64, occupied: bool) {
         let first = quotient / 64 * (self.remainder_bits as u64 + 3);
         self.words.replace(first + OCCUPIEDS, 1 << (quotient % 64), (occupied as u64) << (quotient % 64));
-    }
-}
-
-/// Memory that is zero at first, to which bits are added: on a device, by several threads at once.
-pub trait OrWords {
-    /// Sets bits of word `index`.
-    fn or(&mut self, index: u64, bits: u64);
-}
-
-impl OrWords for &mut [u64] {
-    #[inline]
-    fn or(&mut self, index: u64, bits: u64) {
-        if let Some(word) = self.get_mut(index as usize) {
-            *word |= bits;
-        }
-    }
-}
-
-/// Bits of a word that are not in memory yet.
-#[derive(Clone, Copy, Default)]
-struct Pending {
-    index: u64,
-    bits: u64,
-}
-
-impl Pending {
-    #[inline]
-    fn add(&mut self, words: &mut impl OrWords, index: u64, bits: u64) {
-        if index != self.index {
-            self.flush(words);
-            self.index = index;
-        }
-        self.bits |= bits;
-    }
-
-    #[inline]
-    fn flush(&mut self, words: &mut impl OrWords) {
-        if self.bits != 0 {
-            words.or(self.index, self.bits);
-            self.bits = 0;
-        }
-    }
-}
-
-/// Writes items of ascending slots into zero memory; neighbours that share a word cost one access.
-pub struct Appender<W> {
-    words: W,
-    container: Container,
-    remainder_bits: u32,
-    block_words: u64,
-    occupieds: Pending,
-    continuations: Pending,
-    shifteds: Pending,
-    remainders: Pending,
-}
-
-impl<W: OrWords> Appender<W> {
-    /// Begins to write into whole blocks.
-    #[inline]
-    pub fn new(words: W, container: Container, remainder_bits: u32) -> Appender<W> {
-        Appender {
-            words,
-            container,
-            remainder_bits,
-            block_words: container.block_words(remainder_bits),
-            occupieds: Pending::default(),
-            continuations: Pending::default(),
-            shifteds: Pending::default(),
-            remainders: Pending::default(),
-        }
-    }
-
-    /// `width` bits from bit `at` on.
-    #[inline]
-    fn field(&mut self, at: u64, width: u32, value: u64) {
-        let (index, shift) = (at / 64, at as u32 % 64);
-        self.remainders.add(&mut self.words, index, value << shift);
-        if shift + width > 64 {
-            self.remainders.add(&mut self.words, index + 1, value >> (64 - shift));
-        }
-    }
-
-    /// Sets `is_occupied` of a quotient.
-    #[inline]
-    pub fn occupy(&mut self, quotient: u64) {
-        let (index, bit) = match self.container {
-            Container::Bytes => {
-                let at = quotient * 8 * bytes_of_slot(self.remainder_bits) as u64;
-                (at / 64, OCCUPIED << (at % 64))
-            }
-            Container::Packed => (quotient / 64 * self.block_words + OCCUPIEDS, 1 << (quotient % 64)),
-        };
-        self.occupieds.add(&mut self.words, index, bit);
-    }
-
-    /// Puts an item: [`CONTINUATION`], [`SHIFTED`] and the remainder.
-    #[inline]
-    pub fn item(&mut self, slot: u64, metadata: u64, remainder: u64) {
-        match self.container {
-            Container::Bytes => {
-                let bits = 8 * bytes_of_slot(self.remainder_bits);
-                self.field(slot * bits as u64, bits, remainder << 3 | metadata);
-            }
-            Container::Packed => {
-                let (block, at) = (slot / 64 * self.block_words, slot % 64);
-                self.continuations.add(&mut self.words, block + CONTINUATIONS, (metadata >> 1 & 1) << at);
-                self.shifteds.add(&mut self.words, block + SHIFTEDS, (metadata >> 2 & 1) << at);
-                self.field(64 * (block + 3) + at * self.remainder_bits as u64, self.remainder_bits, remainder);
-            }
-        }
-    }
-
-    /// Writes what is pending.
-    #[inline]
-    pub fn finish(mut self) {
-        self.occupieds.flush(&mut self.words);
-        self.continuations.flush(&mut self.words);
-        self.shifteds.flush(&mut self.words);
-        self.remainders.flush(&mut self.words);
     }
 }

@@ -12,6 +12,7 @@ use warpset_gpu::{Device, DeviceSlice, DeviceVec};
 use crate::{Error, Layout, OutOfMemory, StandardQuotientFilter as HostFilter, Words};
 
 mod build;
+mod crossover;
 mod fingerprints;
 mod keys;
 mod lookup;
@@ -19,6 +20,7 @@ mod merge;
 mod update;
 
 pub use keys::DeviceKey;
+pub use update::UpdateMethod;
 
 /// [`StandardQuotientFilter`](crate::StandardQuotientFilter) in device memory.
 ///

@@ -87,11 +87,12 @@ pub(super) fn parameters(layout: &Layout) -> u32 {
 pub(super) fn grid(n: usize) -> LaunchConfig {
     LaunchConfig::new(n.div_ceil(BLOCK as usize) as u32, BLOCK)
 }
-/// Queues the hashing and sorting of `n` keys.
+
+/// Queues the hashing of `n` keys.
 ///
 /// # Safety
 /// The keys stay allocated and unwritten until `stream` has passed.
-pub(super) unsafe fn sorted_fingerprints(
+pub(super) unsafe fn fingerprints_of(
     stream: &Stream,
     layout: &Layout,
     keys: KeySlice,
@@ -105,6 +106,23 @@ pub(super) unsafe fn sorted_fingerprints(
         with_width!(&mut fingerprints, |items, hash, _b, _e| unsafe {
             hash::launch(stream, grid(n), keys, kind, spread, n, parameters, items.global_mut())
         })?;
+    }
+    Ok(fingerprints)
+}
+
+/// Queues the hashing and sorting of `n` keys.
+///
+/// # Safety
+/// The keys stay allocated and unwritten until `stream` has passed.
+pub(super) unsafe fn sorted_fingerprints(
+    stream: &Stream,
+    layout: &Layout,
+    keys: KeySlice,
+    n: usize,
+) -> Result<Fingerprints, Error> {
+    // SAFETY: the caller's promise is the same.
+    let mut fingerprints = unsafe { fingerprints_of(stream, layout, keys, n)? };
+    if n > 0 {
         fingerprints.sort(layout, stream)?;
     }
     Ok(fingerprints)

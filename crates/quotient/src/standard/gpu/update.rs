@@ -1,41 +1,151 @@
-//! Batches of insertions.
+//! Batches of insertions and removals.
 
 use warpset_gpu::{DeviceSlice, Stream};
 use warpset_kernels::keys::KeySlice;
 
-use super::fingerprints::sorted_fingerprints;
+use super::fingerprints::{Fingerprints, fingerprints_of};
 use super::keys::{Uploaded, key_slice};
-use super::{DeviceKey, StandardQuotientFilter};
+use super::{DeviceKey, StandardQuotientFilter, crossover};
 use crate::{Error, Key};
+
+mod in_place;
+mod rebuild;
+mod superclusters;
+mod widths;
+
+/// How a batch is inserted into a filter on a device, or removed from it. All give the same bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum UpdateMethod {
+    /// One of the others, by the size of the batch and of the filter and by its load, as measured
+    /// (see `docs/performance.md`).
+    #[default]
+    Automatic,
+    /// The paper's (algorithms 3 and 7): in rounds, each a pass over the filter that labels its superclusters, and one
+    /// fingerprint worked off in each. As many rounds as fingerprints belong to one supercluster.
+    Superclusters,
+    /// In rounds too, but the batch is sorted and walks to its superclusters, so that a round costs as much as the batch
+    /// is large. A removal takes one round; what an insertion has left after 24 is
+    /// merged.
+    InPlace,
+    /// The filter is written anew from its own fingerprints and the sorted batch, in one pass.
+    Rebuild,
+}
+
+/// What a batch does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    Insert,
+    Remove,
+}
 
 impl StandardQuotientFilter {
     /// Inserts all keys; says how many fingerprints are stored more than before.
+    ///
+    /// # Errors
+    /// [`Error::Full`] or [`Error::OverflowRegionFull`] if they do not all fit; then nothing has been written.
     pub fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
-        let stream = self.device.new_stream()?;
-        self.device.synchronize()?;
-        let uploaded = Uploaded::new(&stream, &self.layout, keys)?;
-        // SAFETY: the keys live until the layout has been waited for.
-        unsafe { self.insert(&stream, uploaded.keys(&self.layout), uploaded.n) }
+        self.update_from_host(keys, Change::Insert)
     }
 
     /// [`StandardQuotientFilter::insert_bulk`] for keys on the device.
     pub fn insert_bulk_device<K: DeviceKey>(&mut self, keys: DeviceSlice<'_, K>) -> Result<u64, Error> {
-        let stream = self.device.new_stream()?;
-        self.device.synchronize()?;
-        // SAFETY: the keys are borrowed until the layout has been waited for.
-        unsafe { self.insert(&stream, key_slice(&self.layout, keys), keys.len()) }
+        self.insert_bulk_with(keys, UpdateMethod::Automatic)
     }
 
-    /// Merge and rebuild (section IV-E).
+    /// [`StandardQuotientFilter::insert_bulk_device`] by a method of choice. Methods that work in place are taken where
+    /// the batch is sure to fit, which is where it would if all of it were new and behind the last quotient; else the
+    /// filter is rebuilt.
+    pub fn insert_bulk_with<K: DeviceKey>(
+        &mut self,
+        keys: DeviceSlice<'_, K>,
+        method: UpdateMethod,
+    ) -> Result<u64, Error> {
+        self.update_on_device(keys, Change::Insert, method)
+    }
+
+    /// Removes the fingerprints of all keys; says how many fingerprints are stored less than before.
+    ///
+    /// Each key removes one copy of its fingerprint if there is one, and else nothing: in a set, keys with equal
+    /// fingerprints remove it together; in a multiset, they remove as many copies as there are keys.
+    pub fn remove_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
+        self.update_from_host(keys, Change::Remove)
+    }
+
+    /// [`StandardQuotientFilter::remove_bulk`] for keys on the device.
+    pub fn remove_bulk_device<K: DeviceKey>(&mut self, keys: DeviceSlice<'_, K>) -> Result<u64, Error> {
+        self.remove_bulk_with(keys, UpdateMethod::Automatic)
+    }
+
+    /// [`StandardQuotientFilter::remove_bulk_device`] by a method of choice.
+    pub fn remove_bulk_with<K: DeviceKey>(
+        &mut self,
+        keys: DeviceSlice<'_, K>,
+        method: UpdateMethod,
+    ) -> Result<u64, Error> {
+        self.update_on_device(keys, Change::Remove, method)
+    }
+
+    fn update_from_host<K: Key>(&mut self, keys: &[K], change: Change) -> Result<u64, Error> {
+        let stream = self.device.new_stream()?;
+        self.device.synchronize()?;
+        let uploaded = Uploaded::new(&stream, &self.layout, keys)?;
+        // SAFETY: the keys live until the update has been waited for.
+        unsafe { self.update(&stream, uploaded.keys(&self.layout), uploaded.n, change, UpdateMethod::Automatic) }
+    }
+
+    fn update_on_device<K: DeviceKey>(
+        &mut self,
+        keys: DeviceSlice<'_, K>,
+        change: Change,
+        method: UpdateMethod,
+    ) -> Result<u64, Error> {
+        let stream = self.device.new_stream()?;
+        self.device.synchronize()?;
+        // SAFETY: the keys are borrowed until the update has been waited for.
+        unsafe { self.update(&stream, key_slice(&self.layout, keys), keys.len(), change, method) }
+    }
+
+    /// Waits for the end.
     ///
     /// # Safety
-    /// The keys stay allocated and unwritten until `stream` has passed.
-    unsafe fn insert(&mut self, stream: &Stream, keys: KeySlice, n: usize) -> Result<u64, Error> {
-        if n == 0 {
+    /// The keys stay allocated and unwritten until then.
+    unsafe fn update(
+        &mut self,
+        stream: &Stream,
+        keys: KeySlice,
+        n: usize,
+        change: Change,
+        method: UpdateMethod,
+    ) -> Result<u64, Error> {
+        if n == 0 || change == Change::Remove && self.items == 0 {
             return Ok(0);
         }
+        let method = match method {
+            UpdateMethod::Automatic => {
+                crossover::update_method(n as u64, self.layout.slots(), change == Change::Remove)
+            }
+            other => other,
+        };
+        // Threads, and labels of superclusters, are counted in 32 bits.
+        let countable = n < 1 << 32 && self.layout.slots() < 1 << 32;
+        let in_place = method != UpdateMethod::Rebuild && countable;
+        let method = if in_place && (change == Change::Remove || self.surely_fits(stream, n as u64)?) {
+            method
+        } else {
+            UpdateMethod::Rebuild
+        };
         // SAFETY: the caller's promise is the same.
-        let batch = unsafe { sorted_fingerprints(stream, &self.layout, keys, n)? };
-        self.add(stream, &batch)
+        let mut batch = unsafe { fingerprints_of(stream, &self.layout, keys, n)? };
+        if method != UpdateMethod::Superclusters {
+            batch.sort(&self.layout, stream)?;
+        }
+        match batch {
+            Fingerprints::Narrow(batch) => self.apply(stream, batch, change, method),
+            Fingerprints::Wide(batch) => self.apply(stream, batch, change, method),
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! The fingerprints of a filter put together with those of an ascending batch, or taken from by them, without a list of
+//! either.
+//!
+//! Quotients are taken in blocks of 64. What a block makes of a filter's fingerprints and of those of the batch depends on
+//! no other block, so that all blocks can be worked on at once, twice: once to find what the block does to the first free
+//! slot, and once more to write (section IV-C of Geil, Farach-Colton, Owens, IPDPS 2018, whose segments these are).
+
+use super::Split;
+use super::slots::{BLOCK_SLOTS, Slots};
+use super::standard::find_run_start;
+
+/// What becomes of the fingerprints of a filter and of a batch, in the terms of multisets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// All of both, each one once.
+    Union,
+    /// All of both.
+    Sum,
+    /// Those of the filter; each one of the batch cancels one that is equal.
+    Difference,
+}
+
+impl Rule {
+    /// The rule with this number.
+    #[inline]
+    pub const fn from_index(index: u32) -> Rule {
+        match index {
+            0 => Rule::Union,
+            1 => Rule::Sum,
+            _ => Rule::Difference,
+        }
+    }
+}
+
+/// An item of the result, as it comes out in ascending order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// Its quotient.
+    pub quotient: u64,
+    /// Its remainder.
+    pub remainder: u64,
+    /// Whether the item before has the same quotient.
+    pub follows: bool,
+}
+
+/// Puts the result for the quotients of a block, in ascending order, given the batch's fingerprints with these quotients:
+/// `batch(first)` up to `batch(end - 1)`, ascending.
+#[inline(always)]
+pub fn combine<S: Slots>(
+    slots: &S,
+    split: Split,
+    block: u64,
+    batch: impl Fn(usize) -> u64,
+    (first, end): (usize, usize),
+    rule: Rule,
+    mut put: impl FnMut(Item),
+) {
+    let base = block * BLOCK_SLOTS;
+    let [mut occupied, ..] = slots.metadata_words(block); // quotients whose runs are not through
+    let (mut slot, mut ours) = (0, 0);
+    if occupied != 0 {
+        let quotient = base + occupied.trailing_zeros() as u64;
+        slot = find_run_start(slots, quotient);
+        ours = split.join(quotient, slots.remainder(slot));
+    }
+    let mut next = first;
+    let mut theirs = if next < end { batch(next) } else { 0 };
+    let mut last = None;
+    loop {
+        let (has_ours, has_theirs) = (occupied != 0, next < end);
+        if !has_ours && (!has_theirs || rule == Rule::Difference) {
+            break;
+        }
+        let take_ours = has_ours && (!has_theirs || ours <= theirs);
+        let take_theirs =
+            has_theirs && (!has_ours || if rule == Rule::Difference { theirs <= ours } else { theirs < ours });
+        let item = if take_ours { ours } else { theirs };
+        let stays = match rule {
+            Rule::Union => last != Some(item),
+            Rule::Sum => true,
+            Rule::Difference => !take_theirs,
+        };
+        if stays {
+            let quotient = split.quotient(item);
+            let follows = last.is_some_and(|last| split.quotient(last) == quotient);
+            put(Item { quotient, remainder: split.remainder(item), follows });
+            last = Some(item);
+        }
+        if take_ours {
+            slot += 1;
+            if slot >= slots.len() || !slots.is_continuation(slot) {
+                occupied &= occupied - 1;
+                // The next run is where this one ended, unless it is in its canonical slot behind a gap.
+                if occupied != 0 {
+                    slot = slot.max(base + occupied.trailing_zeros() as u64);
+                }
+            }
+            if occupied != 0 {
+                ours = split.join(base + occupied.trailing_zeros() as u64, slots.remainder(slot));
+            }
+        }
+        if take_theirs {
+            next += 1;
+            if next < end {
+                theirs = batch(next);
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Every method gives the bytes of the host's filter and of the multiset; random sequences of batches at tiny and at larger
+//! `q`, full filters, batches that do not fit.
+
+use proptest::prelude::*;
+use warpset_core::hash::mix;
+use warpset_core::quotient::slots::Container;
+use warpset_gpu::Device;
+use warpset_gpu::testing::devices;
+
+use super::UpdateMethod;
+use crate::gpu::StandardQuotientFilter;
+use crate::{Builder, Duplicates, Error, Hashed, Layout, StandardQuotientFilter as HostFilter};
+
+const METHODS: [UpdateMethod; 4] =
+    [UpdateMethod::Superclusters, UpdateMethod::InPlace, UpdateMethod::Rebuild, UpdateMethod::Automatic];
+
+fn layout(q: u32, r: u32, load: f64, packed: bool, keep: bool) -> Layout {
+    let container = if packed { Container::Packed } else { Container::Bytes };
+    let duplicates = if keep { Duplicates::Kept } else { Duplicates::Dropped };
+    Builder::with_bits(q, r).max_load(load).container(container).duplicates(duplicates).layout().unwrap()
+}
+
+/// Hashes of these fingerprints.
+fn hashes(layout: &Layout, fingerprints: &[u64]) -> Vec<Hashed> {
+    fingerprints.iter().map(|&f| Hashed(f << (64 - layout.fingerprint_bits()))).collect()
+}
+
+/// Inserts or removes a batch by each method, from the same filter; all must be what the host makes of it.
+fn check(device: &Device, host: &mut HostFilter, batch: &[u64], removes: bool) -> Result<(), TestCaseError> {
+    let before = host.clone();
+    let keys = hashes(before.layout(), batch);
+    let on_device = device.from_slice(&keys).unwrap();
+    let expected = if removes { Ok(host.remove_bulk(&keys)) } else { host.insert_bulk(&keys) };
+    for method in METHODS {
+        let mut filter = StandardQuotientFilter::from_host(device, &before).unwrap();
+        let found = if removes {
+            filter.remove_bulk_with(on_device.as_slice(), method)
+        } else {
+            filter.insert_bulk_with(on_device.as_slice(), method)
+        };
+        match (&expected, &found) {
+            (Ok(expected), Ok(found)) => prop_assert_eq!(expected, found, "{:?}", method),
+            (Err(expected), Err(found)) => prop_assert_eq!(expected.to_string(), found.to_string(), "{:?}", method),
+            _ => return Err(TestCaseError::fail(format!("{method:?}: {expected:?} and {found:?}"))),
+        }
+        prop_assert_eq!(filter.len(), host.len());
+        prop_assert!(filter.to_host().unwrap() == *host, "{:?}: other bytes", method);
+    }
+    Ok(())
+}
+
+/// Batches of fingerprints, and whether they are removed; half of the fingerprints crowd near the end.
+fn batches(layout: Layout, most: usize) -> impl Strategy<Value = Vec<(Vec<u64>, bool)>> {
+    let max = layout.last_fingerprint();
+    let fingerprint = prop_oneof![0..=max, (0..=max / 8).prop_map(move |f| max - f)];
+    prop::collection::vec((prop::collection::vec(fingerprint, 0..most), any::<bool>()), 1..6)
+}
+
+/// Tiny filters, in which every shape of cluster comes about.
+fn tiny() -> impl Strategy<Value = (Layout, Vec<(Vec<u64>, bool)>, u64)> {
+    (1..9u32, 1..5u32, 0.5..0.99, any::<bool>(), any::<bool>()).prop_flat_map(|(q, r, load, packed, keep)| {
+        let layout = layout(q, r, load, packed, keep);
+        (Just(layout), batches(layout, (layout.limit() as usize / 2).max(3)), any::<u64>())
+    })
+}
+
+/// Remainders of any width.
+fn wide() -> impl Strategy<Value = (Layout, Vec<(Vec<u64>, bool)>, u64)> {
+    (3..9u32, 5..=61u32, any::<bool>(), any::<bool>()).prop_flat_map(|(q, r, packed, keep)| {
+        let layout = layout(q.min(64 - r), r, 0.95, packed, keep);
+        (Just(layout), batches(layout, 60), any::<u64>())
+    })
+}
+
+fn behaves(layout: Layout, batches: &[(Vec<u64>, bool)], seed: u64) -> Result<(), TestCaseError> {
+    for device in devices(seed) {
+        let mut host = HostFilter::with_layout(layout).unwrap();
+        for (batch, removes) in batches {
+            check(&device, &mut host, batch, *removes)?;
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+    #[test]
+    fn tiny_filters_behave_like_the_hosts((layout, batches, seed) in tiny()) {
+        behaves(layout, &batches, seed)?;
+    }
+
+    #[test]
+    fn filters_of_every_width_behave_like_the_hosts((layout, batches, seed) in wide()) {
+        behaves(layout, &batches, seed)?;
+    }
+}
+
+fn some(layout: &Layout, n: usize, seed: u64) -> Vec<u64> {
+    (0..n as u64).map(|i| mix(i, seed) >> (64 - layout.fingerprint_bits())).collect()
+}
+
+#[test]
+fn full_filters_across_tiles() {
+    for device in devices(7) {
+        // Two tiles of quotients and the overflow region.
+        for (packed, keep, r) in [(true, false, 5), (false, true, 5), (true, true, 13)] {
+            let layout = layout(14, r, 0.95, packed, keep);
+            let all = some(&layout, layout.limit() as usize, 1);
+            let mut host = HostFilter::from_fingerprints(layout, &all[..14_000]).unwrap();
+            check(&device, &mut host, &all[14_000..], false).unwrap();
+            // Absent ones, and some twice.
+            let gone = [&all[..3000], &all[..50], &some(&layout, 300, 2)].concat();
+            check(&device, &mut host, &gone, true).unwrap();
+            check(&device, &mut host, &all[..100], false).unwrap();
+            check(&device, &mut host, &[], true).unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_changes_nothing() {
+    for device in devices(8) {
+        for packed in [true, false] {
+            let layout = layout(10, 8, 0.9, packed, true);
+            let all = some(&layout, layout.limit() as usize, 3);
+            let mut host = HostFilter::from_fingerprints(layout, &all).unwrap();
+            check(&device, &mut host, &all[..2], false).unwrap();
+            // Behind the last quotient there is no room for so many.
+            let layout = Layout {
+                limit: 4000,
+                ..Builder::with_bits(12, 8).duplicates(Duplicates::Kept).max_load(0.1).layout().unwrap()
+            };
+            let mut host = HostFilter::with_layout(layout).unwrap();
+            check(&device, &mut host, &vec![layout.last_fingerprint(); 2000], false).unwrap();
+            let keys = device.from_slice(&hashes(&layout, &vec![layout.last_fingerprint(); 2000])).unwrap();
+            let mut filter = StandardQuotientFilter::with_layout(&device, layout).unwrap();
+            let error = filter.insert_bulk_device(keys.as_slice()).unwrap_err();
+            assert!(matches!(error, Error::OverflowRegionFull { .. }), "{error}");
+            assert!(filter.is_empty());
+        }
+    }
+}
+
+#[test]
+fn one_fingerprint_many_times() {
+    for device in devices(9) {
+        for keep in [true, false] {
+            let layout = layout(8, 6, 0.9, true, keep);
+            let mut host = HostFilter::with_layout(layout).unwrap();
+            check(&device, &mut host, &some(&layout, 60, 4), false).unwrap();
+            check(&device, &mut host, &[1234; 70], false).unwrap();
+            check(&device, &mut host, &[1234; 40], true).unwrap();
+            check(&device, &mut host, &[1234; 40], true).unwrap();
+        }
+    }
+}
