@@ -107,3 +107,83 @@ pub fn combine<S: Slots>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use std::vec::Vec;
+
+    use super::super::slots::{ByteSlots, PackedSlots, SlotsMut};
+    use super::super::standard::insert;
+    use super::*;
+    use crate::hash::mix;
+
+    /// What the rule says, of ascending lists.
+    fn expected(rule: Rule, mut ours: Vec<u64>, theirs: &[u64]) -> Vec<u64> {
+        if rule == Rule::Difference {
+            for item in theirs {
+                if let Some(at) = ours.iter().position(|x| x == item) {
+                    ours.remove(at);
+                }
+            }
+            return ours;
+        }
+        ours.extend(theirs);
+        ours.sort_unstable();
+        if rule == Rule::Union {
+            ours.dedup();
+        }
+        ours
+    }
+
+    fn check<S: SlotsMut>(mut slots: S, split: Split, n: u64, seed: u64, rule: Rule) {
+        let mut stored = Vec::new();
+        for i in 0..n {
+            let item = split.fingerprint(mix(i, seed));
+            if rule != Rule::Union || !stored.contains(&item) {
+                stored.push(item);
+                insert(&mut slots, split.quotient(item), split.remainder(item), true);
+            }
+        }
+        stored.sort_unstable();
+        let mut batch: Vec<u64> = (n / 2..n + 40).map(|i| split.fingerprint(mix(i, seed))).collect();
+        batch.extend_from_within(..10);
+        batch.sort_unstable();
+        let mut found = Vec::new();
+        for block in 0..split.quotients().div_ceil(64) {
+            let at = |quotient| batch.partition_point(|&item| split.quotient(item) < quotient);
+            let range = (at(64 * block), at(64 * block + 64));
+            combine(
+                &slots,
+                split,
+                block,
+                |i| batch[i],
+                range,
+                rule,
+                |item| {
+                    let fingerprint = split.join(item.quotient, item.remainder);
+                    let before = found.last().copied();
+                    assert_eq!(item.follows, before.is_some_and(|before| split.quotient(before) == item.quotient));
+                    found.push(fingerprint);
+                },
+            );
+        }
+        assert_eq!(found, expected(rule, stored, &batch));
+    }
+
+    #[test]
+    fn blocks_give_what_the_rule_says() {
+        for (q, r) in [(5, 3), (8, 5), (8, 20), (8, 56)] {
+            let split = Split::new(q, r).unwrap();
+            for rule in [Rule::Union, Rule::Sum, Rule::Difference].into_iter().chain((0..3).map(Rule::from_index)) {
+                for percent in [0, 40, 70, 95] {
+                    let n = split.quotients() * percent / 100;
+                    let mut words = [0u64; 8 * 59];
+                    check(PackedSlots::new(&mut words[..], 512, r), split, n, percent, rule);
+                    let mut words = [0u64; 64 * 64];
+                    check(ByteSlots::new(&mut words[..], 512, r), split, n, percent, rule);
+                }
+            }
+        }
+    }
+}
