@@ -2,13 +2,14 @@
 
 use crate::engine::{Engine, Partitions, Settings};
 use crate::key::{Hash128, Key};
+use crate::room::Room;
 use crate::search::Simd;
 use crate::tree::{Failure, Part, Scratch};
 use crate::{Error, RecSplit};
 use rayon::prelude::*;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use warpset_core::recsplit::shape::MAX_BUCKET;
 use warpset_core::recsplit::{Method, Remix, Shape};
 
@@ -383,15 +384,22 @@ pub(crate) fn build_parts(
     let count = keys as u64;
     // Fewer keys in a partition where there would be too few partitions for the threads to share evenly.
     let threads = rayon::current_num_threads() as u64;
-    let even = if threads == 1 { PARTITION_KEYS } else { (count / (threads * 8)).max(1) };
+    let even = if threads == 1 { PARTITION_KEYS } else { (count / (threads * 32)).max(1 << 9) };
     let partitions = Partitions::new(count, within, buckets, PARTITION_KEYS.min(even), MOST_PARTITIONS);
     let (hashes, ends) = spread(keys, hash, |hash| partitions.of(hash), partitions.count());
+    let hashes = hashes.as_slice();
+    // Partitions are taken one by one, and a thread's space goes from one to the next.
+    let scratches: Mutex<Vec<Scratch>> = Mutex::default();
+    let locked = || scratches.lock().unwrap_or_else(PoisonError::into_inner);
     (0..ends.len())
         .into_par_iter()
-        .map_init(Scratch::default, |scratch, partition| {
+        .with_max_len(1)
+        .map(|partition| {
             let from = if partition == 0 { 0 } else { ends[partition - 1] };
             let keys = &hashes[from..ends[partition]];
-            let part = engine.part(keys, partitions.range(partition), buckets, scratch);
+            let mut scratch = locked().pop().unwrap_or_default();
+            let part = engine.part(keys, partitions.range(partition), buckets, &mut scratch);
+            locked().push(scratch);
             meter.add(keys.len() as u64);
             part
         })
@@ -404,18 +412,22 @@ fn spread(
     hash: impl Fn(usize) -> Hash128 + Sync,
     partition_of: impl Fn(&Hash128) -> usize + Sync,
     count: usize,
-) -> (Vec<Hash128>, Vec<usize>) {
-    if count == 1 {
-        return ((0..keys).into_par_iter().map(&hash).collect(), vec![keys]);
-    }
-    let chunk = keys.div_ceil(rayon::current_num_threads() * 2).max(1 << 12);
+) -> (Room, Vec<usize>) {
+    let mut room = Room::new(keys);
+    let places = Places(room.as_mut_ptr());
+    let chunk = keys.div_ceil(rayon::current_num_threads() * 4).max(1 << 12);
     let chunks = keys.div_ceil(chunk);
     let range = |index: usize| index * chunk..keys.min((index + 1) * chunk);
     let mut counts: Vec<Vec<usize>> = (0..chunks)
         .into_par_iter()
+        .with_max_len(1)
         .map(|index| {
             let mut counts = vec![0_usize; count];
-            range(index).for_each(|i| counts[partition_of(&hash(i))] += 1);
+            if count == 1 {
+                counts[0] = range(index).len();
+            } else {
+                range(index).for_each(|i| counts[partition_of(&hash(i))] += 1);
+            }
             counts
         })
         .collect();
@@ -428,21 +440,19 @@ fn spread(
         }
         ends.push(sum);
     }
-    let mut out: Vec<Hash128> = Vec::with_capacity(keys);
-    let places = Places(out.as_mut_ptr());
-    counts.par_iter_mut().enumerate().for_each(|(index, at)| {
+    counts.par_iter_mut().enumerate().with_max_len(1).for_each(|(index, at)| {
         for i in range(index) {
             let hash = hash(i);
             let at = &mut at[partition_of(&hash)];
             // SAFETY: the counts of the first pass, over the same hashes, give every key of every chunk its own place
-            // below the number of keys, which is the vector's capacity.
+            // below the number of keys, for which there is room.
             unsafe { places.put(*at, hash) };
             *at += 1;
         }
     });
     // SAFETY: every place was written once.
-    unsafe { out.set_len(keys) };
-    (out, ends)
+    unsafe { room.set_len(keys) };
+    (room, ends)
 }
 
 /// Where several threads write, each to its own places.

@@ -346,9 +346,8 @@ impl Lists {
                 field(words, at + u64::from(width), layout.low_keys),
             )
         };
-        let narrow = layout.log_stride <= 5;
-        let (phi_at, next_at) = two_ones(words, near.phi, near.rank, narrow, select);
-        let (chi_at, _) = two_ones(words, near.chi, near.rank, narrow, select);
+        let (phi_at, next_at) = two_ones(words, near.phi, near.rank, layout.log_stride, select);
+        let (chi_at, _) = two_ones(words, near.chi, near.rank, layout.log_stride, select);
 
         let phi = (phi_at.wrapping_sub(self.upper_keys).wrapping_sub(bucket)) << layout.low_keys | low_phi;
         let more = next_at.wrapping_sub(phi_at).wrapping_sub(1) << layout.low_keys;
@@ -363,16 +362,35 @@ impl Lists {
 }
 
 /// Positions of the one with `rank` ones between it and position `from`, and of the one after it; some positions at the
-/// end if there are none. `narrow`: whether they are near as a rule.
+/// end if there are none. Ranks are below `1 << log_stride`.
 #[inline(always)]
-fn two_ones(words: &[u64], from: u64, rank: u32, narrow: bool, select: impl Select) -> (u64, u64) {
-    if narrow {
-        let both = select.pair(bits_from(words, from), rank);
+fn two_ones(words: &[u64], from: u64, rank: u32, log_stride: u32, select: impl Select) -> (u64, u64) {
+    if log_stride <= 5 {
+        let (mut bits, mut rank, mut from) = (bits_from(words, from), rank, from);
+        if log_stride == 5 {
+            // The window of what is not in the lower half of the first, without a branch that nobody could predict.
+            let before = (bits as u32).count_ones();
+            let beyond = rank >= before;
+            let further = bits_from(words, from.wrapping_add(32));
+            bits = if beyond { further } else { bits };
+            from = from.wrapping_add(if beyond { 32 } else { 0 });
+            rank -= if beyond { before } else { 0 };
+        }
+        let both = select.pair(bits, rank);
         let second = both & both.wrapping_sub(1);
         if second != 0 {
-            return (from + u64::from(both.trailing_zeros()), from + u64::from(second.trailing_zeros()));
+            return (
+                from.wrapping_add(u64::from(both.trailing_zeros())),
+                from.wrapping_add(u64::from(second.trailing_zeros())),
+            );
         }
     }
+    far_two_ones(words, from, rank, select)
+}
+
+/// [`two_ones`], however far they are.
+#[inline(always)]
+fn far_two_ones(words: &[u64], from: u64, rank: u32, select: impl Select) -> (u64, u64) {
     let first = scan::<6>(words, from, rank, select);
     let behind = first.wrapping_add(1);
     let next = bits_from(words, behind);

@@ -171,16 +171,20 @@ impl Engine {
             tree_bits,
             layout,
         };
-        let mut words = Vec::with_capacity(header.words() as usize);
-        words.extend(header.to_words());
-        let base = words.len();
-        words.resize(base + tree_bits.div_ceil(64) as usize, 0);
-        copy_parts(&mut words[base..], parts, &starts);
-        words.extend(lists);
+        // Fresh pages, which the threads that write to them get from the system.
+        let mut words = vec![0; header.words() as usize];
+        let (head, rest) = words.split_at_mut(format::HEADER_WORDS as usize);
+        head.iter_mut().zip(header.to_words()).for_each(|(to, from)| *to = from);
+        let (trees, rest) = rest.split_at_mut(tree_bits.div_ceil(64) as usize);
+        copy_parts(trees, parts, &starts);
+        rest.par_chunks_mut(COPIED).zip(lists.par_chunks(COPIED)).for_each(|(to, from)| to.copy_from_slice(from));
         words[format::COMMON_WORDS - 1] = format::checksum(&words);
         Ok(RecSplit::trusted(words, header))
     }
 }
+
+/// Words that are copied at a time.
+const COPIED: usize = 1 << 14;
 
 /// Copies the bits of each part to its place.
 fn copy_parts(words: &mut [u64], parts: &[Part], starts: &[(usize, u64, u64)]) {

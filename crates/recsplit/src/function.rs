@@ -253,7 +253,8 @@ impl<W: Words> RecSplit<W> {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vpopcntdq")]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
     unsafe fn get_hashes_avx512(&self, hashes: &[Hash128], numbers: &mut [u64]) {
-        self.get_wide(hashes, numbers);
+        // SAFETY: the caller says so.
+        self.get_wide(hashes, numbers, unsafe { crate::read::Bmi2::new() });
     }
 
     #[inline(always)]

@@ -33,6 +33,7 @@ mod function;
 mod key;
 mod query;
 mod read;
+mod room;
 mod search;
 mod store;
 mod table;

@@ -28,26 +28,26 @@ use warpset_core::recsplit::{Level, Node, Remix, Shape};
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(32))]
 pub(crate) struct Row {
-    /// `ceil(2^63 / candidates)`.
+    /// [`reciprocal`] of the candidates.
     reciprocal: u64,
-    /// [`Node::scale`].
+    /// [`Node::scale`]; of a leaf: its positions.
     scale: u32,
-    /// Bits of the fixed parts of the whole subtree.
-    fixed_bits: u32,
-    /// Bits of the fixed parts of a child's whole subtree, of any child but the last.
-    child_fixed_bits: u32,
-    /// Values of a child; of a leaf: positions.
-    values: u32,
-    /// Keys in a child.
-    unit: u16,
-    /// Unary parts of a child's subtree; in the higher levels those of its higher levels.
-    child_codes: u16,
     golomb: u8,
     /// Number of the last child.
     last: u8,
     groups: u8,
     /// Rotations of one group; 0 if nothing is stored.
     radix: u8,
+    /// Bits of the fixed parts of a child's whole subtree, of any child but the last.
+    child_fixed_bits: u32,
+    /// Values of a child; of a leaf: positions.
+    values: u32,
+    /// Bits of the fixed parts of the whole subtree.
+    fixed_bits: u32,
+    /// Keys in a child.
+    unit: u16,
+    /// Unary parts of a child's subtree; in the higher levels those of its higher levels.
+    child_codes: u16,
 }
 
 const _: () = assert!(size_of::<Row>() == 32);
@@ -62,22 +62,23 @@ impl Row {
         let unit = u32::from(node.unit);
         let child = &nodes[unit as usize];
         let higher = shape.level(keys) == Level::Higher;
+        let values = if unit == 0 { shape.leaf_positions(keys) } else { unit / shape.leaf() * shape.positions() };
         Self {
-            reciprocal: (1_u64 << 63).div_ceil(u64::from(node.candidates)),
-            scale: node.scale,
-            fixed_bits: node.fixed_bits,
-            child_fixed_bits: child.fixed_bits,
-            values: if unit == 0 { shape.leaf_positions(keys) } else { unit / shape.leaf() * shape.positions() },
-            unit: node.unit,
-            child_codes: if higher { (unit / shape.second_unit()) as u16 - 1 } else { child.nodes },
+            reciprocal: reciprocal(u64::from(node.candidates)),
+            scale: if unit == 0 { values } else { node.scale },
             golomb: node.golomb,
             last: node.fanout.saturating_sub(1),
             groups: node.groups,
             radix: node.radix,
+            child_fixed_bits: child.fixed_bits,
+            values,
+            fixed_bits: node.fixed_bits,
+            unit: node.unit,
+            child_codes: if higher { (unit / shape.second_unit()) as u16 - 1 } else { child.nodes },
         }
     }
 
-    /// The trial of a stored number: `stored / candidates`. Exact for numbers below 2^40, far above any that a search gives.
+    /// The trial of a stored number: `stored / candidates`. Exact for numbers below 2^39, far above any that a search gives.
     #[inline(always)]
     fn trial(&self, stored: u64) -> u64 {
         ((u128::from(stored << 1) * u128::from(self.reciprocal)) >> 64) as u64
@@ -119,6 +120,16 @@ impl Row {
     }
 }
 
+/// `2^63 / divisor` and a little more, for divisors up to 2^23: its products with numbers below 2^39 have the quotients as
+/// their whole parts. It has at most 53 bits, so that it is also a float. The excess is at least 2^-46 of it, which is more
+/// than products of floats lose, and at most 2^-39.
+const fn reciprocal(divisor: u64) -> u64 {
+    let exact = (1 << 63) / divisor;
+    let more = exact + (exact >> 45) + 2;
+    let surplus = 11_u32.saturating_sub(more.leading_zeros());
+    more.div_ceil(1 << surplus) << surplus
+}
+
 /// [`RECIPROCALS`] in one row, with space after each radix.
 static POWERS: [u64; 256] = {
     let mut table = [0; 256];
@@ -143,16 +154,43 @@ pub(crate) struct Levels {
     leaf: u32,
     first_unit: u32,
     second_unit: u32,
+    /// A full leaf, the child of nodes of the first level.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+    first: Child,
+    /// A full node of the first level, the child of nodes of the second level.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+    second: Child,
     /// Unary parts of a full node of the second level.
     second_codes: u32,
 }
 
+/// A whole subtree that all nodes of a level have as their children, but for the last one.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+struct Child {
+    values: u32,
+    fixed_bits: u32,
+    /// Unary parts.
+    codes: u32,
+}
+
 impl Levels {
     pub(crate) fn of(shape: &Shape, nodes: &[Node]) -> Self {
-        let second_unit = shape.second_unit();
         // Without a node of that size nothing is above.
-        let second_codes = nodes.get(second_unit as usize).map_or(0, |node| u32::from(node.nodes));
-        Self { leaf: shape.leaf(), first_unit: shape.first_unit(), second_unit, second_codes }
+        let child = |keys: u32| {
+            let node = nodes.get(keys as usize).copied().unwrap_or_default();
+            let values = keys / shape.leaf() * shape.positions();
+            Child { values, fixed_bits: node.fixed_bits, codes: node.nodes.into() }
+        };
+        let second_unit = shape.second_unit();
+        Self {
+            leaf: shape.leaf(),
+            first_unit: shape.first_unit(),
+            second_unit,
+            first: child(shape.leaf()),
+            second: child(shape.first_unit()),
+            second_codes: child(second_unit).codes,
+        }
     }
 }
 

@@ -8,6 +8,16 @@ use warpset_core::recsplit::bits::{select, window, word};
 pub(crate) trait Select: Copy {
     /// The ones of `word` that have `rank` and `rank + 1` ones below them, those that there are; `rank` is below 64.
     fn pair(self, word: u64, rank: u32) -> u64;
+
+    /// [`Select::pair`] of many words, for ranks below 64.
+    #[inline(always)]
+    fn pairs<const N: usize>(self, words: &[u64; N], ranks: &[u64; N]) -> [u64; N] {
+        let mut ones = [0; N];
+        for ((ones, &word), &rank) in ones.iter_mut().zip(words).zip(ranks) {
+            *ones = self.pair(word, rank as u32);
+        }
+        ones
+    }
 }
 
 /// Selection without special instructions.
@@ -44,6 +54,28 @@ impl Select for Bmi2 {
         // SAFETY: whoever made `self` said that the processor has the instruction.
         unsafe { std::arch::x86_64::_pdep_u64(3 << rank, word) }
     }
+
+    #[inline(always)]
+    fn pairs<const N: usize>(self, words: &[u64; N], ranks: &[u64; N]) -> [u64; N] {
+        // SAFETY: whoever made `self` said that the processor has the instructions.
+        unsafe { pairs_bmi2(words, ranks) }
+    }
+}
+
+/// [`Select::pairs`] with `pdep`. A call, so that words and ranks go through memory: taking vectors apart and putting them
+/// together costs more.
+///
+/// # Safety
+/// The processor must have BMI2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "bmi2")]
+#[inline(never)]
+unsafe fn pairs_bmi2<const N: usize>(words: &[u64; N], ranks: &[u64; N]) -> [u64; N] {
+    let mut ones = [0; N];
+    for ((ones, &word), &rank) in ones.iter_mut().zip(words).zip(ranks) {
+        *ones = std::arch::x86_64::_pdep_u64(3_u64.wrapping_shl(rank as u32), word);
+    }
+    ones
 }
 
 /// Whether the processor has BMI1, BMI2, LZCNT and POPCNT.

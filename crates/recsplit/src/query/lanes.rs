@@ -9,20 +9,28 @@ pub(crate) type Lane = [u64; BATCH];
 /// The low half of a lane.
 pub(crate) const LOW: u64 = 0xffff_ffff;
 
-/// The fields of a row that a level needs, unpacked.
+/// The fields of a row's word 1.
 #[derive(Clone, Copy)]
 pub(crate) struct Fields {
-    pub reciprocal: u64,
     pub scale: u64,
-    pub fixed_bits: u64,
-    pub child_fixed_bits: u64,
-    pub values: u64,
-    pub unit: u64,
-    pub child_codes: u64,
     pub golomb: u64,
     pub last: u64,
     pub groups: u64,
     pub radix: u64,
+}
+
+impl Fields {
+    #[inline(always)]
+    pub(crate) fn of(word: u64) -> Self {
+        // In the order of `Row`, little-endian.
+        Self {
+            scale: word & LOW,
+            golomb: word >> 32 & 0xff,
+            last: word >> 40 & 0xff,
+            groups: word >> 48 & 0xff,
+            radix: word >> 56,
+        }
+    }
 }
 
 /// Rows and words, for loads in lanes.
@@ -33,119 +41,152 @@ pub(crate) struct Memory<'a> {
 }
 
 impl Memory<'_> {
+    /// One of the four words of the row of nodes with `keys` keys.
     #[inline(always)]
-    pub(crate) fn row(self, keys: u64) -> Fields {
+    pub(crate) fn row<const WORD: usize>(self, keys: u64) -> u64 {
+        const { assert!(WORD < 4) };
         let index = (keys as usize).min(self.rows.len() - 1);
-        // SAFETY: the index is within the rows, which are 32 bytes of integers without padding, aligned for words.
-        let [a, b, c, d] = unsafe { self.rows.as_ptr().cast::<[u64; 4]>().add(index).read() };
-        // In the order of `Row`, little-endian.
-        Fields {
-            reciprocal: a,
-            scale: b & LOW,
-            fixed_bits: b >> 32,
-            child_fixed_bits: c & LOW,
-            values: c >> 32,
-            unit: d & 0xffff,
-            child_codes: d >> 16 & 0xffff,
-            golomb: d >> 32 & 0xff,
-            last: d >> 40 & 0xff,
-            groups: d >> 48 & 0xff,
-            radix: d >> 56,
-        }
+        // SAFETY: the index is within the rows, of which there is one at least, and each is 32 bytes of integers without
+        // padding, aligned for words.
+        unsafe { *self.rows.as_ptr().cast::<u64>().add(index * 4 + WORD) }
     }
 
-    /// The word at `index`, zero past the end.
+    /// The word at `index`, or the last one.
     #[inline(always)]
     pub(crate) fn word(self, index: u64) -> u64 {
-        let within = if index < self.words.len() as u64 { index } else { 0 };
+        let index = (index as usize).min(self.words.len() - 1);
         // SAFETY: the index is within the words, of which there is one at least.
-        let word = unsafe { *self.words.as_ptr().add(within as usize) };
-        if index < self.words.len() as u64 { word } else { 0 }
+        unsafe { *self.words.as_ptr().add(index) }
     }
 
-    /// [`crate::read::bits_from`].
+    /// [`crate::read::bits_from`], but bits of the last word past the end.
     #[inline(always)]
     pub(crate) fn bits_from(self, at: u64) -> u64 {
-        let limit = self.words.len() as u64 * 8 - 8;
-        let byte = at >> 3;
-        let within = if byte < limit { byte } else { 0 };
+        let byte = (at >> 3).min(self.words.len() as u64 * 8 - 8);
         // SAFETY: the eight bytes are within the words, of which there is one at least.
-        let bits = unsafe { self.words.as_ptr().cast::<u8>().add(within as usize).cast::<u64>().read_unaligned() };
-        if byte < limit { bits >> (at & 7) } else { 0 }
+        let bits = unsafe { self.words.as_ptr().cast::<u8>().add(byte as usize).cast::<u64>().read_unaligned() };
+        bits >> (at & 7)
     }
 }
 
-/// [`crate::read::scan`], and whether the one is among the `N` words that are looked at.
+/// The product of the low halves.
 #[inline(always)]
-pub(crate) fn nth_one<const N: usize>(memory: Memory, from: u64, rank: u64) -> (u64, bool) {
-    let first = from >> 6;
-    let (mut sum, mut before, mut at, mut chosen) = (0, 0, 0, 0);
-    let mut i = 0;
-    while i < N as u64 {
-        let word = memory.word(first.wrapping_add(i)) & if i == 0 { u64::MAX << (from & 63) } else { u64::MAX };
-        let here = sum <= rank;
-        (chosen, before, at) = if here { (word, sum, i) } else { (chosen, before, at) };
-        sum += u64::from(word.count_ones());
-        i += 1;
-    }
-    let position = ((first.wrapping_add(at)) << 6).wrapping_add(select(chosen, rank.wrapping_sub(before) & 63));
-    (position, rank < sum)
+pub(crate) fn multiply(a: u64, b: u64) -> u64 {
+    (a & LOW) * (b & LOW)
 }
 
-/// High half of a product, from products of halves, which vectors have.
+/// Numbers that a code can stand for; more come of damaged words only.
+pub(crate) const MOST_STORED: u64 = (1 << 39) - 1;
+
+/// The whole part of what is made of numbers up to [`MOST_STORED`] by multiplication with fractions and radices.
 #[inline(always)]
-pub(crate) fn multiply_high(a: u64, b: u64) -> u64 {
-    let (a0, a1, b0, b1) = (a & LOW, a >> 32, b & LOW, b >> 32);
-    let middle = a1 * b0 + ((a0 * b0) >> 32);
-    let other = a0 * b1 + (middle & LOW);
-    a1 * b1 + (middle >> 32) + (other >> 32)
+pub(crate) fn whole(x: f64) -> u64 {
+    debug_assert!((0.0..1e15).contains(&x));
+    // SAFETY: not negative, finite and below 2^50.
+    unsafe { x.to_int_unchecked() }
 }
 
-/// Position of the one of `word` with `rank` ones below it, of those that there are.
-#[inline(always)]
-pub(crate) fn select(word: u64, rank: u64) -> u64 {
-    let (mut word, mut rank, mut at) = (word, rank, 0);
-    let mut width = 32;
-    while width > 0 {
-        let ones = u64::from((word & ((1 << width) - 1)).count_ones());
-        let above = rank >= ones;
-        rank = if above { rank - ones } else { rank };
-        word = if above { word >> width } else { word };
-        at = if above { at + width } else { at };
-        width /= 2;
+/// Two ones of a word.
+#[derive(Clone, Copy)]
+pub(crate) struct Pair {
+    /// Position of the second.
+    pub second: u64,
+    /// Zeros between.
+    pub zeros: u64,
+    /// Whether there are two.
+    pub found: bool,
+}
+
+impl Pair {
+    /// The two ones of a word that has no others.
+    #[inline(always)]
+    pub(crate) fn of(ones: u64) -> Self {
+        let second = ones & ones.wrapping_sub(1);
+        let first = ones ^ second;
+        Self {
+            second: u64::from(second.wrapping_sub(1).count_ones()),
+            zeros: u64::from(second.wrapping_sub(first << 1).count_ones()),
+            found: second != 0,
+        }
     }
-    at
+}
+
+/// Words in which ones are, and their ranks there.
+pub(crate) struct Within {
+    pub words: Lane,
+    pub ranks: Lane,
+    /// Where the words begin.
+    pub starts: Lane,
+    /// Whether the one is within.
+    pub found: [u8; BATCH],
+}
+
+/// The words of the ones with `ranks` ones between them and positions `from`, among the next `N` words.
+#[inline(always)]
+pub(crate) fn words_of<const N: usize>(memory: Memory, from: &Lane, ranks: &Lane) -> Within {
+    let last = memory.words.len() as u64;
+    let mut within = Within { words: [0; BATCH], ranks: [0; BATCH], starts: [0; BATCH], found: [0; BATCH] };
+    let [mut words, mut rests, mut starts]: [Lane; 3] = [[0; BATCH]; 3];
+    let mut found = [0; BATCH];
+    for i in 0..BATCH {
+        let first = from[i] >> 6;
+        let rank = ranks[i];
+        let mask = u64::MAX << (from[i] & 63);
+        let fits = first.wrapping_add(N as u64) <= last;
+        let first = if fits { first } else { 0 };
+        let (mut sum, mut before, mut at) = (0, 0, 0);
+        let mut j = 0;
+        while j < N as u64 {
+            let word = memory.word(first + j) & if j == 0 { mask } else { u64::MAX };
+            sum += u64::from(word.count_ones());
+            let past = sum <= rank;
+            before = if past { sum } else { before };
+            at += u64::from(past);
+            j += 1;
+        }
+        words[i] = memory.word(first + at) & if at == 0 { mask } else { u64::MAX };
+        rests[i] = rank.wrapping_sub(before).min(63);
+        starts[i] = (first + at) << 6;
+        found[i] = u8::from(fits & (rank < sum));
+    }
+    (within.words, within.ranks, within.starts, within.found) = (words, rests, starts, found);
+    within
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::{Portable, bits_from, scan};
+    use crate::read::{Portable, Select, bits_from, scan};
 
     #[test]
-    fn arithmetic_of_lanes() {
-        for a in [0, 1, 0xffff_ffff, u64::MAX, 0x1234_5678_9abc_def0] {
-            for b in [0, 3, u64::MAX, 0xfedc_ba98_7654_3210, 1 << 63] {
-                assert_eq!(multiply_high(a, b), ((u128::from(a) * u128::from(b)) >> 64) as u64);
-            }
-            for rank in 0..a.count_ones() {
-                assert_eq!(select(a, rank.into()) as u32, warpset_core::recsplit::bits::select(a, rank));
-            }
+    fn pairs_come_apart() {
+        for (first, second) in [(0, 1), (0, 63), (5, 9), (62, 63), (17, 40)] {
+            let pair = Pair::of(1_u64 << first | 1 << second);
+            assert_eq!((pair.second, pair.zeros, pair.found), (second, second - first - 1, true));
         }
+        assert!(!Pair::of(0).found && !Pair::of(1 << 20).found);
     }
 
     #[test]
     fn reads_as_one_by_one() {
         let words: Vec<u64> = (0..40_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) & (i << 60 | 0xff0f)).collect();
         let memory = Memory { rows: &[], words: &words };
-        for from in (0..41 * 64).step_by(7).chain([u64::MAX]) {
-            assert_eq!(memory.bits_from(from), bits_from(&words, from));
-            for rank in 0..100 {
-                let (position, found) = nth_one::<6>(memory, from, rank);
-                if found {
-                    assert_eq!(position, scan::<1>(&words, from, rank as u32, Portable), "{from} {rank}");
-                } else {
-                    assert!(scan::<1>(&words, from, rank as u32, Portable) >= (from / 64 + 6).min(40) * 64);
+        for from in (0..41 * 64).step_by(7).chain([1 << 40]) {
+            if from < 39 * 64 {
+                assert_eq!(memory.bits_from(from), bits_from(&words, from));
+            }
+            for rank in (0..100).step_by(BATCH) {
+                let ranks: Lane = std::array::from_fn(|i| rank + i as u64);
+                let within = words_of::<6>(memory, &[from; BATCH], &ranks);
+                let ones = Portable.pairs(&within.words, &within.ranks);
+                for i in 0..BATCH {
+                    let one_by_one = scan::<1>(&words, from, ranks[i] as u32, Portable);
+                    if within.found[i] == 1 {
+                        let position = within.starts[i] + u64::from(ones[i].trailing_zeros());
+                        assert_eq!(position, one_by_one, "{from} {}", ranks[i]);
+                    } else {
+                        assert!(one_by_one >= (from / 64 + 6) * 64 || from / 64 + 6 > 40);
+                    }
                 }
             }
         }
