@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use warpset_core::quotient::slots::{ByteSlots, Container, PackedSlots};
+use warpset_core::quotient::slots::{ByteSlots, Container};
 use warpset_core::quotient::standard::{self as core, Inserted};
 
 use crate::Words;
@@ -23,6 +23,7 @@ mod source;
 mod validate;
 mod view;
 
+use packed::PackedMut;
 pub use view::View;
 
 /// Runs the body with the slots of these words, whichever container they are in.
@@ -143,17 +144,11 @@ impl StandardQuotientFilter {
     /// [`StandardQuotientFilter::insert`] for a fingerprint.
     pub fn insert_fingerprint(&mut self, fingerprint: u64) -> Result<bool, Error> {
         self.check(fingerprint)?;
-        let (layout, split) = (self.layout, self.layout.split);
+        let layout = self.layout;
         if self.items == layout.limit && (layout.keeps_duplicates() || !self.contains_fingerprint(fingerprint)) {
             return Err(Error::Full { items: self.items + 1, limit: layout.limit });
         }
-        let (quotient, remainder) = (split.quotient(fingerprint), split.remainder(fingerprint));
-        let inserted = with_slots!(&layout, self.words.as_mut_slice(), layout.slots(), |slots| core::insert(
-            &mut slots,
-            quotient,
-            remainder,
-            layout.keeps_duplicates()
-        ));
+        let inserted = self.store(fingerprint);
         match inserted {
             Inserted::Stored => {
                 self.items += 1;
@@ -180,11 +175,7 @@ impl StandardQuotientFilter {
         if self.check(fingerprint).is_err() {
             return false;
         }
-        let (layout, split) = (self.layout, self.layout.split);
-        let (quotient, remainder) = (split.quotient(fingerprint), split.remainder(fingerprint));
-        let removed = with_slots!(&layout, self.words.as_mut_slice(), layout.slots(), |slots| core::remove(
-            &mut slots, quotient, remainder
-        ));
+        let removed = self.take_out(fingerprint);
         self.items -= removed as u64;
         removed
     }
@@ -250,6 +241,36 @@ impl StandardQuotientFilter {
     /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
     pub fn measured_fpr(&self, samples: u64, seed: u64) -> f64 {
         self.view().measured_fpr(samples, seed)
+    }
+
+    /// Writes a fingerprint into its slot; the number of items is the caller's to change.
+    fn store(&mut self, fingerprint: u64) -> Inserted {
+        let (layout, split) = (self.layout, self.layout.split);
+        let (quotient, remainder) = (split.quotient(fingerprint), split.remainder(fingerprint));
+        let words = self.words.as_mut_slice();
+        match layout.container {
+            Container::Packed => {
+                PackedMut::new(words, split).insert_one(quotient, remainder, layout.keeps_duplicates())
+            }
+            Container::Bytes => {
+                let mut slots = ByteSlots::new(words, layout.slots(), split.remainder_bits);
+                core::insert(&mut slots, quotient, remainder, layout.keeps_duplicates())
+            }
+        }
+    }
+
+    /// Takes a fingerprint out of its slot; the number of items is the caller's to change.
+    fn take_out(&mut self, fingerprint: u64) -> bool {
+        let (layout, split) = (self.layout, self.layout.split);
+        let (quotient, remainder) = (split.quotient(fingerprint), split.remainder(fingerprint));
+        let words = self.words.as_mut_slice();
+        match layout.container {
+            Container::Packed => PackedMut::new(words, split).remove_one(quotient, remainder),
+            Container::Bytes => {
+                let mut slots = ByteSlots::new(words, layout.slots(), split.remainder_bits);
+                core::remove(&mut slots, quotient, remainder)
+            }
+        }
     }
 
     fn check(&self, fingerprint: u64) -> Result<(), Error> {

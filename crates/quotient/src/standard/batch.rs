@@ -1,9 +1,10 @@
 //! Operations on many keys: in place, each thread in its own part of the filter, or by writing the filter anew.
 
 use rayon::prelude::*;
-use warpset_core::quotient::slots::{BLOCK_SLOTS, ByteSlots, Container, PackedSlots, Slots, SlotsMut};
+use warpset_core::quotient::slots::{BLOCK_SLOTS, ByteSlots, Container, PackedSlots, Slots};
 use warpset_core::quotient::standard::{self as core, Inserted};
 
+use super::packed::{Change, PackedMut};
 use super::source::{self, Combined, Rule, Sorted};
 use super::{rebuild, with_slots};
 use crate::{Error, Key, Layout, StandardQuotientFilter};
@@ -13,41 +14,38 @@ const SLOTS_PER_KEY_IN_PLACE: u64 = 16;
 /// Blocks of the smallest part that a thread takes.
 const LEAST_PART_BLOCKS: u64 = 64;
 
-/// What a batch does to each of its fingerprints.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Work {
-    Insert,
-    Remove,
-}
-
-impl Work {
-    /// Whether the fingerprint was stored or removed; `None` if nothing could be done.
-    fn apply<S: SlotsMut>(self, slots: &mut S, quotient: u64, remainder: u64, duplicates: bool) -> Option<bool> {
-        match self {
-            Work::Insert => match core::insert(slots, quotient, remainder, duplicates) {
-                Inserted::Stored => Some(true),
-                Inserted::Present => Some(false),
-                Inserted::NoSlot => None,
-            },
-            Work::Remove => Some(core::remove(slots, quotient, remainder)),
-        }
-    }
-}
-
 /// Works off the fingerprints of a part of a filter, whose first slot is `first`; those whose clusters reach out of the
 /// part are left, and returned with the number of those that were stored or removed.
-fn work_in_part<S: SlotsMut>(layout: &Layout, slots: &mut S, first: u64, batch: &[u64], work: Work) -> (u64, Vec<u64>) {
-    let (split, duplicates) = (layout.split, layout.keeps_duplicates());
-    let mut done = 0;
+fn work_in_part(layout: &Layout, words: &mut [u64], first: u64, batch: &[u64], change: Change) -> (u64, Vec<u64>) {
+    let split = layout.split;
     let mut left = Vec::new();
-    for &fingerprint in batch {
-        let quotient = split.quotient(fingerprint) - first;
-        let inside = core::is_inside(slots, quotient);
-        match if inside { work.apply(slots, quotient, split.remainder(fingerprint), duplicates) } else { None } {
-            Some(changed) => done += changed as u64,
-            None => left.push(fingerprint),
+    let done = match layout.container {
+        Container::Packed => {
+            PackedMut::new(words, split).work_off(batch, first, change, |fingerprint| left.push(fingerprint))
         }
-    }
+        Container::Bytes => {
+            let len = words.len() as u64 / layout.block_words() * BLOCK_SLOTS;
+            let mut slots = ByteSlots::new(words, len, split.remainder_bits);
+            let mut done = 0;
+            for &fingerprint in batch {
+                let (quotient, remainder) = (split.quotient(fingerprint) - first, split.remainder(fingerprint));
+                let changed = match change {
+                    _ if !core::is_inside(&slots, quotient) => None,
+                    Change::Insert { duplicates } => match core::insert(&mut slots, quotient, remainder, duplicates) {
+                        Inserted::Stored => Some(true),
+                        Inserted::Present => Some(false),
+                        Inserted::NoSlot => None,
+                    },
+                    Change::Remove => Some(core::remove(&mut slots, quotient, remainder)),
+                };
+                match changed {
+                    Some(changed) => done += changed as u64,
+                    None => left.push(fingerprint),
+                }
+            }
+            done
+        }
+    };
     (done, left)
 }
 
@@ -210,7 +208,7 @@ impl StandardQuotientFilter {
         // In place nothing may fail half-way, so only where all of them surely fit.
         let fits = self.items + count <= self.layout.limit && self.is_small(count) && self.has_room_behind(&batch);
         if fits {
-            self.items += self.work_in_place(&batch, Work::Insert);
+            self.items += self.work_in_place(&batch, Change::Insert { duplicates: self.layout.keeps_duplicates() });
         } else {
             let (a, b) = (source::stored(self.view(), 0), Sorted(&batch));
             *self = rebuild::build(self.layout, &Combined { rule: Rule::Sum, a, b })?;
@@ -231,7 +229,7 @@ impl StandardQuotientFilter {
                 return before - self.items;
             }
         }
-        self.items -= self.work_in_place(&batch, Work::Remove);
+        self.items -= self.work_in_place(&batch, Change::Remove);
         before - self.items
     }
 
@@ -284,7 +282,7 @@ impl StandardQuotientFilter {
     ///
     /// The filter is cut into parts at multiples of 64 slots; a fingerprint whose cluster lies wholly in a part is worked
     /// off by the part's thread, and the few others afterwards.
-    fn work_in_place(&mut self, batch: &[u64], work: Work) -> u64 {
+    fn work_in_place(&mut self, batch: &[u64], change: Change) -> u64 {
         let layout = self.layout;
         let split = layout.split;
         let threads = rayon::current_num_threads() as u64;
@@ -301,22 +299,20 @@ impl StandardQuotientFilter {
                 let first = i as u64 * part_slots;
                 let at = |slot: u64| batch.partition_point(|&fingerprint| split.quotient(fingerprint) < slot);
                 let batch = &batch[at(first)..at(first + part_slots)];
-                let len = chunk.len() as u64 / layout.block_words() * BLOCK_SLOTS;
-                with_slots!(&layout, chunk, len, |slots| work_in_part(&layout, &mut slots, first, batch, work))
+                work_in_part(&layout, chunk, first, batch, change)
             })
             .collect();
         let mut done = 0;
-        with_slots!(&layout, self.words.as_mut_slice(), layout.slots(), |slots| {
-            for (count, left) in &results {
-                done += count;
-                for &fingerprint in left {
-                    let (quotient, remainder) = (split.quotient(fingerprint), split.remainder(fingerprint));
-                    let changed = work.apply(&mut slots, quotient, remainder, layout.keeps_duplicates());
-                    debug_assert!(changed.is_some(), "the caller has made sure of a slot");
-                    done += (changed == Some(true)) as u64;
-                }
+        for (count, left) in &results {
+            done += count;
+            for &fingerprint in left {
+                // The caller has made sure of a slot.
+                done += match change {
+                    Change::Insert { .. } => (self.store(fingerprint) == Inserted::Stored) as u64,
+                    Change::Remove => self.take_out(fingerprint) as u64,
+                };
             }
-        });
+        }
         done
     }
 }

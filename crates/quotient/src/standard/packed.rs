@@ -8,6 +8,12 @@
 
 use warpset_core::quotient::Split;
 
+mod update;
+mod walk;
+
+pub(super) use update::{Change, PackedMut};
+pub(super) use walk::Walk as PackedWalk;
+
 /// Keys whose cache lines are asked for before the first of them is looked up.
 pub(super) const BATCH: usize = 32;
 
@@ -43,9 +49,10 @@ impl<'a> Packed<'a> {
         self.words.get(word).is_some_and(|occupieds| occupieds >> (quotient % 64) & 1 != 0)
     }
 
-    /// The block and the place in it where the run of an occupied quotient begins.
+    /// The block and the place in it where the run of a quotient begins; where it would begin if it is `new`, and the slot is
+    /// in use.
     #[inline(always)]
-    fn run_start(&self, quotient: u64) -> (usize, u32) {
+    fn run_start(&self, quotient: u64, new: bool) -> (usize, u32) {
         let (mut block, at) = ((quotient / 64) as usize, (quotient % 64) as u32);
         let [occupieds, continuations, shifteds] = self.metadata(block);
         if shifteds >> at & 1 == 0 {
@@ -70,7 +77,7 @@ impl<'a> Packed<'a> {
             }
         }
         // At least one in a sound filter: a run that had begun by its canonical slot would begin there, unshifted.
-        let mut skipped = runs.wrapping_sub(starts);
+        let mut skipped = runs.wrapping_add(new as u32).wrapping_sub(starts);
         let mut next = !continuations & !upto;
         loop {
             let here = next.count_ones();
@@ -90,14 +97,15 @@ impl<'a> Packed<'a> {
         (block, next.trailing_zeros() % 64)
     }
 
-    /// Whether the run that begins there has the remainder.
+    /// Where a remainder is or belongs in the run that begins there: the first slot with one that is not smaller, or the end
+    /// of the run; and whether it is there.
     #[inline(always)]
-    fn is_in_run(&self, (mut block, mut at): (usize, u32), remainder: u64) -> bool {
+    fn find_in_run(&self, (mut block, mut at): (usize, u32), remainder: u64) -> ((usize, u32), bool) {
         let mut continuations = self.metadata(block)[1] >> at;
         loop {
             let stored = self.remainder(block, at);
             if stored >= remainder {
-                return stored == remainder;
+                return ((block, at), stored == remainder);
             }
             at += 1;
             continuations >>= 1;
@@ -106,7 +114,7 @@ impl<'a> Packed<'a> {
                 continuations = self.metadata(block)[1];
             }
             if continuations & 1 == 0 {
-                return false;
+                return ((block, at), false);
             }
         }
     }
@@ -126,7 +134,7 @@ impl<'a> Packed<'a> {
     /// Whether an occupied quotient's fingerprint is stored.
     #[inline(always)]
     fn is_stored(&self, fingerprint: u64) -> bool {
-        self.is_in_run(self.run_start(self.split.quotient(fingerprint)), self.split.remainder(fingerprint))
+        self.find_in_run(self.run_start(self.split.quotient(fingerprint), false), self.split.remainder(fingerprint)).1
     }
 
     /// Whether a fingerprint is stored.

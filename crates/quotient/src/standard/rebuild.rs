@@ -58,19 +58,29 @@ fn lay_out(layout: &Layout, source: &impl Source, first: u64, end: u64) -> Part 
     part
 }
 
+/// What was written.
+struct Written {
+    items: u64,
+    /// The first free slot behind all items.
+    free: u64,
+    /// Those that lie behind the words.
+    spilled: Vec<Spilled>,
+}
+
 /// Writes the items of quotients from `first` on, the first free slot being `free`, into the zero `words` of the slots
-/// from `first` on; returns those that lie behind them.
+/// from `first` on.
 fn write(
     layout: &Layout,
     words: &mut [u64],
     items: impl Iterator<Item = (u64, u64, bool)>,
     first: u64,
     mut free: u64,
-) -> Vec<Spilled> {
+) -> Written {
     let len = words.len() as u64 / layout.block_words() * BLOCK_SLOTS;
     let mut slots = Appender::new(words, layout.container, layout.split.remainder_bits);
-    let mut spilled = Vec::new();
+    let (mut count, mut spilled) = (0, Vec::new());
     for (quotient, remainder, follows) in items {
+        count += 1;
         let slot = core::place(free, quotient);
         free = slot + 1;
         let metadata = core::item_metadata(slot, quotient, follows);
@@ -84,7 +94,7 @@ fn write(
         }
     }
     slots.finish();
-    spilled
+    Written { items: count, free, spilled }
 }
 
 /// Quotients of a part: a power of two, so many that all threads have work and few enough that parts are worth it.
@@ -96,18 +106,35 @@ fn part_quotients(split: Split) -> u64 {
     (split.quotients() / (8 * threads.next_power_of_two())).max(LEAST_PART).min(split.quotients())
 }
 
-/// A filter of the fingerprints of `source`. Nothing is allocated if they do not fit.
+/// Whether so many items, with so many slots up to the end of the last one, are permitted.
+fn check(layout: &Layout, items: u64, end: u64) -> Result<(), Error> {
+    if items > layout.limit {
+        return Err(Error::Full { items, limit: layout.limit });
+    }
+    let usable = layout.slots() - 1;
+    if end > usable {
+        return Err(Error::OverflowRegionFull { slot: end - 1, limit: usable });
+    }
+    Ok(())
+}
+
+/// A filter of the fingerprints of `source`.
 pub(super) fn build(layout: Layout, source: &impl Source) -> Result<StandardQuotientFilter, Error> {
     let split = layout.split;
     let step = part_quotients(split);
+    if step == split.quotients() {
+        // One part begins at its first slot, so it is written without having been laid out before.
+        let mut words = Words::zeroed(layout.words())?;
+        let items = items_of(&layout, source, 0, split.quotients());
+        let Written { items, free, .. } = write(&layout, words.as_mut_slice(), items, 0, 0);
+        check(&layout, items, free)?;
+        return Ok(StandardQuotientFilter::from_parts(layout, words, items));
+    }
     let parts: Vec<Part> = (0..split.quotients() / step)
         .into_par_iter()
         .map(|i| lay_out(&layout, source, i * step, (i + 1) * step))
         .collect();
     let items = parts.iter().map(|part| part.items).sum();
-    if items > layout.limit {
-        return Err(Error::Full { items, limit: layout.limit });
-    }
     let mut free = 0u64;
     let frees: Vec<u64> = parts
         .iter()
@@ -119,10 +146,7 @@ pub(super) fn build(layout: Layout, source: &impl Source) -> Result<StandardQuot
             before
         })
         .collect();
-    let usable = layout.slots() - 1;
-    if free > usable {
-        return Err(Error::OverflowRegionFull { slot: free - 1, limit: usable });
-    }
+    check(&layout, items, free)?;
 
     let mut words = Words::zeroed(layout.words())?;
     // A filter of less than a block has one part; all others have whole blocks, the last part those of the overflow.
@@ -141,7 +165,7 @@ pub(super) fn build(layout: Layout, source: &impl Source) -> Result<StandardQuot
         .enumerate()
         .map(|(i, (chunk, free))| {
             let first = i as u64 * step;
-            write(&layout, chunk, items_of(&layout, source, first, first + step), first, free)
+            write(&layout, chunk, items_of(&layout, source, first, first + step), first, free).spilled
         })
         .collect();
     with_slots!(&layout, words.as_mut_slice(), layout.slots(), |slots| {

@@ -4,10 +4,11 @@
 //! twice, so that nothing has to be stored between.
 
 use rayon::prelude::*;
-use warpset_core::quotient::slots::{ByteSlots, Container, PackedSlots};
+use warpset_core::quotient::slots::{ByteSlots, Container};
 use warpset_core::quotient::standard::Fingerprints;
 
 use super::View;
+use super::packed::{Packed, PackedWalk};
 
 /// Ascending fingerprints.
 pub(crate) trait Source: Sync {
@@ -47,7 +48,7 @@ pub(crate) fn stored(view: View<'_>, dropped: u32) -> Stored<'_> {
 
 enum Walk<'a> {
     Bytes(Fingerprints<ByteSlots<&'a [u64]>>),
-    Packed(Fingerprints<PackedSlots<&'a [u64]>>),
+    Packed(PackedWalk<'a>),
 }
 
 /// The fingerprints of a [`Stored`] from some one on.
@@ -88,10 +89,7 @@ impl<'v> Stored<'v> {
                 let slots = ByteSlots::new(words, len, split.remainder_bits);
                 Walk::Bytes(Fingerprints::from_quotient(slots, split, quotient))
             }
-            Container::Packed => {
-                let slots = PackedSlots::new(words, len, split.remainder_bits);
-                Walk::Packed(Fingerprints::from_quotient(slots, split, quotient))
-            }
+            Container::Packed => Walk::Packed(PackedWalk::from_quotient(Packed::new(words, split), quotient)),
         };
         StoredFrom { walk, dropped: self.dropped, first }
     }
