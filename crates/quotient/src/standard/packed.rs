@@ -182,9 +182,9 @@ impl<'a> Packed<'a> {
             // Those without a run are sorted out first: a branch on each would be guessed wrong as often as not.
             let (mut left, mut answers) = ([0u8; BATCH], [false; BATCH]);
             let mut stay = 0;
-            for i in 0..count {
+            for (i, &fingerprint) in fingerprints[..count].iter().enumerate() {
                 left[stay] = i as u8;
-                stay += self.is_occupied(fingerprints[i]) as usize;
+                stay += self.is_occupied(fingerprint) as usize;
             }
             for &i in &left[..stay] {
                 let i = i as usize % BATCH;

@@ -413,7 +413,7 @@ mod tests {
             for (quotient, remainder, kind) in ops {
                 // Some sequences all over the slots, some in a quarter of them or in a few.
                 let quotient = quotient % (slots >> (2 * crowd)).max(1);
-                let remainder = split.remainder(remainder % 5 | remainder << 40 & 1 << 60);
+                let remainder = split.remainder((remainder % 5) | (remainder << 40 & 1 << 60));
                 let mut by_slot = PackedSlots::new(&mut slow[..], slots, r);
                 if kind < 2 {
                     let wanted = core::insert(&mut by_slot, quotient, remainder, duplicates);

@@ -21,7 +21,7 @@ impl<'a> Walk<'a> {
         let occupieds = slots.metadata(block)[0] & (!0 << (from % 64));
         let quotients = slots.split.quotients();
         let mut walk = Walk { slots, block, occupieds, slot: (block, 0), continuations: 0, quotients };
-        if walk.to_occupied() {
+        if walk.find_occupied() {
             walk.slot = slots.run_start(walk.quotient(), false);
             walk.continuations = slots.metadata(walk.slot.0)[1] >> walk.slot.1;
         }
@@ -30,7 +30,7 @@ impl<'a> Walk<'a> {
 
     /// Goes on to the next block with a quotient that has a run, unless this one has more; whether there is one.
     #[inline(always)]
-    fn to_occupied(&mut self) -> bool {
+    fn find_occupied(&mut self) -> bool {
         while self.occupieds == 0 {
             self.block += 1;
             if self.block as u64 * 64 >= self.quotients {
@@ -67,7 +67,7 @@ impl Iterator for Walk<'_> {
         }
         if self.continuations & 1 == 0 {
             self.occupieds &= self.occupieds - 1;
-            if self.to_occupied() {
+            if self.find_occupied() {
                 // The next run is where this one ended, unless it is in its canonical slot behind a gap.
                 let home = (self.block, self.occupieds.trailing_zeros());
                 if home > self.slot {
