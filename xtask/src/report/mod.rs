@@ -4,6 +4,7 @@
 mod bloom;
 mod chart;
 mod page;
+mod quotient;
 mod recsplit;
 mod rows;
 
@@ -43,9 +44,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let files = args.json.iter().map(|path| record::read(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let records: Vec<Record> = files.into_iter().flatten().collect();
     let mut figures = bloom::figures(&records);
+    figures.extend(quotient::figures(&records));
     figures.extend(recsplit::figures(&records));
     figures.retain(|figure| !figure.chart.is_empty());
     let mut tables = bloom::tables(&records);
+    tables.extend(quotient::tables(&records));
     tables.extend(recsplit::tables(&records));
 
     let written = |path: &PathBuf, text: String| {

@@ -4,7 +4,7 @@
 use warpset::bloom::SplitBlockBloom;
 use warpset::bloom::gpu as bloom;
 use warpset::gpu::{Device, DeviceSlice, DeviceVec};
-use warpset::quotient::gpu::StandardQuotientFilter;
+use warpset::quotient::gpu::{StandardQuotientFilter, UpdateMethod};
 use warpset::quotient::{Container, Duplicates, StandardQuotientFilter as HostFilter};
 
 use super::super::clock::{Effort, median_seconds};
@@ -12,7 +12,7 @@ use super::super::gpu_limits::{self, GpuAccess};
 use super::super::record::Record;
 use super::super::suite::{Session, Setup, Step, Target, Threads};
 use super::subject::{Kind, container_name, layout, row};
-use super::{ABSENT, BATCH, COMMON_LOAD, INSERTED, Size, as_expected, keys, loads, whole};
+use super::{ABSENT, BATCH, COMMON_LOAD, INSERTED, Size, as_expected, keys, loads, updates, whole};
 
 /// The largest filter whose bytes are compared with those of the CPU.
 const COMPARED: u32 = 24;
@@ -42,8 +42,8 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
             add("builds", builds);
             add("lookups", lookups);
             add("lookups by batch", lookups_by_batch);
-            add("inserts", updates);
-            add("inserts by batch", inserts_by_batch);
+            add("inserts and deletes", updates);
+            add("inserts and deletes by batch", updates_by_batch);
             add("merging and resizing", merging);
         }
     }
@@ -277,12 +277,36 @@ fn lookups_by_batch(session: &mut Session, device: &Device, size: Size, _: &'sta
     Ok(())
 }
 
-/// Times an insertion of `batch` into a filter of `inserted`.
-fn insert(
+/// The methods of an update, by the names of their rows: what callers get that do not ask for one, then each.
+const METHODS: [(&str, UpdateMethod); 4] = [
+    ("automatic", UpdateMethod::Automatic),
+    ("superclusters", UpdateMethod::Superclusters),
+    ("in place", UpdateMethod::InPlace),
+    ("rebuild", UpdateMethod::Rebuild),
+];
+
+/// A batch that comes to a filter, or goes.
+#[derive(Clone, Copy, PartialEq)]
+enum Change {
+    Insert,
+    Remove,
+}
+
+impl Change {
+    fn name(self) -> &'static str {
+        match self {
+            Change::Insert => "insert",
+            Change::Remove => "remove",
+        }
+    }
+}
+
+/// Times a change by `batch` of a filter of `inserted`, and says whether it was right.
+fn change(
     session: &mut Session,
     device: &Device,
     size: Size,
-    container: Container,
+    (container, method, change): (Container, UpdateMethod, Change),
     inserted: &DeviceVec<u32>,
     batch: &DeviceVec<u32>,
 ) -> anyhow::Result<(f64, bool)> {
@@ -298,36 +322,61 @@ fn insert(
             Ok(())
         },
         |filter| {
-            filter.insert_bulk_device(batch.as_slice())?;
+            match change {
+                Change::Insert => filter.insert_bulk_with(batch.as_slice(), method)?,
+                Change::Remove => filter.remove_bulk_with(batch.as_slice(), method)?,
+            };
             Ok(())
         },
     )?;
-    let right = is_of(&filter, size, &[inserted, batch])?;
+    let right = match change {
+        Change::Insert => is_of(&filter, size, &[inserted, batch])?,
+        Change::Remove if size.quotient_bits > COMPARED => count(&filter, batch.as_slice())? == 0,
+        Change::Remove => {
+            let host = HostFilter::with_layout(layout)?;
+            filter.to_host()? == updates::rest(&host, &inserted.to_vec()?, &batch.to_vec()?)?
+        }
+    };
     Ok((seconds, right))
 }
 
 fn updates(session: &mut Session, device: &Device, size: Size, loads: &'static [f64]) -> anyhow::Result<()> {
     let batch = upload(device, BATCH, size.batch())?;
     for &load in loads {
-        let inserted = upload(device, INSERTED, size.keys(load))?;
+        let host = keys(INSERTED, size.keys(load));
+        let step = (host.len() / batch.len()).max(1);
+        let removed: Vec<u32> = host.iter().copied().step_by(step).take(batch.len()).collect();
+        let (inserted, removed) = (device.from_slice(&host)?, device.from_slice(&removed)?);
         for container in [Container::Packed, Container::Bytes] {
-            let (seconds, right) = insert(session, device, size, container, &inserted, &batch)?;
-            let row = row("update over fill", "insert", batch.len(), size, load, seconds);
-            push(session, device, row.param("variant", container_name(container)), right);
+            for (name, method) in METHODS {
+                for (what, batch) in [(Change::Insert, &batch), (Change::Remove, &removed)] {
+                    let how = (container, method, what);
+                    let (seconds, right) = change(session, device, size, how, &inserted, batch)?;
+                    let row = row("update over fill", what.name(), batch.len(), size, load, seconds);
+                    let variant = format!("{}, {name}", container_name(container));
+                    push(session, device, row.param("variant", variant), right);
+                }
+            }
         }
     }
     Ok(())
 }
 
-fn inserts_by_batch(session: &mut Session, device: &Device, size: Size, _: &'static [f64]) -> anyhow::Result<()> {
-    let inserted = upload(device, INSERTED, size.keys(COMMON_LOAD))?;
+fn updates_by_batch(session: &mut Session, device: &Device, size: Size, _: &'static [f64]) -> anyhow::Result<()> {
+    let host = keys(INSERTED, size.keys(COMMON_LOAD));
+    let inserted = device.from_slice(&host)?;
     let most = 2_000_000.min(size.keys(0.24));
     let batches = [1000, 10_000, 50_000, 100_000, 200_000, 400_000, 1_000_000];
-    for batch in batches.into_iter().take_while(|batch| *batch < most).chain([most]) {
-        let batch = upload(device, BATCH, batch)?;
-        let (seconds, right) = insert(session, device, size, Container::Packed, &inserted, &batch)?;
-        let row = row("insert over batch", "insert", batch.len(), size, COMMON_LOAD, seconds);
-        push(session, device, row.param("variant", "packed"), right);
+    for n in batches.into_iter().take_while(|batch| *batch < most).chain([most]) {
+        let (batch, removed) = (upload(device, BATCH, n)?, device.from_slice(&host[..n.min(host.len())])?);
+        for (name, method) in METHODS {
+            for (what, batch) in [(Change::Insert, &batch), (Change::Remove, &removed)] {
+                let how = (Container::Packed, method, what);
+                let (seconds, right) = change(session, device, size, how, &inserted, batch)?;
+                let row = row("insert over batch", what.name(), batch.len(), size, COMMON_LOAD, seconds);
+                push(session, device, row.param("variant", format!("packed, {name}")), right);
+            }
+        }
     }
     Ok(())
 }

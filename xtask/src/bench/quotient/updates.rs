@@ -28,7 +28,7 @@ pub fn steps(loads: &'static [f64], size: Size) -> Vec<Step> {
 }
 
 /// What is left of the fingerprints of `all` once those of `batch` are removed, each removing its equals.
-fn rest(filter: &StandardQuotientFilter, all: &[u32], batch: &[u32]) -> anyhow::Result<StandardQuotientFilter> {
+pub fn rest(filter: &StandardQuotientFilter, all: &[u32], batch: &[u32]) -> anyhow::Result<StandardQuotientFilter> {
     let layout = *filter.layout();
     let gone: HashSet<u64> = batch.iter().map(|key| layout.fingerprint(*key)).collect();
     let stay = all.iter().map(|key| layout.fingerprint(*key)).filter(|fingerprint| !gone.contains(fingerprint));
