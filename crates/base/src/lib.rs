@@ -1,5 +1,5 @@
 //! What the filters of Warpset have in common on the host: keys and how they are hashed ([`key`]), memory aligned to
-//! cache lines ([`words`]), and saved files ([`file`]).
+//! cache lines ([`words`]), and saved files ([`mod@file`]).
 //!
 //! Users meet this crate through the filters, which re-export [`key::Key`], [`key::Hashed`], [`key::Bytes`] and
 //! [`file::FileError`].
