@@ -26,6 +26,9 @@ pub mod stamp;
 #[cfg(any(
     not(target_arch = "nvptx64"),
     feature = "by_key",
+    feature = "quotient_build",
+    feature = "quotient_extract",
+    feature = "quotient_paper_builds",
     feature = "quotient_standard",
     feature = "quotient_update",
     feature = "radix",
@@ -45,6 +48,9 @@ pub mod keys;
 #[cfg(any(
     not(target_arch = "nvptx64"),
     feature = "by_key",
+    feature = "quotient_build",
+    feature = "quotient_extract",
+    feature = "quotient_paper_builds",
     feature = "quotient_standard",
     feature = "quotient_update",
     feature = "radix",
@@ -59,7 +65,14 @@ pub mod look_back;
 pub mod merge_path;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "select"))]
 pub mod predicate;
-#[cfg(any(not(target_arch = "nvptx64"), feature = "quotient_standard", feature = "quotient_update"))]
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    feature = "quotient_build",
+    feature = "quotient_extract",
+    feature = "quotient_paper_builds",
+    feature = "quotient_standard",
+    feature = "quotient_update"
+))]
 pub mod quotient_memory;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "radix", feature = "radix_sort", feature = "segmented_sort"))]
 pub mod ranking;
@@ -97,6 +110,12 @@ pub mod limits;
 pub mod merge;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "non_associative"))]
 pub mod non_associative;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "quotient_build"))]
+pub mod quotient_build;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "quotient_extract"))]
+pub mod quotient_extract;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "quotient_paper_builds"))]
+pub mod quotient_paper_builds;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "quotient_standard"))]
 pub mod quotient_standard;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "quotient_update"))]
@@ -141,6 +160,9 @@ pub const MODULES: &[(&str, &str)] = &[
     ("limits", include_str!("../ptx/limits.ptx")),
     ("non_associative", include_str!("../ptx/non_associative.ptx")),
     ("merge", include_str!("../ptx/merge.ptx")),
+    ("quotient_build", include_str!("../ptx/quotient_build.ptx")),
+    ("quotient_extract", include_str!("../ptx/quotient_extract.ptx")),
+    ("quotient_paper_builds", include_str!("../ptx/quotient_paper_builds.ptx")),
     ("quotient_standard", include_str!("../ptx/quotient_standard.ptx")),
     ("quotient_update", include_str!("../ptx/quotient_update.ptx")),
     ("radix", include_str!("../ptx/radix.ptx")),

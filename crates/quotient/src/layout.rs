@@ -146,6 +146,22 @@ impl Layout {
         self.split.fingerprint(seed.hash(key))
     }
 
+    /// How many low bits the fingerprints of another filter have too many, to be put together with those of this one.
+    pub(crate) fn bits_to_drop(&self, other: &Layout) -> Result<u32, Error> {
+        let incompatible = |field, left, right| Err(Error::Incompatible { field, left, right });
+        let (left, right) = (self.fingerprint_bits(), other.fingerprint_bits());
+        if self.seed != other.seed {
+            return incompatible("seed", self.seed, other.seed);
+        }
+        if self.duplicates != other.duplicates {
+            return incompatible("duplicates kept", self.keeps_duplicates() as u64, other.keeps_duplicates() as u64);
+        }
+        match right.checked_sub(left) {
+            Some(dropped) => Ok(dropped),
+            None => incompatible("fingerprint bits", left as u64, right as u64),
+        }
+    }
+
     /// The largest fingerprint.
     pub(crate) fn last_fingerprint(&self) -> u64 {
         !0 >> (64 - self.fingerprint_bits())

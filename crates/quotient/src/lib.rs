@@ -32,7 +32,7 @@ compile_error!("the memory image of the filters is little-endian, and this crate
 pub use builder::{Builder, DEFAULT_FPR, DEFAULT_MAX_LOAD};
 pub use error::Error;
 pub use layout::{Duplicates, Layout};
-pub use standard::{StandardQuotientFilter, View};
+pub use standard::{BuildMethod, StandardQuotientFilter, View};
 pub use warpset_base::file::{FORMAT_VERSION, FileError, HEADER_BYTES};
 use warpset_base::key;
 pub use warpset_base::key::{Bytes, Hashed, Key};

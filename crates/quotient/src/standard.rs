@@ -16,6 +16,7 @@ mod batch;
 pub(crate) mod format;
 pub mod gpu;
 mod packed;
+mod paper_builds;
 mod rebuild;
 #[cfg(feature = "serde")]
 mod serde;
@@ -24,6 +25,7 @@ mod validate;
 mod view;
 
 use packed::PackedMut;
+pub use paper_builds::BuildMethod;
 pub use view::View;
 
 /// Runs the body with the slots of these words, whichever container they are in.

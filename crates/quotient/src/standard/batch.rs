@@ -6,7 +6,7 @@ use warpset_core::quotient::standard::{self as core, Inserted};
 
 use super::packed::{Change, PackedMut};
 use super::source::{self, Combined, Rule, Sorted};
-use super::{rebuild, with_slots};
+use super::{BuildMethod, paper_builds, rebuild, with_slots};
 use crate::{Error, Key, Layout, StandardQuotientFilter};
 
 /// A batch is worked in while the filter has more slots than this a key; else the filter is written anew.
@@ -55,6 +55,16 @@ impl StandardQuotientFilter {
     pub fn build_from<K: Key>(layout: Layout, keys: &[K]) -> Result<StandardQuotientFilter, Error> {
         let sorted = sorted_fingerprints(&layout, keys);
         rebuild::build(layout, &Sorted(&sorted))
+    }
+
+    /// [`StandardQuotientFilter::build_from`] by a method of choice; all give the same bytes. Those of the paper are
+    /// worked off step by step, on this thread.
+    pub fn build_with_method<K: Key>(
+        layout: Layout,
+        keys: &[K],
+        method: BuildMethod,
+    ) -> Result<StandardQuotientFilter, Error> {
+        paper_builds::build(method, layout, sorted_fingerprints(&layout, keys))
     }
 
     /// A filter of these fingerprints, in any order.
@@ -113,7 +123,7 @@ impl StandardQuotientFilter {
     /// The other may have any number of slots, container and load limit; its fingerprints must have at least as many
     /// bits, and lose those that are too many.
     pub fn merge(&mut self, other: &StandardQuotientFilter) -> Result<(), Error> {
-        let dropped = self.bits_to_drop(other)?;
+        let dropped = self.layout.bits_to_drop(&other.layout)?;
         let (a, b) = (source::stored(self.view(), 0), source::stored(other.view(), dropped));
         *self = rebuild::build(self.layout, &Combined { rule: Rule::Sum, a, b })?;
         Ok(())
@@ -121,7 +131,7 @@ impl StandardQuotientFilter {
 
     /// Removes the fingerprints of another filter: each cancels one copy of its like.
     pub fn subtract(&mut self, other: &StandardQuotientFilter) -> Result<(), Error> {
-        let dropped = self.bits_to_drop(other)?;
+        let dropped = self.layout.bits_to_drop(&other.layout)?;
         let (a, b) = (source::stored(self.view(), 0), source::stored(other.view(), dropped));
         *self = rebuild::build(self.layout, &Combined { rule: Rule::Difference, a, b })?;
         Ok(())
@@ -134,7 +144,7 @@ impl StandardQuotientFilter {
         if self.layout.fingerprint_bits() > other.layout.fingerprint_bits() {
             return other.intersection_count(self);
         }
-        let dropped = self.bits_to_drop(other)?;
+        let dropped = self.layout.bits_to_drop(&other.layout)?;
         let (a, b) = (source::stored(self.view(), 0), source::stored(other.view(), dropped));
         Ok(source::count(&Combined { rule: Rule::Common, a, b }, self.layout.last_fingerprint()))
     }
@@ -146,7 +156,7 @@ impl StandardQuotientFilter {
             return other.union_count(self);
         }
         let common = self.intersection_count(other)?;
-        let dropped = self.bits_to_drop(other)?;
+        let dropped = self.layout.bits_to_drop(&other.layout)?;
         // Different fingerprints can become equal when they lose bits.
         let theirs = if dropped == 0 || self.layout.keeps_duplicates() {
             other.items
@@ -178,23 +188,6 @@ impl StandardQuotientFilter {
     /// The same fingerprints in another container.
     pub fn with_container(&self, container: Container) -> Result<StandardQuotientFilter, Error> {
         rebuild::build(Layout { container, ..self.layout }, &source::stored(self.view(), 0))
-    }
-
-    /// How many low bits the other's fingerprints have too many.
-    fn bits_to_drop(&self, other: &StandardQuotientFilter) -> Result<u32, Error> {
-        let incompatible = |field, left, right| Err(Error::Incompatible { field, left, right });
-        let (left, right) = (self.layout.fingerprint_bits(), other.layout.fingerprint_bits());
-        if self.layout.seed != other.layout.seed {
-            return incompatible("seed", self.layout.seed, other.layout.seed);
-        }
-        if self.layout.duplicates != other.layout.duplicates {
-            let kept = |layout: &Layout| layout.keeps_duplicates() as u64;
-            return incompatible("duplicates kept", kept(&self.layout), kept(&other.layout));
-        }
-        match right.checked_sub(left) {
-            Some(dropped) => Ok(dropped),
-            None => incompatible("fingerprint bits", left as u64, right as u64),
-        }
     }
 
     fn insert_sorted(&mut self, mut batch: Vec<u64>) -> Result<u64, Error> {

@@ -1,21 +1,34 @@
-//! Filters laid out from ascending fingerprints, and taken apart into them.
+//! Filters laid out from ascending fingerprints.
 
-use warpset_gpu::{Device, DeviceSlice, LaunchConfig, Stream};
-use warpset_kernels::quotient_standard::{self as kernels, BLOCK, SHARED_BYTES, TILE};
+use warpset_gpu::{Device, DeviceSlice, DeviceVec, LaunchConfig, Stream};
+use warpset_kernels::quotient_build::{self as kernels, BLOCK, SHARED_BYTES};
 
-use super::fingerprints::{Fingerprints, compact, grid, parameters, sorted_fingerprints, with_width};
+use super::fingerprints::{Fingerprints, parameters, sorted_fingerprints, with_width};
 use super::keys::{Uploaded, key_slice};
-use super::{DeviceKey, StandardQuotientFilter};
-use crate::{Error, Key, Layout, OutOfMemory};
+use super::width::Width;
+use super::{DeviceKey, StandardQuotientFilter, paper_builds};
+use crate::{BuildMethod, Error, Key, Layout, OutOfMemory};
 
+/// Builds.
 impl StandardQuotientFilter {
     /// A filter of these keys, built at once: hashed, sorted, laid out.
     pub fn build_from<K: Key>(device: &Device, layout: Layout, keys: &[K]) -> Result<StandardQuotientFilter, Error> {
+        StandardQuotientFilter::build_with_method(device, layout, keys, BuildMethod::default())
+    }
+
+    /// [`StandardQuotientFilter::build_from`] by a method of choice; all give the same bytes.
+    pub fn build_with_method<K: Key>(
+        device: &Device,
+        layout: Layout,
+        keys: &[K],
+        method: BuildMethod,
+    ) -> Result<StandardQuotientFilter, Error> {
+        check_count(&layout, keys.len())?;
         let stream = device.new_stream()?;
         let uploaded = Uploaded::new(&stream, &layout, keys)?;
         // SAFETY: the keys live until the layout has been waited for.
         let sorted = unsafe { sorted_fingerprints(&stream, &layout, uploaded.keys(&layout), uploaded.n)? };
-        lay_out(device, &stream, layout, &sorted)
+        lay_out_by(method, device, &stream, layout, &sorted)
     }
 
     /// [`StandardQuotientFilter::build_from`] for keys on the device.
@@ -24,51 +37,65 @@ impl StandardQuotientFilter {
         layout: Layout,
         keys: DeviceSlice<'_, K>,
     ) -> Result<StandardQuotientFilter, Error> {
+        StandardQuotientFilter::build_with_method_device(device, layout, keys, BuildMethod::default())
+    }
+
+    /// [`StandardQuotientFilter::build_with_method`] for keys on the device.
+    pub fn build_with_method_device<K: DeviceKey>(
+        device: &Device,
+        layout: Layout,
+        keys: DeviceSlice<'_, K>,
+        method: BuildMethod,
+    ) -> Result<StandardQuotientFilter, Error> {
+        check_count(&layout, keys.len())?;
         let stream = device.new_stream()?;
         device.synchronize()?;
         // SAFETY: the keys are borrowed until the layout has been waited for.
         let sorted = unsafe { sorted_fingerprints(&stream, &layout, key_slice(&layout, keys), keys.len())? };
+        lay_out_by(method, device, &stream, layout, &sorted)
+    }
+
+    /// A filter of these fingerprints, in any order.
+    pub fn from_fingerprints(
+        device: &Device,
+        layout: Layout,
+        fingerprints: &[u64],
+    ) -> Result<StandardQuotientFilter, Error> {
+        check_count(&layout, fingerprints.len())?;
+        if let Some(&fingerprint) = fingerprints.iter().find(|&&fingerprint| fingerprint > layout.last_fingerprint()) {
+            return Err(Error::InvalidFingerprint { fingerprint, bits: layout.fingerprint_bits() });
+        }
+        let stream = device.new_stream()?;
+        let sorted = Fingerprints::sorted_from(&layout, &stream, fingerprints)?;
         lay_out(device, &stream, layout, &sorted)
     }
+}
 
-    /// The same fingerprints with quotients of another width: a quotient bit more is a remainder bit less.
-    pub fn resized(&self, quotient_bits: u32) -> Result<StandardQuotientFilter, Error> {
-        let layout = self.layout.with_quotient_bits(quotient_bits)?;
-        let stream = self.device.new_stream()?;
-        self.device.synchronize()?;
-        let all = self.extract(&stream)?;
-        lay_out(&self.device, &stream, layout, &all)
+/// Fails if so many keys are too many whatever they are: in a multiset each has a slot.
+fn check_count(layout: &Layout, keys: usize) -> Result<(), Error> {
+    let items = keys as u64;
+    if layout.keeps_duplicates() && items > layout.limit {
+        return Err(Error::Full { items, limit: layout.limit });
     }
+    Ok(())
+}
 
-    /// Queues the extraction of all fingerprints, in ascending order.
-    pub(super) fn extract(&self, stream: &Stream) -> Result<Fingerprints, Error> {
-        let slots = self.layout.slots() as usize;
-        let mut all = Fingerprints::alloc(&self.layout, stream, self.items as usize)?;
-        if self.items == 0 {
-            return Ok(all);
-        }
-        let mut sparse = Fingerprints::alloc(&self.layout, stream, slots)?;
-        let mut dense = Fingerprints::alloc(&self.layout, stream, slots)?;
-        let mut used = stream.alloc_uninit::<u64>(slots / 64)?;
-        let mut count = stream.alloc_uninit::<u64>(1)?;
-        let (words, bits) = (self.words.global(), used.global_mut().cast());
-        let parameters = parameters(&self.layout);
-        // SAFETY: the filter is sound and borrowed; the vectors have a place a slot, and are freed in the order of the
-        // stream. Selection keeps as many as there are items.
-        with_width!(&mut sparse, |sparse, _h, _b, extract| unsafe {
-            extract::launch(stream, grid(slots), words, slots as u64, parameters, sparse.global_mut(), bits)
-        })?;
-        match (&sparse, &mut dense, &mut all) {
-            (Fingerprints::Narrow(sparse), Fingerprints::Narrow(dense), Fingerprints::Narrow(all)) => {
-                compact(stream, sparse, &used, dense, &mut count, all)?;
-            }
-            (Fingerprints::Wide(sparse), Fingerprints::Wide(dense), Fingerprints::Wide(all)) => {
-                compact(stream, sparse, &used, dense, &mut count, all)?;
-            }
-            _ => unreachable!("all are as wide as the layout says"),
-        }
-        Ok(all)
+/// The words of an empty filter.
+pub(super) fn zeroed_words(layout: &Layout, stream: &Stream) -> Result<DeviceVec<u64>, Error> {
+    let words = usize::try_from(layout.words()).map_err(|_| OutOfMemory { bytes: layout.words().saturating_mul(8) })?;
+    Ok(stream.alloc_zeroed(words)?)
+}
+
+/// Fails unless `items` fingerprints, the last of them in slot `end - 1`, fit.
+pub(super) fn check_fit(layout: &Layout, items: u64, end: u64) -> Result<(), Error> {
+    if items > layout.limit {
+        return Err(Error::Full { items, limit: layout.limit });
     }
+    let usable = layout.slots() - 1;
+    if end > usable {
+        return Err(Error::OverflowRegionFull { slot: end - 1, limit: usable });
+    }
+    Ok(())
 }
 
 /// A filter of ascending fingerprints. Waits, because only the result shows whether they fit.
@@ -78,12 +105,58 @@ pub(super) fn lay_out(
     layout: Layout,
     sorted: &Fingerprints,
 ) -> Result<StandardQuotientFilter, Error> {
+    lay_out_by(BuildMethod::default(), device, stream, layout, sorted)
+}
+
+/// A filter of ascending fingerprints, laid out by a method. Waits for all of `stream`, also if it fails.
+fn lay_out_by(
+    method: BuildMethod,
+    device: &Device,
+    stream: &Stream,
+    layout: Layout,
+    sorted: &Fingerprints,
+) -> Result<StandardQuotientFilter, Error> {
+    let filter = match method {
+        BuildMethod::Scan => scan(device, stream, layout, sorted),
+        BuildMethod::SuperclusterInserts => scan(device, stream, layout, sorted).and_then(|mut filter| {
+            // It shows that all fit.
+            if layout.slots() < 1 << 32 && sorted.len() < 1 << 32 {
+                filter.clear()?;
+                filter.fill_by_superclusters(stream, sorted.copied(&layout, stream)?)?;
+            }
+            Ok(filter)
+        }),
+        _ => paper_builds::build(method, device, stream, layout, sorted),
+    };
+    if filter.is_err() {
+        stream.synchronize()?;
+    }
+    filter
+}
+
+/// [`BuildMethod::Scan`].
+fn scan(
+    device: &Device,
+    stream: &Stream,
+    layout: Layout,
+    sorted: &Fingerprints,
+) -> Result<StandardQuotientFilter, Error> {
     let n = sorted.len();
-    let words = usize::try_from(layout.words()).map_err(|_| OutOfMemory { bytes: layout.words().saturating_mul(8) })?;
-    let mut words = stream.alloc_zeroed::<u64>(words)?;
+    let mut words = zeroed_words(&layout, stream)?;
     let mut totals = [0u64; 2];
     if n > 0 {
-        let tiles = n.div_ceil(TILE);
+        let (tile, most) = match sorted {
+            Fingerprints::Narrow(_) => (<u32 as Width>::TILE, <u32 as Width>::MOST),
+            Fingerprints::Wide(_) => (<u64 as Width>::TILE, <u64 as Width>::MOST),
+        };
+        if n > most {
+            // Far fewer fit, so there is no result but for one in which most are repetitions.
+            check_count(&layout, n)?;
+            let unique = sorted.unique(&layout, stream)?;
+            check_fit(&layout, unique.len() as u64, 0)?;
+            return scan(device, stream, layout, &unique);
+        }
+        let tiles = n.div_ceil(tile);
         let look_back_words = kernels::look_back_words(tiles);
         let mut scratch = stream.alloc_zeroed::<u64>(look_back_words + 4)?;
         let look_back = scratch.global_mut();
@@ -92,20 +165,14 @@ pub(super) fn lay_out(
         let (parameters, slots, target) = (parameters(&layout), layout.slots(), words.global_mut());
         // SAFETY: the words are those of the layout, zero, and nobody else's, as is the scratch memory; fingerprints are
         // ascending, and live until the copy has been waited for.
-        with_width!(sorted, |items, _h, build, _e| unsafe {
-            build::launch(stream, config, items.global(), n, parameters, slots, look_back, ticket, target, out)
+        with_width!(sorted, |items| unsafe {
+            Width::build(stream, config, items.global(), n, parameters, slots, look_back, ticket, target, out)
         })?;
         stream.download(scratch.slice(look_back_words + 2..), &mut totals)?;
     } else {
         stream.synchronize()?;
     }
     let [items, end] = totals;
-    if items > layout.limit {
-        return Err(Error::Full { items, limit: layout.limit });
-    }
-    let usable = layout.slots() - 1;
-    if end > usable {
-        return Err(Error::OverflowRegionFull { slot: end - 1, limit: usable });
-    }
+    check_fit(&layout, items, end)?;
     Ok(StandardQuotientFilter { layout, device: device.clone(), words, items })
 }

@@ -2,9 +2,11 @@
 
 use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::keys::KeySlice;
-use warpset_kernels::quotient_standard::{self as kernels, BLOCK, Parameters};
-use warpset_primitives::{select, sort};
+use warpset_kernels::quotient_build::BLOCK;
+use warpset_kernels::quotient_memory::Parameters;
+use warpset_primitives::{KeyMask, merge, select, sort};
 
+use super::width::Width;
 use crate::{Error, Layout};
 
 /// Fingerprints on a device, as wide as they need to be.
@@ -13,30 +15,28 @@ pub(super) enum Fingerprints {
     Wide(DeviceVec<u64>),
 }
 
-/// Runs the body with the vector of fingerprints, whichever it is, and the kernels for it.
+/// Runs the body with the vector of fingerprints, whichever it is: of `u32` or of `u64`.
 macro_rules! with_width {
-    ($fingerprints:expr, |$items:ident, $hash:ident, $build:ident, $extract:ident| $body:expr) => {
+    ($fingerprints:expr, |$items:ident| $body:expr) => {
         match $fingerprints {
-            Fingerprints::Narrow($items) => {
-                #[allow(unused_imports)]
-                use kernels::{
-                    quotient_standard_build_u32 as $build, quotient_standard_extract_u32 as $extract,
-                    quotient_standard_fingerprints_u32 as $hash,
-                };
-                $body
-            }
-            Fingerprints::Wide($items) => {
-                #[allow(unused_imports)]
-                use kernels::{
-                    quotient_standard_build_u64 as $build, quotient_standard_extract_u64 as $extract,
-                    quotient_standard_fingerprints_u64 as $hash,
-                };
-                $body
-            }
+            Fingerprints::Narrow($items) => $body,
+            Fingerprints::Wide($items) => $body,
         }
     };
 }
 pub(super) use with_width;
+
+/// The same with two, or more, which are of the same width.
+macro_rules! with_widths {
+    (($($fingerprints:expr),*), |$($items:ident),*| $body:expr) => {
+        match ($($fingerprints),*) {
+            ($(Fingerprints::Narrow($items)),*) => $body,
+            ($(Fingerprints::Wide($items)),*) => $body,
+            _ => unreachable!("all are as wide as one layout says"),
+        }
+    };
+}
+pub(super) use with_widths;
 
 impl Fingerprints {
     pub(super) fn alloc(layout: &Layout, stream: &Stream, len: usize) -> Result<Fingerprints, Error> {
@@ -47,33 +47,83 @@ impl Fingerprints {
         })
     }
 
+    /// Brings fingerprints to the device, and queues their sort.
+    pub(super) fn sorted_from(layout: &Layout, stream: &Stream, fingerprints: &[u64]) -> Result<Fingerprints, Error> {
+        let mut all = if layout.fingerprint_bits() <= 32 {
+            let narrow: Vec<u32> = fingerprints.iter().map(|&fingerprint| fingerprint as u32).collect();
+            Fingerprints::Narrow(stream.from_slice(&narrow)?)
+        } else {
+            Fingerprints::Wide(stream.from_slice(fingerprints)?)
+        };
+        all.sort(layout, stream)?;
+        Ok(all)
+    }
+
     pub(super) fn len(&self) -> usize {
-        with_width!(self, |items, _h, _b, _e| items.len())
+        with_width!(self, |items| items.len())
     }
 
     /// Queues an ascending sort.
     pub(super) fn sort(&mut self, layout: &Layout, stream: &Stream) -> Result<(), Error> {
         let by = sort::By::ascending().bits(0..layout.fingerprint_bits());
         // SAFETY: the vector is this call's to change, and freed in the order of the stream.
-        with_width!(self, |items, _h, _b, _e| unsafe { sort::sort_keys_in_place(stream, items.as_mut_slice(), by) })?;
+        with_width!(self, |items| unsafe { sort::sort_keys_in_place(stream, items.as_mut_slice(), by) })?;
         Ok(())
     }
 
-    /// Queues a copy of these and others into one vector.
-    pub(super) fn joined(&self, other: &Fingerprints, layout: &Layout, stream: &Stream) -> Result<Fingerprints, Error> {
-        let (a, b) = (self.len(), other.len());
-        let mut all = Fingerprints::alloc(layout, stream, a + b)?;
-        match (&mut all, self, other) {
-            (Fingerprints::Narrow(all), Fingerprints::Narrow(first), Fingerprints::Narrow(second)) => {
-                stream.copy(all.slice_mut(..a), first)?;
-                stream.copy(all.slice_mut(a..), second)?;
-            }
-            (Fingerprints::Wide(all), Fingerprints::Wide(first), Fingerprints::Wide(second)) => {
-                stream.copy(all.slice_mut(..a), first)?;
-                stream.copy(all.slice_mut(a..), second)?;
-            }
-            _ => unreachable!("both are as wide as the layout says"),
-        }
+    /// Queues a merge of these and others, both ascending.
+    pub(super) fn merged(&self, other: &Fingerprints, layout: &Layout, stream: &Stream) -> Result<Fingerprints, Error> {
+        let mut all = Fingerprints::alloc(layout, stream, self.len() + other.len())?;
+        // SAFETY: the vectors are apart, and freed in the order of the stream.
+        with_widths!((self, other, &mut all), |a, b, all| unsafe {
+            merge::merge_keys(stream, a.as_slice(), b.as_slice(), KeyMask::all(), all.as_mut_slice())?;
+        });
+        Ok(all)
+    }
+
+    /// Each of these, ascending, once. Waits for their number.
+    pub(super) fn unique(&self, layout: &Layout, stream: &Stream) -> Result<Fingerprints, Error> {
+        let mut kept = Fingerprints::alloc(layout, stream, self.len())?;
+        let mut count = stream.alloc_zeroed::<u64>(1)?;
+        // SAFETY: the vectors are apart, and freed in the order of the stream.
+        with_widths!((self, &mut kept), |items, kept| unsafe {
+            select::unique(stream, items.as_slice(), kept.as_mut_slice(), count.as_mut_slice())?;
+        });
+        kept.cut(layout, stream, &count)
+    }
+
+    /// Those whose bit is set. Waits for their number.
+    pub(super) fn selected(
+        &self,
+        layout: &Layout,
+        stream: &Stream,
+        bits: &DeviceVec<u64>,
+    ) -> Result<Fingerprints, Error> {
+        let mut kept = Fingerprints::alloc(layout, stream, self.len())?;
+        let mut count = stream.alloc_zeroed::<u64>(1)?;
+        // SAFETY: the vectors are apart, and freed in the order of the stream.
+        with_widths!((self, &mut kept), |items, kept| unsafe {
+            select::select(stream, items.as_slice(), bits.as_slice(), kept.as_mut_slice(), count.as_mut_slice())?;
+        });
+        kept.cut(layout, stream, &count)
+    }
+
+    /// The first `count` of these.
+    fn cut(self, layout: &Layout, stream: &Stream, count: &DeviceVec<u64>) -> Result<Fingerprints, Error> {
+        let mut len = [0];
+        stream.download(count, &mut len)?;
+        let len = len[0] as usize;
+        if len == self.len() { Ok(self) } else { self.first(layout, stream, len) }
+    }
+
+    /// Queues a copy.
+    pub(super) fn copied(&self, layout: &Layout, stream: &Stream) -> Result<Fingerprints, Error> {
+        self.first(layout, stream, self.len())
+    }
+
+    fn first(&self, layout: &Layout, stream: &Stream, len: usize) -> Result<Fingerprints, Error> {
+        let mut all = Fingerprints::alloc(layout, stream, len)?;
+        with_widths!((self, &mut all), |items, all| stream.copy(all, items.slice(..len))?);
         Ok(all)
     }
 }
@@ -103,8 +153,8 @@ pub(super) unsafe fn fingerprints_of(
         let KeySlice { keys, kind, spread } = keys;
         let parameters = parameters(layout);
         // SAFETY: there is a word a key; the vector is freed in the order of the stream.
-        with_width!(&mut fingerprints, |items, hash, _b, _e| unsafe {
-            hash::launch(stream, grid(n), keys, kind, spread, n, parameters, items.global_mut())
+        with_width!(&mut fingerprints, |items| unsafe {
+            Width::hash(stream, grid(n), keys, kind, spread, n, parameters, items.global_mut())
         })?;
     }
     Ok(fingerprints)
@@ -126,20 +176,4 @@ pub(super) unsafe fn sorted_fingerprints(
         fingerprints.sort(layout, stream)?;
     }
     Ok(fingerprints)
-}
-
-/// Queues a selection of the items whose bit is set, of which there are as many as `all` has places.
-pub(super) fn compact<T: select::Item>(
-    stream: &Stream,
-    sparse: &DeviceVec<T>,
-    used: &DeviceVec<u64>,
-    dense: &mut DeviceVec<T>,
-    count: &mut DeviceVec<u64>,
-    all: &mut DeviceVec<T>,
-) -> Result<(), Error> {
-    // SAFETY: all are the caller's alone, and freed in the order of the stream.
-    unsafe { select::select(stream, sparse.as_slice(), used.as_slice(), dense.as_mut_slice(), count.as_mut_slice())? };
-    let n = all.len();
-    stream.copy(all.as_mut_slice(), dense.slice(..n))?;
-    Ok(())
 }

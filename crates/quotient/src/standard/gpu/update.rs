@@ -145,6 +145,14 @@ impl StandardQuotientFilter {
             Fingerprints::Wide(batch) => self.apply(stream, batch, change, method),
         }
     }
+
+    /// Supercluster inserts into an empty filter of fingerprints that surely fit, fewer than 2^32.
+    pub(super) fn fill_by_superclusters(&mut self, stream: &Stream, batch: Fingerprints) -> Result<u64, Error> {
+        match batch {
+            Fingerprints::Narrow(batch) => self.apply(stream, batch, Change::Insert, UpdateMethod::Superclusters),
+            Fingerprints::Wide(batch) => self.apply(stream, batch, Change::Insert, UpdateMethod::Superclusters),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,137 @@
+//! The paper's own ways to lay out a filter: slots are found first, by one of them, and then written.
+//!
+//! Source: section IV-C. Repetitions are removed before, as in the paper, if the filter drops them.
+
+use warpset_gpu::{Device, DeviceVec, LaunchConfig, Stream};
+use warpset_kernels::quotient_paper_builds::{BLOCK, WRITE_ITEMS, segments};
+use warpset_primitives::non_associative::{parallel_merging, sequential_shifting};
+
+use super::StandardQuotientFilter;
+use super::build::{check_fit, zeroed_words};
+use super::fingerprints::{Fingerprints, grid, parameters};
+use super::width::Width;
+use crate::{BuildMethod, Error, Layout};
+
+/// A filter of ascending fingerprints.
+pub(super) fn build(
+    method: BuildMethod,
+    device: &Device,
+    stream: &Stream,
+    layout: Layout,
+    sorted: &Fingerprints,
+) -> Result<StandardQuotientFilter, Error> {
+    let unique;
+    let sorted = if layout.keeps_duplicates() || sorted.len() == 0 {
+        sorted
+    } else {
+        unique = sorted.unique(&layout, stream)?;
+        &unique
+    };
+    let items = sorted.len() as u64;
+    check_fit(&layout, items, 0)?;
+    let words = match sorted {
+        Fingerprints::Narrow(sorted) => write(method, stream, &layout, sorted)?,
+        Fingerprints::Wide(sorted) => write(method, stream, &layout, sorted)?,
+    };
+    stream.synchronize()?;
+    Ok(StandardQuotientFilter { layout, device: device.clone(), words, items })
+}
+
+/// The words of a filter of these fingerprints, which are not too many.
+fn write<F: Width>(
+    method: BuildMethod,
+    stream: &Stream,
+    layout: &Layout,
+    sorted: &DeviceVec<F>,
+) -> Result<DeviceVec<u64>, Error> {
+    let n = sorted.len();
+    let mut words = zeroed_words(layout, stream)?;
+    if n == 0 {
+        return Ok(words);
+    }
+    let slots = match method {
+        BuildMethod::SegmentedLayouts => segmented_layouts(stream, layout, sorted)?,
+        _ => scan_quotients(method, stream, layout, sorted)?,
+    };
+    let mut last = [F::zeroed()];
+    stream.download(slots.slice(n - 1..), &mut last)?;
+    check_fit(layout, n as u64, last[0].wide() + 1)?;
+    let config = LaunchConfig::new(n.div_ceil(WRITE_ITEMS * BLOCK as usize) as u32, BLOCK);
+    // SAFETY: fingerprints are ascending, and all their slots, which ascend too, are the filter's; its words are zero and
+    // nobody else's.
+    unsafe {
+        F::write(stream, config, sorted.global(), slots.global(), n, parameters(layout), words.global_mut())?;
+    }
+    Ok(words)
+}
+
+/// Algorithms 4 and 5: the quotients are the canonical slots, and a slot is the larger of one more than the slot before
+/// and the canonical one.
+fn scan_quotients<F: Width>(
+    method: BuildMethod,
+    stream: &Stream,
+    layout: &Layout,
+    sorted: &DeviceVec<F>,
+) -> Result<DeviceVec<F>, Error> {
+    let n = sorted.len();
+    let mut quotients = stream.alloc_uninit::<F>(n)?;
+    let mut slots = stream.alloc_uninit::<F>(n)?;
+    // SAFETY: all have a place an item; the new ones are this call's own, and freed in the order of the stream.
+    unsafe {
+        F::quotients(stream, grid(n), sorted.global(), n, parameters(layout), quotients.global_mut())?;
+        let (quotients, slots) = (quotients.as_slice(), slots.as_mut_slice());
+        if method == BuildMethod::ParallelMerging {
+            parallel_merging::<F::NextSlot>(stream, quotients, slots)?;
+        } else {
+            sequential_shifting::<F::NextSlot>(stream, quotients, slots)?;
+        }
+    }
+    Ok(slots)
+}
+
+/// Algorithm 6: a thread for each segment of `q` slots lays out the segment's items behind what reached into it in the
+/// iteration before, until nothing changes.
+fn segmented_layouts<F: Width>(stream: &Stream, layout: &Layout, sorted: &DeviceVec<F>) -> Result<DeviceVec<F>, Error> {
+    let n = sorted.len();
+    let segments = segments::count(layout.quotient_bits()) as usize;
+    let parameters = parameters(layout);
+    let mut slots = stream.alloc_uninit::<F>(n)?;
+    let mut starts = stream.alloc_uninit::<u64>(segments + 1)?;
+    let mut from = stream.alloc_zeroed::<u64>(segments)?;
+    let mut to = stream.alloc_zeroed::<u64>(segments)?;
+    let mut change = stream.alloc_uninit::<u32>(1)?;
+    let config = grid(segments);
+    // SAFETY: there is a place a segment, or a fingerprint; all but the fingerprints is this call's own, and freed in the
+    // order of the stream. The first and the last iteration of the loop differ in what they write.
+    unsafe {
+        F::starts(stream, grid(segments + 1), sorted.global(), n, parameters, segments, starts.global_mut())?;
+        let mut last_round = false;
+        loop {
+            stream.fill_bytes(&mut change, 0)?;
+            let (incoming, outgoing) = (from.global(), to.global_mut());
+            let (starts, changed, slots) = (starts.global(), change.global_mut(), slots.global_mut());
+            let last = last_round as u32;
+            F::layout(
+                stream,
+                config,
+                sorted.global(),
+                parameters,
+                starts,
+                segments,
+                incoming,
+                outgoing,
+                changed,
+                slots,
+                last,
+            )?;
+            if last_round {
+                break;
+            }
+            std::mem::swap(&mut from, &mut to);
+            let mut changes = [0];
+            stream.download(&change, &mut changes)?;
+            last_round = changes[0] == 0;
+        }
+    }
+    Ok(slots)
+}
