@@ -7,6 +7,16 @@ use crate::key::{Key, Seed};
 use crate::{Error, FileError, fpr};
 
 /// What becomes of a fingerprint that is stored already.
+///
+/// ```
+/// use warpset_quotient::{Duplicates, StandardQuotientFilter};
+///
+/// let mut set = StandardQuotientFilter::builder(100).build()?;
+/// assert!(set.insert(7u64)? && !set.insert(7u64)? && set.count(7u64) == 1);
+/// let mut multiset = StandardQuotientFilter::builder(100).duplicates(Duplicates::Kept).build()?;
+/// assert!(multiset.insert(7u64)? && multiset.insert(7u64)? && multiset.count(7u64) == 2);
+/// # Ok::<(), warpset_quotient::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Duplicates {
     /// It is kept once: the filter is a set. Removing a key removes its fingerprint, and with it every other key that
@@ -19,6 +29,17 @@ pub enum Duplicates {
 }
 
 /// The parameters of a filter; two filters with the same parameters and the same fingerprints have the same bytes.
+///
+/// ```
+/// use warpset_quotient::Builder;
+///
+/// let layout = Builder::with_bits(23, 5).max_load(0.95).layout()?; // the paper's filter
+/// assert_eq!((layout.quotients(), layout.limit()), (1 << 23, 7_969_177));
+/// assert_eq!(layout.slots() - layout.quotients(), 640); // the overflow region
+/// assert_eq!(layout.words() * 64, layout.slots() * (5 + 3));
+/// assert!(layout.fingerprint(7u64) < 1 << 28);
+/// # Ok::<(), warpset_quotient::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
     pub(crate) split: Split,

@@ -10,6 +10,6 @@ pub use warpset_recsplit as recsplit;
 pub mod prelude {
     pub use crate::bloom::{BlockedBloom, Bytes, Filter, Hashed, RaoBloom, SplitBlockBloom};
     pub use crate::gpu::{Backend, Device};
-    pub use crate::quotient::StandardQuotientFilter;
+    pub use crate::quotient::{Duplicates, StandardQuotientFilter};
     pub use crate::recsplit::{RecSplit, StaticFilter};
 }

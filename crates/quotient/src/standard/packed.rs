@@ -91,10 +91,7 @@ impl<'a> Packed<'a> {
             }
             next = !self.metadata(block)[1];
         }
-        for _ in 1..skipped {
-            next &= next.wrapping_sub(1);
-        }
-        (block, next.trailing_zeros() % 64)
+        (block, nth_one(next, skipped.wrapping_sub(1)) % 64)
     }
 
     /// Where a remainder is or belongs in the run that begins there: the first slot with one that is not smaller, or the end
@@ -224,6 +221,24 @@ impl<'a> Packed<'a> {
 fn above_last(bits: u64) -> u64 {
     // A shift by 63 and another by one, as a shift by 64 has no meaning; without a bit, neither must shift.
     if bits == 0 { !0 } else { !0 << (63 - bits.leading_zeros()) << 1 }
+}
+
+/// The place of the one that has `rank` ones below it; 64 if there is none.
+#[inline(always)]
+fn nth_one(mut bits: u64, rank: u32) -> u32 {
+    // Mostly the first few, and which of them is anybody's guess: chosen without a branch.
+    if rank < 4 {
+        let second = bits & bits.wrapping_sub(1);
+        let third = second & second.wrapping_sub(1);
+        let fourth = third & third.wrapping_sub(1);
+        let low = if rank & 1 == 0 { bits } else { second };
+        let high = if rank & 1 == 0 { third } else { fourth };
+        return if rank & 2 == 0 { low } else { high }.trailing_zeros();
+    }
+    for _ in 0..rank.min(64) {
+        bits &= bits.wrapping_sub(1);
+    }
+    bits.trailing_zeros()
 }
 
 /// Whether counting, scanning and shifting bits take one instruction each.

@@ -19,6 +19,15 @@ pub(super) const TASK: usize = 1 << 13;
 ///
 /// From saved bytes without a copy ([`View::from_bytes`]), or from a filter
 /// ([`StandardQuotientFilter::view`](super::StandardQuotientFilter::view)).
+///
+/// ```
+/// use warpset_quotient::{StandardQuotientFilter, View};
+///
+/// let filter = StandardQuotientFilter::builder(100).build_from(&["north", "south"])?;
+/// let view = filter.view(); // may go to other threads, lives as long as the filter
+/// assert!(view.contains("north") && view.len() == 2);
+/// # Ok::<(), warpset_quotient::Error>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     layout: Layout,
