@@ -5,14 +5,14 @@ use warpset::bloom::SplitBlockBloom;
 use warpset::bloom::gpu as bloom;
 use warpset::gpu::{Device, DeviceSlice, DeviceVec};
 use warpset::quotient::gpu::{StandardQuotientFilter, UpdateMethod};
-use warpset::quotient::{Container, Duplicates, StandardQuotientFilter as HostFilter};
+use warpset::quotient::{BuildMethod, Container, Duplicates, StandardQuotientFilter as HostFilter};
 
 use super::super::clock::{Effort, median_seconds};
 use super::super::gpu_limits::{self, GpuAccess};
 use super::super::record::Record;
 use super::super::suite::{Session, Setup, Step, Target, Threads};
 use super::subject::{Kind, container_name, layout, row};
-use super::{ABSENT, BATCH, COMMON_LOAD, INSERTED, Size, as_expected, keys, loads, updates, whole};
+use super::{ABSENT, BATCH, COMMON_LOAD, INSERTED, Size, as_expected, keys, loads, updates};
 
 /// The largest filter whose bytes are compared with those of the CPU.
 const COMPARED: u32 = 24;
@@ -87,17 +87,33 @@ fn upload(device: &Device, stream: u64, n: usize) -> anyhow::Result<DeviceVec<u3
     Ok(device.from_slice(&keys(stream, n))?)
 }
 
-/// Whether the filter is that of the keys; large ones are asked instead of compared.
-fn is_of(filter: &StandardQuotientFilter, size: Size, keys: &[&DeviceVec<u32>]) -> anyhow::Result<bool> {
-    if size.quotient_bits > COMPARED {
-        let contained = keys.iter().map(|keys| Ok(count(filter, keys.as_slice())? == keys.len()));
-        return contained.collect::<anyhow::Result<Vec<bool>>>().map(|all| all.into_iter().all(|right| right));
+/// The host's filter, where it is small enough to be compared.
+fn wanted(size: Size, build: impl FnOnce() -> anyhow::Result<HostFilter>) -> anyhow::Result<Option<HostFilter>> {
+    if size.quotient_bits > COMPARED { Ok(None) } else { build().map(Some) }
+}
+
+/// Whether the filter has the bytes that are wanted; where they are not known, whether it contains the keys that must be
+/// there and none of those that must not.
+fn is_wanted(
+    filter: &StandardQuotientFilter,
+    wanted: Option<&HostFilter>,
+    inside: &[&DeviceVec<u32>],
+    outside: &[&DeviceVec<u32>],
+) -> anyhow::Result<bool> {
+    if let Some(wanted) = wanted {
+        return Ok(filter.to_host()? == *wanted);
     }
-    let mut all = Vec::new();
-    for keys in keys {
-        all.extend(keys.to_vec()?);
+    for keys in inside {
+        if count(filter, keys.as_slice())? != keys.len() {
+            return Ok(false);
+        }
     }
-    Ok(filter.to_host()? == HostFilter::build_from(*filter.layout(), &all)?)
+    for keys in outside {
+        if count(filter, keys.as_slice())? != 0 {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// How many of the keys the filter claims to contain.
@@ -111,6 +127,20 @@ fn count(filter: &StandardQuotientFilter, keys: DeviceSlice<'_, u32>) -> anyhow:
     Ok(count.to_vec()?[0] as usize)
 }
 
+/// The ways to build, by the names of their rows; those of the paper for packed slots.
+fn build_methods(container: Container) -> Vec<(&'static str, BuildMethod)> {
+    let name = |method: BuildMethod| match method {
+        BuildMethod::Scan => "scan",
+        BuildMethod::ParallelMerging => "parallel merging",
+        BuildMethod::SequentialShifting => "sequential shifting",
+        BuildMethod::SegmentedLayouts => "segmented layouts",
+        BuildMethod::SuperclusterInserts => "supercluster inserts",
+        _ => "another method",
+    };
+    let all = BuildMethod::ALL.map(|method| (name(method), method));
+    if container == Container::Packed { all.into() } else { all[..1].into() }
+}
+
 fn builds(session: &mut Session, device: &Device, size: Size, loads: &'static [f64]) -> anyhow::Result<()> {
     for &load in loads {
         let n = size.keys(load);
@@ -118,27 +148,32 @@ fn builds(session: &mut Session, device: &Device, size: Size, loads: &'static [f
         for container in [Container::Packed, Container::Bytes] {
             for duplicates in [Duplicates::Dropped, Duplicates::Kept] {
                 let layout = layout(size, container, duplicates)?;
-                let mut built = None;
-                let seconds = wall(
-                    session,
-                    device,
-                    &mut built,
-                    |built| {
-                        *built = None;
-                        Ok(())
-                    },
-                    |built| {
-                        *built = Some(StandardQuotientFilter::build_from_device(device, layout, keys.as_slice())?);
-                        Ok(())
-                    },
-                )?;
-                let Some(filter) = built else { continue };
-                let kept = if duplicates == Duplicates::Kept { "kept" } else { "dropped" };
-                let mut row = row("build over fill", "build", n, size, load, seconds).param("duplicates", kept);
-                row = row.param("variant", format!("{}, scan", container_name(container)));
-                row.bits_per_item = Some(8.0 * filter.memory_bytes() as f64 / n as f64);
-                let right = is_of(&filter, size, &[&keys])?;
-                push(session, device, row, right);
+                let wanted = wanted(size, || Ok(HostFilter::build_from(layout, &keys.to_vec()?)?))?;
+                for (name, method) in build_methods(container) {
+                    let mut built = None;
+                    let seconds = wall(
+                        session,
+                        device,
+                        &mut built,
+                        |built| {
+                            *built = None;
+                            Ok(())
+                        },
+                        |built| {
+                            let keys = keys.as_slice();
+                            *built =
+                                Some(StandardQuotientFilter::build_with_method_device(device, layout, keys, method)?);
+                            Ok(())
+                        },
+                    )?;
+                    let Some(filter) = built else { continue };
+                    let kept = if duplicates == Duplicates::Kept { "kept" } else { "dropped" };
+                    let mut row = row("build over fill", "build", n, size, load, seconds).param("duplicates", kept);
+                    row = row.param("variant", format!("{}, {name}", container_name(container)));
+                    row.bits_per_item = Some(8.0 * filter.memory_bytes() as f64 / n as f64);
+                    let right = is_wanted(&filter, wanted.as_ref(), &[&keys], &[])?;
+                    push(session, device, row, right);
+                }
             }
         }
         build_bloom(session, device, size, load, &keys)?;
@@ -301,14 +336,37 @@ impl Change {
     }
 }
 
-/// Times a change by `batch` of a filter of `inserted`, and says whether it was right.
+/// A batch, what it does, and what the filter then is.
+struct Batch<'a> {
+    change: Change,
+    keys: &'a DeviceVec<u32>,
+    wanted: Option<HostFilter>,
+}
+
+/// Both changes of a filter of `inserted`: `new` come, `old` go.
+fn batches<'a>(
+    size: Size,
+    container: Container,
+    inserted: &[u32],
+    new: &'a DeviceVec<u32>,
+    old: &'a DeviceVec<u32>,
+) -> anyhow::Result<[Batch<'a>; 2]> {
+    let layout = layout(size, container, Duplicates::Dropped)?;
+    let grown = wanted(size, || Ok(HostFilter::build_from(layout, &[inserted, &new.to_vec()?].concat())?))?;
+    let less = wanted(size, || updates::rest(&HostFilter::with_layout(layout)?, inserted, &old.to_vec()?))?;
+    Ok([
+        Batch { change: Change::Insert, keys: new, wanted: grown },
+        Batch { change: Change::Remove, keys: old, wanted: less },
+    ])
+}
+
+/// Times a change of a filter of `inserted`, and says whether it was right.
 fn change(
     session: &mut Session,
     device: &Device,
-    size: Size,
-    (container, method, change): (Container, UpdateMethod, Change),
+    (size, container, method): (Size, Container, UpdateMethod),
     inserted: &DeviceVec<u32>,
-    batch: &DeviceVec<u32>,
+    batch: &Batch<'_>,
 ) -> anyhow::Result<(f64, bool)> {
     let layout = layout(size, container, Duplicates::Dropped)?;
     let build = || StandardQuotientFilter::build_from_device(device, layout, inserted.as_slice());
@@ -322,40 +380,36 @@ fn change(
             Ok(())
         },
         |filter| {
-            match change {
-                Change::Insert => filter.insert_bulk_with(batch.as_slice(), method)?,
-                Change::Remove => filter.remove_bulk_with(batch.as_slice(), method)?,
+            match batch.change {
+                Change::Insert => filter.insert_bulk_with(batch.keys.as_slice(), method)?,
+                Change::Remove => filter.remove_bulk_with(batch.keys.as_slice(), method)?,
             };
             Ok(())
         },
     )?;
-    let right = match change {
-        Change::Insert => is_of(&filter, size, &[inserted, batch])?,
-        Change::Remove if size.quotient_bits > COMPARED => count(&filter, batch.as_slice())? == 0,
-        Change::Remove => {
-            let host = HostFilter::with_layout(layout)?;
-            filter.to_host()? == updates::rest(&host, &inserted.to_vec()?, &batch.to_vec()?)?
-        }
+    let right = match batch.change {
+        Change::Insert => is_wanted(&filter, batch.wanted.as_ref(), &[inserted, batch.keys], &[])?,
+        Change::Remove => is_wanted(&filter, batch.wanted.as_ref(), &[], &[batch.keys])?,
     };
     Ok((seconds, right))
 }
 
 fn updates(session: &mut Session, device: &Device, size: Size, loads: &'static [f64]) -> anyhow::Result<()> {
-    let batch = upload(device, BATCH, size.batch())?;
+    let new = upload(device, BATCH, size.batch())?;
     for &load in loads {
         let host = keys(INSERTED, size.keys(load));
-        let step = (host.len() / batch.len()).max(1);
-        let removed: Vec<u32> = host.iter().copied().step_by(step).take(batch.len()).collect();
-        let (inserted, removed) = (device.from_slice(&host)?, device.from_slice(&removed)?);
+        let step = (host.len() / new.len()).max(1);
+        let old: Vec<u32> = host.iter().copied().step_by(step).take(new.len()).collect();
+        let (inserted, old) = (device.from_slice(&host)?, device.from_slice(&old)?);
         for container in [Container::Packed, Container::Bytes] {
-            for (name, method) in METHODS {
-                for (what, batch) in [(Change::Insert, &batch), (Change::Remove, &removed)] {
-                    let how = (container, method, what);
-                    let (seconds, right) = change(session, device, size, how, &inserted, batch)?;
-                    let row = row("update over fill", what.name(), batch.len(), size, load, seconds);
-                    let variant = format!("{}, {name}", container_name(container));
-                    push(session, device, row.param("variant", variant), right);
-                }
+            let batches = batches(size, container, &host, &new, &old)?;
+            // Slots of whole bytes by what callers get that do not ask for a method.
+            let methods = if container == Container::Packed { &METHODS[..] } else { &METHODS[..1] };
+            for (&(name, method), batch) in methods.iter().flat_map(|method| batches.iter().map(move |b| (method, b))) {
+                let (seconds, right) = change(session, device, (size, container, method), &inserted, batch)?;
+                let row = row("update over fill", batch.change.name(), batch.keys.len(), size, load, seconds);
+                let variant = format!("{}, {name}", container_name(container));
+                push(session, device, row.param("variant", variant), right);
             }
         }
     }
@@ -366,16 +420,14 @@ fn updates_by_batch(session: &mut Session, device: &Device, size: Size, _: &'sta
     let host = keys(INSERTED, size.keys(COMMON_LOAD));
     let inserted = device.from_slice(&host)?;
     let most = 2_000_000.min(size.keys(0.24));
-    let batches = [1000, 10_000, 50_000, 100_000, 200_000, 400_000, 1_000_000];
-    for n in batches.into_iter().take_while(|batch| *batch < most).chain([most]) {
-        let (batch, removed) = (upload(device, BATCH, n)?, device.from_slice(&host[..n.min(host.len())])?);
-        for (name, method) in METHODS {
-            for (what, batch) in [(Change::Insert, &batch), (Change::Remove, &removed)] {
-                let how = (Container::Packed, method, what);
-                let (seconds, right) = change(session, device, size, how, &inserted, batch)?;
-                let row = row("insert over batch", what.name(), batch.len(), size, COMMON_LOAD, seconds);
-                push(session, device, row.param("variant", format!("packed, {name}")), right);
-            }
+    let sizes = [1000, 10_000, 50_000, 100_000, 200_000, 400_000, 1_000_000];
+    for n in sizes.into_iter().take_while(|batch| *batch < most).chain([most]) {
+        let (new, old) = (upload(device, BATCH, n)?, device.from_slice(&host[..n.min(host.len())])?);
+        let batches = batches(size, Container::Packed, &host, &new, &old)?;
+        for (&(name, method), batch) in METHODS.iter().flat_map(|method| batches.iter().map(move |b| (method, b))) {
+            let (seconds, right) = change(session, device, (size, Container::Packed, method), &inserted, batch)?;
+            let row = row("insert over batch", batch.change.name(), batch.keys.len(), size, COMMON_LOAD, seconds);
+            push(session, device, row.param("variant", format!("packed, {name}")), right);
         }
     }
     Ok(())
@@ -400,8 +452,9 @@ fn merging(session: &mut Session, device: &Device, size: Size, _: &'static [f64]
             |filter| Ok(filter.merge(&high)?),
         )?;
         let variant = container_name(container);
-        let (items, right) = (filter.len() as usize, is_of(&filter, size, &[&all])?);
-        let row = whole::row("merge", items, size, COMMON_LOAD, seconds).param("variant", variant);
+        let whole = wanted(size, || Ok(HostFilter::build_from(layout, &all.to_vec()?)?))?;
+        let (items, right) = (filter.len() as usize, is_wanted(&filter, whole.as_ref(), &[&all], &[])?);
+        let row = super::whole::row("merge", items, size, COMMON_LOAD, seconds).param("variant", variant);
         push(session, device, row, right);
 
         let mut doubled = None;
@@ -415,7 +468,7 @@ fn merging(session: &mut Session, device: &Device, size: Size, _: &'static [f64]
             true => count(&doubled, all.as_slice())? == all.len(),
             false => doubled.to_host()? == filter.to_host()?.resized(size.quotient_bits + 1)?,
         };
-        let row = whole::row("double", items, size, COMMON_LOAD, seconds).param("variant", variant);
+        let row = super::whole::row("double", items, size, COMMON_LOAD, seconds).param("variant", variant);
         push(session, device, row, right);
     }
     Ok(())
