@@ -27,6 +27,40 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! An operator of your own, here addition that stops at the largest number. The emulator runs its kernels as they are; for
+//! CUDA compile them to PTX as [`scan_kernels!`](warpset_kernels::scan_kernels) says. Reductions, by key and not, go the same
+//! way.
+//!
+//! ```
+//! use warpset_gpu::Device;
+//! use warpset_kernels::scan_kernels;
+//! use warpset_primitives::scan::{self, Operator};
+//!
+//! struct StoppingSum;
+//!
+//! impl Operator for StoppingSum {
+//!     type Value = u32;
+//!     const IDENTITY: u32 = 0;
+//!     fn combine(before: u32, after: u32) -> u32 {
+//!         before.saturating_add(after)
+//!     }
+//! }
+//!
+//! scan_kernels! {
+//!     scan_stopping_sum, segmented_stopping_sum: StoppingSum;
+//! }
+//!
+//! # fn main() -> warpset_primitives::Result<()> {
+//! let device = Device::emulator(Default::default());
+//! let stream = device.new_stream()?;
+//! let mut items = device.from_slice(&[1u32 << 31, 5, 1 << 31, 7])?;
+//! // SAFETY: the items live until the stream has been waited for, which `to_vec` does.
+//! unsafe { scan::inclusive_in_place::<StoppingSum>(&stream, items.as_mut_slice())? };
+//! assert_eq!(items.to_vec()?, [1 << 31, (1 << 31) + 5, u32::MAX, u32::MAX]);
+//! # Ok(())
+//! # }
+//! ```
 
 use bytemuck::Pod;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};

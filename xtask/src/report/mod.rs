@@ -5,6 +5,7 @@ mod bloom;
 mod chart;
 mod page;
 mod quotient;
+mod primitives;
 mod recsplit;
 mod rows;
 
@@ -45,6 +46,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let records: Vec<Record> = files.into_iter().flatten().collect();
     let mut figures = bloom::figures(&records);
     figures.extend(quotient::figures(&records));
+    figures.extend(primitives::figures(&records));
     figures.extend(recsplit::figures(&records));
     figures.retain(|figure| !figure.chart.is_empty());
     let mut tables = bloom::tables(&records);

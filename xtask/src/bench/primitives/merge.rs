@@ -1,8 +1,8 @@
 //! Merging two sorted runs of random keys of half the items each.
 
-use warpset::gpu::{DeviceVec, Stream};
+use warpset::gpu::{DeviceSlice, DeviceVec, Stream};
 use warpset::primitives::merge::{self, Pairs};
-use warpset::primitives::sort::{Key, Payload};
+use warpset::primitives::sort::{self, By, Key, Payload};
 use warpset::primitives::{KeyMask, cpu};
 use warpset_benches::keys::KeySpace;
 
@@ -19,6 +19,7 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
         of_keys(session, target, "u32", &narrow_a, &narrow_b)?;
         of_keys(session, target, "u64", &a, &b)?;
         of_many(session, target, "u32", &narrow_a, &narrow_b)?;
+        of_many(session, target, "u64", &a, &b)?;
         of_pairs::<u32, u32>(session, target, "u32, u32", &narrow_a, &narrow_b)?;
         of_pairs::<u64, u32>(session, target, "u64, u32", &a, &b)?;
         of_pairs::<u64, u64>(session, target, "u64, u64", &a, &b)
@@ -51,35 +52,80 @@ fn of_keys<K: Key>(session: &mut Session, target: &Target, name: &str, a: &[K], 
     }
 }
 
-/// Eight runs: every fourth key of each of the two.
+/// Eight runs: every fourth key of each of the two. On a GPU also what the one pass stands for: seven merges of two, and a
+/// sort of everything.
 fn of_many<K: Key>(session: &mut Session, target: &Target, name: &str, a: &[K], b: &[K]) -> anyhow::Result<()> {
     let fourth = |keys: &[K], first: usize| keys.iter().skip(first).step_by(4).copied().collect::<Vec<K>>();
     let runs: Vec<Vec<K>> = (0..8).map(|r| fourth(if r < 4 { a } else { b }, r % 4)).collect();
-    let mut expected = runs.concat();
+    let all = runs.concat();
+    let mut expected = all.clone();
     expected.sort_unstable();
-    let row = row("merge of eight runs", name, expected.len());
-    let bytes = 2 * expected.len() * size_of::<K>();
+    let n = all.len();
+    let row = |method: &str| row("merge of eight runs", name, n).param("method", method);
+    let bytes = 2 * n * size_of::<K>();
     let mask = KeyMask::all();
     match target {
         Target::Cpu => {
             let runs: Vec<&[K]> = runs.iter().map(Vec::as_slice).collect();
-            let mut out = runs.concat();
+            let mut out = all;
             let work = |out: &mut Vec<K>| Ok(cpu::merge::merge_many_keys(&runs, mask, out)?);
-            on_cpu(session, row, bytes, &mut out, work, |out| *out == expected)
+            on_cpu(session, row("one pass"), bytes, &mut out, work, |out| *out == expected)
         }
         Target::Gpu(device) => {
-            let runs = runs.iter().map(|run| device.from_slice(run)).collect::<Result<Vec<_>, _>>()?;
-            let runs: Vec<_> = runs.iter().map(DeviceVec::as_slice).collect();
-            let mut out = device.alloc_uninit(expected.len())?;
-            let stream = device.new_stream()?;
-            let work = |out: &mut DeviceVec<K>| {
+            let (stream, all) = (device.new_stream()?, device.from_slice(&all)?);
+            let ends = runs.iter().scan(0, |end, run| {
+                *end += run.len();
+                Some(*end)
+            });
+            let ends: Vec<usize> = [0].into_iter().chain(ends).collect();
+            let mut out = (device.alloc_uninit(n)?, device.alloc_uninit(n)?);
+            type Out<K> = (DeviceVec<K>, DeviceVec<K>);
+            let right = |(_, out): &Out<K>| Ok(out.to_vec()? == expected);
+
+            let runs: Vec<_> = ends.windows(2).map(|ends| all.slice(ends[0]..ends[1])).collect();
+            let work = |(_, out): &mut Out<K>| {
                 // SAFETY: all live, and nobody else uses them, until the stream has been waited for.
                 unsafe { merge::merge_many_keys(&stream, &runs, mask, out)? };
                 Ok(())
             };
-            on_device(session, &stream, row, bytes, &mut out, work, |out| Ok(out.to_vec()? == expected))
+            on_device(session, &stream, row("one pass"), bytes, &mut out, work, right)?;
+            let work = |(between, out): &mut Out<K>| {
+                // SAFETY: as above.
+                unsafe {
+                    merge_in_twos(&stream, all.as_slice(), &ends, 1, out)?;
+                    merge_in_twos(&stream, out.as_slice(), &ends, 2, between)?;
+                    merge_in_twos(&stream, between.as_slice(), &ends, 4, out)
+                }
+            };
+            on_device(session, &stream, row("seven merges of two"), bytes, &mut out, work, right)?;
+            let work = |(_, out): &mut Out<K>| {
+                // SAFETY: as above.
+                unsafe { sort::sort_keys(&stream, all.as_slice(), out, By::ascending())? };
+                Ok(())
+            };
+            on_device(session, &stream, row("sort"), bytes, &mut out, work, right)
         }
     }
+}
+
+/// Merges neighbours among runs that are `width` of those between `ends` long.
+///
+/// # Safety
+/// Both vectors live, and nobody else uses them, until the stream has been waited for.
+unsafe fn merge_in_twos<K: Key>(
+    stream: &Stream,
+    from: DeviceSlice<'_, K>,
+    ends: &[usize],
+    width: usize,
+    to: &mut DeviceVec<K>,
+) -> anyhow::Result<()> {
+    for first in (0..ends.len() - 1).step_by(2 * width) {
+        let [begin, middle, end] = [ends[first], ends[first + width], ends[first + 2 * width]];
+        let (a, b) = (from.slice(begin..middle), from.slice(middle..end));
+        // SAFETY: the caller's promise is the same.
+        unsafe { merge::merge_keys(stream, a, b, KeyMask::all(), to.slice_mut(begin..end))? };
+    }
+    Ok(())
 }
 
 /// The values count up, so that they say where a pair came from.
