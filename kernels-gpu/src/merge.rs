@@ -304,7 +304,7 @@ macro_rules! merge_kernels {
 merge_kernels! {
     merge_u32: u32, u32, pairs false, 256 x 23, 6;
     merge_u32_short: u32, u32, pairs false, 128 x 9, 8;
-    merge_u64: u64, u64, pairs false, 256 x 11, 4;
+    merge_u64: u64, u64, pairs false, 256 x 15, 4;
     merge_u64_short: u64, u64, pairs false, 128 x 9, 8;
     merge_u32_u32: u32, u32, pairs true, 256 x 11, 4;
     merge_u32_u32_short: u32, u32, pairs true, 128 x 9, 8;
