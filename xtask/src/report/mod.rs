@@ -4,8 +4,8 @@
 mod bloom;
 mod chart;
 mod page;
-mod quotient;
 mod primitives;
+mod quotient;
 mod recsplit;
 mod rows;
 
