@@ -12,6 +12,7 @@ use warpset_gpu::{Device, DeviceSlice, DeviceVec};
 use crate::{Error, Layout, OutOfMemory, StandardQuotientFilter as HostFilter, Words};
 
 mod build;
+mod count;
 mod crossover;
 mod fingerprints;
 mod keys;

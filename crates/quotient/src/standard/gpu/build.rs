@@ -62,9 +62,7 @@ impl StandardQuotientFilter {
         fingerprints: &[u64],
     ) -> Result<StandardQuotientFilter, Error> {
         check_count(&layout, fingerprints.len())?;
-        if let Some(&fingerprint) = fingerprints.iter().find(|&&fingerprint| fingerprint > layout.last_fingerprint()) {
-            return Err(Error::InvalidFingerprint { fingerprint, bits: layout.fingerprint_bits() });
-        }
+        check_fingerprints(&layout, fingerprints)?;
         let stream = device.new_stream()?;
         let sorted = Fingerprints::sorted_from(&layout, &stream, fingerprints)?;
         lay_out(device, &stream, layout, &sorted)
@@ -78,6 +76,14 @@ fn check_count(layout: &Layout, keys: usize) -> Result<(), Error> {
         return Err(Error::Full { items, limit: layout.limit });
     }
     Ok(())
+}
+
+/// Fails if one of them has too many bits.
+pub(super) fn check_fingerprints(layout: &Layout, fingerprints: &[u64]) -> Result<(), Error> {
+    match fingerprints.iter().find(|&&fingerprint| fingerprint > layout.last_fingerprint()) {
+        Some(&fingerprint) => Err(Error::InvalidFingerprint { fingerprint, bits: layout.fingerprint_bits() }),
+        None => Ok(()),
+    }
 }
 
 /// The words of an empty filter.

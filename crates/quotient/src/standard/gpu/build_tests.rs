@@ -169,8 +169,20 @@ fn fingerprints_go_in_and_come_out() {
             assert_eq!(built.fingerprints_device().unwrap().to_vec().unwrap(), all);
             let error = StandardQuotientFilter::from_fingerprints(&device, layout, &[1, !0]).unwrap_err();
             assert!(matches!(error, Error::InvalidFingerprint { .. }), "{error}");
-            let empty = StandardQuotientFilter::with_layout(&device, layout).unwrap();
-            assert!(empty.fingerprints().unwrap().is_empty());
+            let mut filter = StandardQuotientFilter::with_layout(&device, layout).unwrap();
+            assert!(filter.fingerprints().unwrap().is_empty());
+            assert_eq!(filter.count_bulk(&[7u64]).unwrap(), [0]);
+
+            let mut host = crate::StandardQuotientFilter::with_layout(layout).unwrap();
+            let repeated = [&all[..300], &all[..100]].concat();
+            let stored = filter.insert_fingerprints(&repeated).unwrap();
+            assert_eq!(stored, host.insert_fingerprints(&repeated).unwrap());
+            let asked = keys(700, 8);
+            assert_eq!(filter.count_bulk(&asked).unwrap(), host.count_bulk(&asked));
+            let removed = filter.remove_fingerprints(&all[50..250]).unwrap();
+            assert_eq!(removed, host.remove_fingerprints(&all[50..250]).unwrap());
+            assert!(filter.to_host().unwrap() == host);
+            assert!(matches!(filter.insert_fingerprints(&[!0]), Err(Error::InvalidFingerprint { .. })));
         }
     }
 }
