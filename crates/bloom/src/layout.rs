@@ -108,8 +108,6 @@ pub(crate) mod engine {
     pub trait OneBlock: super::Layout {
         /// The block of a probe.
         fn block_of(&self, probe: &Self::Probe) -> u64;
-        /// Whether all bits of the probe are set in its block.
-        fn block_contains(&self, block: &[u32], probe: &Self::Probe) -> bool;
         /// Sets the probe's bits; `words` are the blocks from `first_block` on. True if a bit changed.
         fn insert(&self, words: &mut [u32], first_block: u64, probe: &Self::Probe) -> bool;
         /// [`OneBlock::insert`] for up to [`BATCH`] probes.
@@ -118,6 +116,8 @@ pub(crate) mod engine {
                 self.insert(words, first_block, probe);
             }
         }
+        /// [`OneBlock::insert_batch`] in the order of the probes; bit `i` tells whether probe `i` changed a bit.
+        fn insert_and_tell(&self, words: &mut [u32], first_block: u64, probes: &[Self::Probe]) -> u64;
     }
 }
 

@@ -58,10 +58,10 @@ impl<'a, L: Layout> View<'a, L> {
         self.contains(Hashed(hash))
     }
 
-    /// Answers 64 keys at a time: `answer(i, bits)` has the answers for keys `64 i` and up.
+    /// Answers 64 keys at a time: `answer(i, bits, probes)` has the answers for keys `64 i` and up, and their probes.
     ///
     /// A batch is hashed and its cache lines asked for while the batch before it is tested.
-    fn answer<K: Key>(&self, keys: &[K], mut answer: impl FnMut(usize, u64)) {
+    pub(crate) fn answer<K: Key>(&self, keys: &[K], mut answer: impl FnMut(usize, u64, &[L::Probe])) {
         let prefetch = size_of_val(self.words) > PREFETCH_BYTES;
         let mut probes = [[L::Probe::default(); BATCH]; 2];
         let load = |probes: &mut [L::Probe; BATCH], keys: &[K]| {
@@ -71,17 +71,19 @@ impl<'a, L: Layout> View<'a, L> {
                 self.layout.prefetch_batch(self.words, probes);
             }
         };
+        let mut test =
+            |i: usize, probes: &[L::Probe]| answer(i, self.layout.contains_batch(self.words, probes), probes);
         let mut waiting = 0;
         for (i, batch) in keys.chunks(BATCH).enumerate() {
             load(&mut probes[i % 2], batch);
             if i > 0 {
-                answer(i - 1, self.layout.contains_batch(self.words, &probes[(i - 1) % 2]));
+                test(i - 1, &probes[(i - 1) % 2]);
             }
             waiting = batch.len();
         }
         if waiting > 0 {
             let last = keys.len().div_ceil(BATCH) - 1;
-            answer(last, self.layout.contains_batch(self.words, &probes[last % 2][..waiting]));
+            test(last, &probes[last % 2][..waiting]);
         }
     }
 
@@ -111,7 +113,7 @@ impl<'a, L: Layout> View<'a, L> {
 
     fn fill<K: Key, T: Send>(&self, keys: &[K], answers: &mut [T], of: impl Fn(bool) -> T + Sync) {
         let task = |keys: &[K], answers: &mut [T]| {
-            self.answer(keys, |i, bits| {
+            self.answer(keys, |i, bits, _| {
                 let end = answers.len().min((i + 1) * BATCH);
                 for (j, answer) in answers[i * BATCH..end].iter_mut().enumerate() {
                     *answer = of(bits >> j & 1 == 1);
@@ -127,7 +129,7 @@ impl<'a, L: Layout> View<'a, L> {
     /// One bit a key.
     pub fn contains_bitmap<K: Key>(&self, keys: &[K]) -> Bitmap {
         let mut words = vec![0; keys.len().div_ceil(64)];
-        let task = |keys: &[K], words: &mut [u64]| self.answer(keys, |i, bits| words[i] = bits);
+        let task = |keys: &[K], words: &mut [u64]| self.answer(keys, |i, bits, _| words[i] = bits);
         if is_serial(keys.len()) {
             task(keys, &mut words);
         } else {
@@ -140,7 +142,7 @@ impl<'a, L: Layout> View<'a, L> {
     pub fn count_contained<K: Key>(&self, keys: &[K]) -> usize {
         let task = |keys: &[K]| {
             let mut count = 0;
-            self.answer(keys, |_, bits| count += bits.count_ones() as usize);
+            self.answer(keys, |_, bits, _| count += bits.count_ones() as usize);
             count
         };
         if is_serial(keys.len()) { task(keys) } else { keys.par_chunks(TASK).map(task).sum() }
@@ -151,7 +153,7 @@ impl<'a, L: Layout> View<'a, L> {
         let task = |keys: &[K]| {
             keys.chunks(16 * BATCH).any(|keys| {
                 let mut any = 0;
-                self.answer(keys, |_, bits| any |= bits);
+                self.answer(keys, |_, bits, _| any |= bits);
                 any != 0
             })
         };

@@ -4,14 +4,13 @@
 //! one task, which alone writes its blocks. Dealing keeps the order of the keys within a part, which is what bulk
 //! `test_and_insert` needs: equal keys meet in one part, in their order.
 
-use std::collections::HashMap;
-
 use rayon::prelude::*;
 
-use crate::Key;
+use super::by_hash::ByHash;
 use crate::layout::BATCH;
 use crate::layout::engine::OneBlock;
 use crate::view::{PREFETCH_BYTES, TASK, is_serial};
+use crate::{Key, View};
 
 /// Keys dealt in one step of a parallel insertion; bounds the memory that dealing takes.
 const STEP: usize = 1 << 22;
@@ -127,22 +126,18 @@ struct Placed<P> {
 
 /// One step of bulk `test_and_insert`.
 pub(super) fn test_and_insert_step<L: OneBlock, K: Key>(layout: &L, words: &mut [u32], keys: &[K], new: &mut [bool]) {
-    let placed = |first: usize, keys: &'_ [K]| {
-        let place = move |(i, probe)| Placed { probe, place: (first + i) as u32 };
-        keys.iter().map(|key| layout.probe(key)).enumerate().map(place).collect::<Vec<_>>()
-    };
+    new.fill(false);
+    let note = |places: &[u32], new: &mut [bool]| places.iter().for_each(|place| new[*place as usize] = true);
     if is_serial(keys.len()) || layout.blocks() < 64 {
-        for i in test_and_insert_part(layout, words, 0, &[placed(0, keys)]) {
-            new[i as usize] = true;
-        }
-        return;
+        let absent = deal_absent(layout, words, keys, 0, &Parts { shift: 63, count: 1 });
+        return note(&insert_absent(layout, words, 0, &[&absent[0]]), new);
     }
     let parts = Parts::of(layout);
     let share = keys.len().div_ceil(rayon::current_num_threads());
     let dealt: Vec<Vec<Vec<Placed<L::Probe>>>> = keys
         .par_chunks(share)
         .enumerate()
-        .map(|(i, keys)| parts.deal(layout, placed(i * share, keys).into_iter(), |placed| placed.probe))
+        .map(|(i, keys)| deal_absent(layout, words, keys, i * share, &parts))
         .collect();
     let places: Vec<Vec<u32>> = parts
         .split(layout, words)
@@ -150,53 +145,82 @@ pub(super) fn test_and_insert_step<L: OneBlock, K: Key>(layout: &L, words: &mut 
         .enumerate()
         .map(|(part, (first_block, words))| {
             let shares: Vec<&[Placed<L::Probe>]> = dealt.iter().map(|share| share[part].as_slice()).collect();
-            test_and_insert_part(layout, words, first_block, &shares)
+            insert_absent(layout, words, first_block, &shares)
         })
         .collect();
-    for i in places.into_iter().flatten() {
-        new[i as usize] = true;
-    }
+    places.iter().for_each(|places| note(places, new));
 }
 
-/// The places of the new keys among those of one part.
+/// The keys that are not contained, by part, in their order; the first has the place `first`. Only they matter: the filter
+/// changes once all have been looked up.
+fn deal_absent<L: OneBlock, K: Key>(
+    layout: &L,
+    words: &[u32],
+    keys: &[K],
+    first: usize,
+    parts: &Parts,
+) -> Vec<Vec<Placed<L::Probe>>> {
+    let share = keys.len() / parts.count / 2;
+    let mut dealt: Vec<Vec<_>> = (0..parts.count).map(|_| Vec::with_capacity(share + share / 8 + BATCH)).collect();
+    View::new(*layout, words).answer(keys, |i, found, probes| {
+        for_each_one(!found & u64::MAX >> (BATCH - probes.len()), |j| {
+            let place = (first + i * BATCH + j) as u32;
+            dealt[(layout.block_of(&probes[j]) >> parts.shift) as usize].push(Placed { probe: probes[j], place });
+        });
+    });
+    dealt
+}
+
+/// Inserts what [`deal_absent`] left for one part; the places of the new keys.
 ///
 /// A key that was not contained before and whose insertion changes a bit is new: an equal hash before it would have
 /// set all its bits. If it changes nothing, either an equal hash went before, or others happened to set its bits;
 /// only those few are looked up by hash.
-fn test_and_insert_part<L: OneBlock, S: AsRef<[Placed<L::Probe>]>>(
+fn insert_absent<L: OneBlock>(
     layout: &L,
     words: &mut [u32],
     first_block: u64,
-    shares: &[S],
+    shares: &[&[Placed<L::Probe>]],
 ) -> Vec<u32> {
+    let far = size_of_val(words) > PREFETCH_BYTES;
     let block_words = layout.words_per_block();
-    let keys = || shares.iter().flat_map(|share| share.as_ref());
-    // What the filter said before: only keys that it does not contain matter from here on.
-    let mut absent: Vec<&Placed<L::Probe>> = Vec::new();
-    for key in keys() {
-        let first = (layout.block_of(&key.probe) - first_block) as usize * block_words;
-        if !layout.block_contains(&words[first..first + block_words], &key.probe) {
-            absent.push(key);
+    let batches = || shares.iter().flat_map(|share| share.chunks(BATCH));
+    let mut new = Vec::with_capacity(shares.iter().map(|share| share.len()).sum());
+    let mut told = Vec::with_capacity(new.capacity() / BATCH + shares.len());
+    let mut undecided: ByHash<u32> = ByHash::default();
+    let mut probes = [L::Probe::default(); BATCH];
+    let mut ahead = batches().skip(1);
+    for batch in batches() {
+        if far {
+            for key in ahead.next().unwrap_or(&[]) {
+                let index = (layout.block_of(&key.probe) - first_block) as usize * block_words;
+                crate::layout::prefetch(words, index);
+            }
         }
+        probes.iter_mut().zip(batch).for_each(|(probe, key)| *probe = key.probe);
+        let changed = layout.insert_and_tell(words, first_block, &probes[..batch.len()]);
+        told.push(changed);
+        for_each_one(changed, |i| new.push(batch[i].place));
+        for_each_one(!changed & u64::MAX >> (BATCH - batch.len()), |i| {
+            undecided.entry(L::hash_of(&batch[i].probe)).or_insert(batch[i].place);
+        });
     }
-    let mut new = Vec::with_capacity(absent.len());
-    let mut changed = Vec::with_capacity(absent.len());
-    let mut undecided: HashMap<u64, u32> = HashMap::new();
-    for key in absent {
-        if layout.insert(words, first_block, &key.probe) {
-            changed.push(key);
-        } else {
-            undecided.entry(L::hash_of(&key.probe)).or_insert(key.place);
+    if !undecided.is_empty() {
+        for (batch, changed) in batches().zip(told) {
+            for_each_one(changed, |i| _ = undecided.remove(&L::hash_of(&batch[i].probe)));
         }
+        new.extend(undecided.into_values());
     }
-    for key in changed {
-        new.push(key.place);
-        if !undecided.is_empty() {
-            undecided.remove(&L::hash_of(&key.probe));
-        }
-    }
-    new.extend(undecided.into_values());
     new
+}
+
+/// Calls `see` with the number of each bit that is set.
+#[inline(always)]
+pub(super) fn for_each_one(mut bits: u64, mut see: impl FnMut(usize)) {
+    while bits != 0 {
+        see(bits.trailing_zeros() as usize);
+        bits &= bits - 1;
+    }
 }
 
 #[cfg(test)]

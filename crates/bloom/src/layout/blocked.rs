@@ -257,14 +257,13 @@ impl OneBlock for BlockedLayout {
     fn block_of(&self, probe: &u64) -> u64 {
         blocked::block_of(*probe, self.blocks)
     }
-    fn block_contains(&self, block: &[u32], probe: &u64) -> bool {
-        let pattern = Pattern::of(*probe);
-        (0..self.shape.hashes()).all(|i| {
-            let bit = pattern.bit(self.shape, i);
-            block[(bit / 32) as usize] >> (bit % 32) & 1 == 1
-        })
-    }
+    #[inline]
     fn insert(&self, words: &mut [u32], first_block: u64, probe: &u64) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        if self.is_vector_shape() {
+            // SAFETY: `is_vector_shape` detected AVX2.
+            return unsafe { avx2::insert_batch::<true>(self, words, first_block, &[*probe]) != 0 };
+        }
         let first = (self.block_of(probe) - first_block) as usize * self.words_per_block();
         let block = &mut words[first..first + self.words_per_block()];
         let pattern = Pattern::of(*probe);
@@ -282,9 +281,23 @@ impl OneBlock for BlockedLayout {
         #[cfg(target_arch = "x86_64")]
         if self.is_vector_shape() {
             // SAFETY: `is_vector_shape` detected AVX2.
-            return unsafe { avx2::insert_batch(self, words, first_block, probes) };
+            unsafe { avx2::insert_batch::<false>(self, words, first_block, probes) };
+            return;
         }
-        self.insert_batch_portable(words, first_block, probes)
+        self.insert_batch_portable(words, first_block, probes);
+    }
+    #[inline]
+    fn insert_and_tell(&self, words: &mut [u32], first_block: u64, probes: &[u64]) -> u64 {
+        #[cfg(target_arch = "x86_64")]
+        if self.is_vector_shape() {
+            // SAFETY: `is_vector_shape` detected AVX2.
+            return unsafe { avx2::insert_batch::<true>(self, words, first_block, probes) };
+        }
+        let mut changed = 0;
+        for (i, probe) in probes.iter().enumerate() {
+            changed |= (self.insert(words, first_block, probe) as u64) << i;
+        }
+        changed
     }
 }
 
@@ -362,18 +375,34 @@ mod avx2 {
         bits
     }
 
+    /// With `TELLS`, bit `i` tells whether hash `i` changed a bit; else the result is zero.
     #[target_feature(enable = "avx2")]
-    fn insert<const R: usize, const WIDE: bool>(layout: &BlockedLayout, words: &mut [u32], first: u64, hashes: &[u64]) {
+    fn insert<const R: usize, const WIDE: bool, const TELLS: bool>(
+        layout: &BlockedLayout,
+        words: &mut [u32],
+        first: u64,
+        hashes: &[u64],
+    ) -> u64 {
         let registers = words.as_chunks_mut::<8>().0;
         let k = layout.shape.hashes();
-        for hash in hashes {
+        let mut changed = 0;
+        for (i, hash) in hashes.iter().enumerate() {
             let block = &mut registers[(layout.block_of(hash) - first) as usize * R..][..R];
+            let mut all = 1;
             for (register, mask) in block.iter_mut().zip(masks::<R, WIDE>(*hash, k)) {
                 let pointer = register.as_mut_ptr().cast();
                 // SAFETY: `pointer` is 32 bytes of a block borrowed mutably; load and store take any alignment.
-                unsafe { _mm256_storeu_si256(pointer, _mm256_or_si256(_mm256_loadu_si256(pointer), mask)) };
+                unsafe {
+                    let old = _mm256_loadu_si256(pointer);
+                    if TELLS {
+                        all &= _mm256_testc_si256(old, mask);
+                    }
+                    _mm256_storeu_si256(pointer, _mm256_or_si256(old, mask));
+                }
             }
+            changed |= ((all ^ 1) as u64) << i;
         }
+        changed
     }
 
     #[target_feature(enable = "avx2")]
@@ -389,14 +418,19 @@ mod avx2 {
     }
 
     #[target_feature(enable = "avx2")]
-    pub(super) fn insert_batch(layout: &BlockedLayout, words: &mut [u32], first_block: u64, hashes: &[u64]) {
+    pub(super) fn insert_batch<const TELLS: bool>(
+        layout: &BlockedLayout,
+        words: &mut [u32],
+        first_block: u64,
+        hashes: &[u64],
+    ) -> u64 {
         match (layout.shape.block_bits(), layout.shape.sector_bits()) {
-            (256, 32) => insert::<1, false>(layout, words, first_block, hashes),
-            (256, _) => insert::<1, true>(layout, words, first_block, hashes),
-            (512, 32) => insert::<2, false>(layout, words, first_block, hashes),
-            (512, _) => insert::<2, true>(layout, words, first_block, hashes),
-            (_, 32) => insert::<4, false>(layout, words, first_block, hashes),
-            _ => insert::<4, true>(layout, words, first_block, hashes),
+            (256, 32) => insert::<1, false, TELLS>(layout, words, first_block, hashes),
+            (256, _) => insert::<1, true, TELLS>(layout, words, first_block, hashes),
+            (512, 32) => insert::<2, false, TELLS>(layout, words, first_block, hashes),
+            (512, _) => insert::<2, true, TELLS>(layout, words, first_block, hashes),
+            (_, 32) => insert::<4, false, TELLS>(layout, words, first_block, hashes),
+            _ => insert::<4, true, TELLS>(layout, words, first_block, hashes),
         }
     }
 }
@@ -425,11 +459,17 @@ mod tests {
                     let (mut fast, mut portable, mut single) = (vec![0; len], vec![0; len], vec![0; len]);
                     layout.insert_batch(&mut fast, 0, &hashes[..30]);
                     layout.insert_batch_portable(&mut portable, 0, &hashes[..30]);
-                    for hash in &hashes[..30] {
+                    let mut told = vec![0; len];
+                    let changed = layout.insert_and_tell(&mut told, 0, &hashes[..30]);
+                    for (i, hash) in hashes[..30].iter().enumerate() {
                         let before = layout.contains(&single, hash);
                         assert_eq!(layout.insert(&mut single, 0, hash), !before);
+                        assert_eq!(changed >> i & 1 == 1, !before);
                     }
-                    assert!(fast == expected && portable == expected && single == expected, "{shape:?}");
+                    assert!(
+                        fast == expected && portable == expected && single == expected && told == expected,
+                        "{shape:?}"
+                    );
                     let found = layout.contains_batch(&fast, &hashes);
                     assert_eq!(found, layout.contains_batch_portable(&fast, &hashes), "{shape:?}");
                     for (i, hash) in hashes.iter().enumerate() {

@@ -120,6 +120,15 @@ impl SplitBlockLayout {
         bits
     }
 
+    /// What [`OneBlock::insert_and_tell`] does on machines without AVX2.
+    fn insert_and_tell_portable(&self, words: &mut [u32], first_block: u64, probes: &[u64]) -> u64 {
+        let mut changed = 0;
+        for (i, probe) in probes.iter().enumerate() {
+            changed |= (self.insert_portable(words, first_block, *probe) as u64) << i;
+        }
+        changed
+    }
+
     /// What [`OneBlock::insert`] does on machines without AVX2.
     #[inline(always)]
     fn insert_portable(&self, words: &mut [u32], first_block: u64, probe: u64) -> bool {
@@ -140,11 +149,12 @@ impl OneBlock for SplitBlockLayout {
         split_block::block_of(*probe, self.blocks)
     }
     #[inline]
-    fn block_contains(&self, block: &[u32], probe: &u64) -> bool {
-        split_block::covers(block_at(block, 0), &split_block::block_mask(*probe))
-    }
-    #[inline]
     fn insert(&self, words: &mut [u32], first_block: u64, probe: &u64) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        if std::is_x86_feature_detected!("avx2") {
+            // SAFETY: AVX2 was just detected.
+            return unsafe { avx2::insert(words, first_block, self.blocks, *probe) };
+        }
         self.insert_portable(words, first_block, *probe)
     }
     #[inline]
@@ -157,6 +167,15 @@ impl OneBlock for SplitBlockLayout {
         for probe in probes {
             self.insert_portable(words, first_block, *probe);
         }
+    }
+    #[inline]
+    fn insert_and_tell(&self, words: &mut [u32], first_block: u64, probes: &[u64]) -> u64 {
+        #[cfg(target_arch = "x86_64")]
+        if std::is_x86_feature_detected!("avx2") {
+            // SAFETY: AVX2 was just detected.
+            return unsafe { avx2::insert_and_tell(words, first_block, self.blocks, probes) };
+        }
+        self.insert_and_tell_portable(words, first_block, probes)
     }
 }
 
@@ -213,19 +232,41 @@ mod avx2 {
         bits
     }
 
+    /// Sets the bits of a hash; true if that changed one.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn set(words: &mut [u32], index: u64, mask: __m256i) -> bool {
+        let block = &mut words.as_chunks_mut::<WORDS_PER_BLOCK>().0[index as usize];
+        let pointer = block.as_mut_ptr().cast();
+        // SAFETY: `pointer` is the 32 bytes of `block`, borrowed mutably; load and store take any alignment.
+        unsafe {
+            let old = _mm256_loadu_si256(pointer);
+            _mm256_storeu_si256(pointer, _mm256_or_si256(old, mask));
+            _mm256_testc_si256(old, mask) == 0
+        }
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn insert(words: &mut [u32], first_block: u64, blocks: u64, hash: u64) -> bool {
+        set(words, block_of(hash, blocks) - first_block, mask(hash, salt()))
+    }
+
     #[target_feature(enable = "avx2")]
     pub(super) fn insert_batch(words: &mut [u32], first_block: u64, blocks: u64, hashes: &[u64]) {
         let salt = salt();
         for &hash in hashes {
-            let index = (block_of(hash, blocks) - first_block) as usize;
-            let block = &mut words.as_chunks_mut::<WORDS_PER_BLOCK>().0[index];
-            let pointer = block.as_mut_ptr().cast();
-            // SAFETY: `pointer` is the 32 bytes of `block`, borrowed mutably; load and store take any alignment.
-            unsafe {
-                let old = _mm256_loadu_si256(pointer);
-                _mm256_storeu_si256(pointer, _mm256_or_si256(old, mask(hash, salt)));
-            }
+            set(words, block_of(hash, blocks) - first_block, mask(hash, salt));
         }
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn insert_and_tell(words: &mut [u32], first_block: u64, blocks: u64, hashes: &[u64]) -> u64 {
+        let salt = salt();
+        let mut changed = 0;
+        for (i, &hash) in hashes.iter().enumerate() {
+            changed |= (set(words, block_of(hash, blocks) - first_block, mask(hash, salt)) as u64) << i;
+        }
+        changed
     }
 }
 

@@ -5,6 +5,7 @@ use warpset_core::bloom::rao::emptier;
 
 use crate::Key;
 use crate::cpu::RaoBloom;
+use crate::cpu::insert::for_each_one;
 use crate::layout::BATCH;
 use crate::layout::engine::Engine;
 use crate::layout::rao::RaoProbe;
@@ -57,55 +58,39 @@ impl Dealing {
         Dealing { shift, parts: ((buckets - 1) >> shift) as usize + 1, part_buckets }
     }
 
-    /// Each thread's share of the keys, by part, in their order.
-    pub(super) fn deal<K: Key>(&self, filter: &RaoBloom, keys: &[K]) -> Vec<Vec<Vec<Assigned>>> {
+    /// Each thread's share of the keys, by part, in their order; `only_absent` leaves out those that are contained.
+    pub(super) fn deal<K: Key>(&self, filter: &RaoBloom, keys: &[K], only_absent: bool) -> Vec<Vec<Vec<Assigned>>> {
         if self.parts == 1 {
-            return vec![self.deal_share(filter, keys, 0)];
+            return vec![self.deal_share(filter, keys, 0, only_absent)];
         }
         let share = keys.len().div_ceil(rayon::current_num_threads());
         let shares = keys.par_chunks(share).enumerate();
-        shares.map(|(i, keys)| self.deal_share(filter, keys, i * share)).collect()
+        shares.map(|(i, keys)| self.deal_share(filter, keys, i * share, only_absent)).collect()
     }
 
-    /// The keys of one share, whose first has the place `first`. With two choices, those that are there are left out, and
-    /// the others go to the emptier of their buckets.
-    fn deal_share<K: Key>(&self, filter: &RaoBloom, keys: &[K], first: usize) -> Vec<Vec<Assigned>> {
-        let (layout, words) = (filter.layout, filter.words.as_slice());
-        let mut probes = [RaoProbe::default(); BATCH];
-        if layout.choices() == 1 && self.parts == 1 {
-            let mut all = Vec::with_capacity(keys.len());
-            for (i, batch) in keys.chunks(BATCH).enumerate() {
-                let probes = &mut probes[..batch.len()];
-                layout.probe_batch(batch, probes);
-                all.extend(probes.iter().zip(first + i * BATCH..).map(|(probe, place)| Assigned {
-                    hash: probe.hash,
-                    bucket: probe.buckets[0],
-                    place: place as u32,
-                }));
-            }
-            return vec![all];
-        }
-        let share = keys.len() / self.parts;
+    /// The keys of one share, whose first has the place `first`. With two choices they go to the emptier of their buckets.
+    fn deal_share<K: Key>(&self, filter: &RaoBloom, keys: &[K], first: usize, only_absent: bool) -> Vec<Vec<Assigned>> {
+        let layout = filter.layout;
+        let share = if only_absent { keys.len() / self.parts / 2 } else { keys.len() / self.parts };
         let mut parts: Vec<Vec<Assigned>> =
             (0..self.parts).map(|_| Vec::with_capacity(share + share / 8 + BATCH)).collect();
+        let mut push = |probe: &RaoProbe, place: usize| {
+            let bucket = if layout.choices() == 1 { probe.buckets[0] } else { choose(&filter.bucket_ones, probe) };
+            let part = u64::from(bucket) >> self.shift;
+            let in_part = (u64::from(bucket) - (part << self.shift)) as u32;
+            parts[part as usize].push(Assigned { hash: probe.hash, bucket: in_part, place: place as u32 });
+        };
+        if only_absent {
+            filter.view().answer(keys, |i, found, probes| {
+                for_each_one(!found & u64::MAX >> (BATCH - probes.len()), |j| push(&probes[j], first + i * BATCH + j));
+            });
+            return parts;
+        }
+        let mut probes = [RaoProbe::default(); BATCH];
         for (i, batch) in keys.chunks(BATCH).enumerate() {
             let probes = &mut probes[..batch.len()];
             layout.probe_batch(batch, probes);
-            let mut found = 0;
-            if layout.choices() == 2 {
-                layout.prefetch_batch(words, probes);
-                found = layout.contains_batch(words, probes);
-            }
-            for (j, probe) in probes.iter().enumerate().filter(|(j, _)| found >> j & 1 == 0) {
-                let [mut bucket, _] = probe.buckets;
-                if layout.choices() == 2 {
-                    bucket = choose(&filter.bucket_ones, probe);
-                }
-                let part = u64::from(bucket) >> self.shift;
-                let bucket = (u64::from(bucket) - (part << self.shift)) as u32;
-                let place = (first + i * BATCH + j) as u32;
-                parts[part as usize].push(Assigned { hash: probe.hash, bucket, place });
-            }
+            probes.iter().enumerate().for_each(|(j, probe)| push(probe, first + i * BATCH + j));
         }
         parts
     }

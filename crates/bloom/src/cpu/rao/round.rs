@@ -54,7 +54,9 @@ impl RaoBloom {
         }
         let Undo { was_empty, saved, copies, .. } = undo;
         let dealing = Dealing::new(layout.blocks(), serial);
-        let shares = dealing.deal(self, keys);
+        // A key that is there is not new, and with two choices it is not inserted again.
+        let only_absent = task == Task::TestAndInsert || layout.choices() == 2;
+        let shares = dealing.deal(self, keys, only_absent);
         let part_buckets = dealing.part_buckets;
         let words = self.words.as_mut_slice().chunks_mut(part_buckets * layout.words_per_block());
         let state = self.bucket_ones.chunks_mut(part_buckets).zip(saved.chunks_mut(part_buckets));
@@ -271,35 +273,8 @@ impl Part<'_> {
                     self.insert_counting(keys, far);
                 }
             }
-            Task::TestAndInsert => {
-                let absent = self.absent(keys, far);
-                self.insert_absent(&absent, far);
-            }
+            Task::TestAndInsert => self.insert_absent(keys, far),
         }
-    }
-
-    /// The keys that are not contained.
-    fn absent(&self, keys: &[Assigned], far: bool) -> Vec<Assigned> {
-        let shape = self.layout.shape();
-        let mut absent = vec![Assigned::default(); keys.len()];
-        let mut count = 0;
-        for start in (0..keys.len()).step_by(BATCH) {
-            let (batch, others) = keys[start..].split_at(BATCH.min(keys.len() - start));
-            if far {
-                if start == 0 {
-                    probing::prefetch_first(shape, self.words, batch);
-                }
-                probing::prefetch_first(shape, self.words, &others[..others.len().min(BATCH)]);
-            }
-            let found = probing::contained(shape, self.words, batch, far);
-            // Without a branch, which would go either way.
-            for (i, key) in batch.iter().enumerate() {
-                absent[count] = *key;
-                count += (!found >> i & 1) as usize;
-            }
-        }
-        absent.truncate(count);
-        absent
     }
 
     /// Inserts keys; `missing` gets for each how many of its bits were not set.
@@ -318,17 +293,18 @@ impl Part<'_> {
         let mut undecided = ByHash::default();
         self.new.reserve(absent.len());
         for (key, missing) in absent.iter().zip(&self.missing) {
-            if *missing > 0 {
-                self.new.push(key.place);
-            } else {
+            if *missing == 0 {
                 undecided.entry(key.hash).or_insert(key.place);
             }
         }
-        if !undecided.is_empty() {
-            for (key, _) in absent.iter().zip(&self.missing).filter(|(_, missing)| **missing > 0) {
-                undecided.remove(&key.hash);
-            }
-            self.new.extend(undecided.into_values());
+        let changed = absent.iter().zip(&self.missing).filter(|(_, missing)| **missing > 0);
+        if undecided.is_empty() {
+            return self.new.extend(absent.iter().map(|key| key.place));
         }
+        for (key, _) in changed {
+            undecided.remove(&key.hash);
+            self.new.push(key.place);
+        }
+        self.new.extend(undecided.into_values());
     }
 }

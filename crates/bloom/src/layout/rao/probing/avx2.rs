@@ -270,6 +270,8 @@ pub(super) fn insert<const COUNTS: bool, const FAR: bool, P: Placed>(
 }
 
 /// Sets `N` bits of the [`KEYS`] keys from `first` on, or of as many as there are.
+///
+/// To count, words are stored as they were found, and the bits among them are counted for eight keys at a time.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn set<const COUNTS: bool, const N: usize, P: Placed>(
@@ -281,21 +283,40 @@ fn set<const COUNTS: bool, const N: usize, P: Placed>(
     missing: &mut [u32],
 ) {
     let keys = &keys[first..keys.len().min(first + KEYS)];
+    let mut found = Positions::new();
     for (i, key) in keys.iter().enumerate() {
         let bucket = bucket_of_mut(shape, words, key.bucket());
-        let mut there = 0;
-        for row in &positions.0[..N] {
+        for (row, found) in positions.0[..N].iter().zip(&mut found.0) {
             let position = row[i];
             // SAFETY: `bucket` has `bucket_words` words, in which every position lies.
             let word = unsafe { bucket.get_unchecked_mut((position / 32) as usize) };
             if COUNTS {
-                there += *word >> (position % 32) & 1;
+                found[i] = *word;
             }
             *word |= 1 << (position % 32);
         }
-        if COUNTS {
-            missing[first + i] += N as u32 - there;
+    }
+    if !COUNTS {
+        return;
+    }
+    let mut unset = [N as u32; KEYS];
+    for (i, unset) in unset.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+        let pointer: *mut __m256i = unset.as_mut_ptr().cast();
+        // SAFETY: `unset` is 32 bytes long; the load takes any alignment.
+        let mut counts = unsafe { _mm256_loadu_si256(pointer) };
+        for (row, found) in positions.0[..N].iter().zip(&found.0) {
+            let (row, found) = (&row[i * LANES..][..LANES], &found[i * LANES..][..LANES]);
+            // SAFETY: both are 32 bytes long; the loads take any alignment.
+            let (positions, words) =
+                unsafe { (_mm256_loadu_si256(row.as_ptr().cast()), _mm256_loadu_si256(found.as_ptr().cast())) };
+            let bits = _mm256_srlv_epi32(words, _mm256_and_si256(positions, _mm256_set1_epi32(31)));
+            counts = _mm256_sub_epi32(counts, _mm256_and_si256(bits, _mm256_set1_epi32(1)));
         }
+        // SAFETY: as above.
+        unsafe { _mm256_storeu_si256(pointer, counts) };
+    }
+    for (missing, unset) in missing[first..].iter_mut().zip(&unset[..keys.len()]) {
+        *missing += unset;
     }
 }
 
