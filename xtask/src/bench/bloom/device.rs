@@ -1,7 +1,7 @@
 //! The filters on a GPU (or, for small sizes, on the emulator): keys and answers stay in device memory, times are the
 //! device's own; then host slices, with the copies.
 
-use warpset::bloom::gpu::{Bloom, DeviceLayout};
+use warpset::bloom::gpu::{Bloom, DeviceKeys, DeviceLayout};
 use warpset::bloom::{BlockedLayout, Filter, RaoLayout, SplitBlockLayout, cpu};
 use warpset::gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 use warpset_benches::keys::KeySpace;
@@ -57,9 +57,9 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
 }
 
 /// Insertions of keys in device memory, queued. (That Rao's filter did not overflow shows in the keys that it holds.)
-trait Insert: DeviceLayout + Copy + PartialEq {
+pub trait Insert: DeviceLayout + Copy + PartialEq {
     /// Inserts `keys`; the stream is waited for before anybody else touches the filter or the keys.
-    fn insert(filter: &mut Bloom<Self>, stream: &Stream, keys: DeviceSlice<'_, u64>) -> anyhow::Result<()>;
+    fn insert<K: DeviceKeys>(filter: &mut Bloom<Self>, stream: &Stream, keys: K) -> anyhow::Result<()>;
 
     /// Inserts `keys` and says which were new; likewise for the answers.
     fn test_and_insert(
@@ -73,7 +73,7 @@ trait Insert: DeviceLayout + Copy + PartialEq {
 macro_rules! insert_by_queueing {
     ($($layout:ty),*) => {$(
         impl Insert for $layout {
-            fn insert(filter: &mut Bloom<Self>, stream: &Stream, keys: DeviceSlice<'_, u64>) -> anyhow::Result<()> {
+            fn insert<K: DeviceKeys>(filter: &mut Bloom<Self>, stream: &Stream, keys: K) -> anyhow::Result<()> {
                 // SAFETY: as the trait says, the stream is waited for before anybody else touches either.
                 let _ = unsafe { filter.insert_bulk_async(stream, keys)? };
                 Ok(())
@@ -323,7 +323,7 @@ fn break_even(session: &mut Session, device: &Device) -> anyhow::Result<()> {
     session.pool(Threads::All).install(|| on_host.insert_bulk(&keys));
     let on_device = Bloom::from_host(device, &on_host)?;
     let mut answers = vec![false; keys.len()];
-    let mut pays_from = None;
+    let mut ratios = Vec::new();
     for log_n in (8..=most).step_by(2) {
         let n = 1 << log_n;
         let (keys, answers) = (&keys[..n], &mut answers[..n]);
@@ -349,11 +349,7 @@ fn break_even(session: &mut Session, device: &Device) -> anyhow::Result<()> {
             *rate = row.items_per_second.unwrap_or_default();
             session.push_on(&target, row, Threads::All);
         }
-        if rates[1] > rates[0] {
-            pays_from = pays_from.or(Some(n));
-        } else {
-            pays_from = None;
-        }
+        ratios.push((n, rates[1] / rates[0]));
     }
     let rows = session.study("break-even");
     let title = "contains, keys and answers in host memory, 128 MiB filter: keys a second by keys a call";
@@ -361,12 +357,34 @@ fn break_even(session: &mut Session, device: &Device) -> anyhow::Result<()> {
     let rate = |row: &Record| row.items_per_second.map_or_else(String::new, table::rate);
     let text = table::pivot(title, &rows, |row| row.backend.clone(), call, rate);
     session.print(&text);
-    session.print(&match pays_from {
-        Some(n) => format!("From {n} keys a call on, the GPU answers sooner than all threads of the CPU."),
-        None => "At none of these sizes the GPU answers sooner than all threads of the CPU: the way to it costs more."
-            .into(),
-    });
+    session.print(&pays_from(&ratios));
     Ok(())
+}
+
+/// From which number of keys a call on the device is ahead, given how many times faster it is, by number of keys; and
+/// where, beyond that, it falls behind again.
+fn pays_from(ratios: &[(usize, f64)]) -> String {
+    let count = |n: usize| indicatif::HumanCount(n as u64);
+    let Some(first) = ratios.iter().position(|(_, ratio)| *ratio > 1.0) else {
+        return "At none of these sizes the GPU answers sooner than all threads of the CPU: the way to it costs more."
+            .into();
+    };
+    let mut text =
+        format!("From {} keys a call on, the GPU answers sooner than all threads of the CPU", count(ratios[first].0));
+    let behind: Vec<String> = ratios[first..]
+        .iter()
+        .filter(|(_, ratio)| *ratio <= 1.0)
+        .map(|(n, ratio)| format!("{} ({ratio:.2} times the CPU's rate)", count(*n)))
+        .collect();
+    if !behind.is_empty() {
+        text += &format!(", but not at {}", behind.join(", "));
+        let last = ratios.iter().rposition(|(_, ratio)| *ratio <= 1.0).unwrap_or_default();
+        match ratios.get(last + 1) {
+            Some((n, _)) => text += &format!("; from {} on it stays ahead", count(*n)),
+            None => text += ", the most that was measured",
+        }
+    }
+    text + "."
 }
 
 #[cfg(test)]
@@ -374,6 +392,24 @@ mod tests {
     use super::super::super::progress::Progress;
     use super::super::super::suite::Input;
     use super::*;
+
+    #[test]
+    fn break_even_names_where_the_device_falls_behind_again() {
+        let ratios = |ratios: &[f64]| {
+            let rows: Vec<(usize, f64)> =
+                ratios.iter().enumerate().map(|(i, ratio)| (256 << (2 * i), *ratio)).collect();
+            pays_from(&rows)
+        };
+        assert!(ratios(&[0.1, 0.5, 0.9]).starts_with("At none"));
+        assert!(
+            ratios(&[0.1, 1.5, 1.9])
+                .ends_with("From 1,024 keys a call on, the GPU answers sooner than all threads of the CPU.")
+        );
+        let text = ratios(&[0.5, 1.5, 0.87, 1.5, 2.0]);
+        assert!(text.contains("From 1,024 keys") && text.contains("not at 4,096 (0.87 times"), "{text}");
+        assert!(text.ends_with("from 16,384 on it stays ahead."), "{text}");
+        assert!(ratios(&[0.5, 1.5, 0.8]).ends_with("the most that was measured."));
+    }
 
     #[test]
     fn every_operation_is_right_on_the_emulator() {

@@ -3,6 +3,7 @@
 
 mod device;
 mod generated;
+mod key_size;
 mod peers;
 mod screen;
 mod studies;
@@ -27,6 +28,7 @@ impl Suite for Bloom {
         let mut steps = generated::steps(setup);
         steps.extend(device::steps(setup));
         steps.extend(studies::steps(setup));
+        steps.extend(key_size::steps(setup));
         steps
     }
 }

@@ -1,11 +1,10 @@
-//! The measurements behind the figures: false-positive rates, first-level hashes, key sizes.
+//! The measurements behind the figures: false-positive rates, first-level hashes.
 
 use warpset::bloom::cpu::Bloom;
-use warpset::bloom::{Error, FirstLevel, Hashed, RaoBloom, RaoLayout, SplitBlockBloom};
+use warpset::bloom::{Error, FirstLevel, RaoBloom, RaoLayout};
 use warpset_benches::keys::KeySpace;
 use warpset_core::bloom::rao::Shape;
 use warpset_core::hash::string::StringHash;
-use warpset_core::hash::xxh64;
 
 use super::super::clock::Effort;
 use super::super::record::Record;
@@ -26,7 +25,6 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
         Step::new("bloom: false-positive rate over bits a key", fpr_over_bits),
         Step::new("bloom: false-positive rate over keys (Rao's Figure 1)", fpr_over_n),
         Step::new("bloom: first-level hashes (Rao's Table 1)", first_level_hashes),
-        Step::new("bloom: build time by key size (Rao's Figure 7)", key_size),
     ]
 }
 
@@ -181,58 +179,6 @@ fn first_level_hashes(session: &mut Session) -> anyhow::Result<()> {
     let load = |row: &Record| format!("{:.0} %", 100.0 * row.number("load").unwrap_or_default());
     let iterations = |row: &Record| row.number("iterations").map_or("++".into(), |n| format!("{n:.0}"));
     let text = pivot(title, &rows, line, load, iterations);
-    session.print(&text);
-    Ok(())
-}
-
-fn key_size(session: &mut Session) -> anyhow::Result<()> {
-    let n = 1 << 16;
-    for length in [8, 16, 32, 64, 128, 256, 512, 1024, 2048] {
-        let strings = KeySpace::new(SEED).stream(INSERTED).strings(n, length);
-        let strings = strings.slices();
-        let hashes: Vec<Hashed> = strings.iter().map(|string| Hashed(xxh64(*string, 0))).collect();
-        let mut split_block = SplitBlockBloom::builder(n as u64).fpr(0.01).build()?;
-        let mut rao = RaoBloom::builder(n as u64).fpr(0.01).choices(2).build()?;
-        let push = |session: &mut Session, variant: Variant, part: &str, seconds: f64, lost: bool| {
-            let mut row = Record::new("bloom", "build", n).time(seconds).param("variant", variant.name());
-            row = row.param("study", "key size").param("key", "string").param("key_bytes", length).param("part", part);
-            row.checked = session.verify(!lost, || format!("{} lost keys of {length} bytes", variant.name()));
-            session.push_on(&Target::Cpu, row, Threads::One);
-        };
-        let clear = |filter: &mut SplitBlockBloom| {
-            filter.clear();
-            Ok(())
-        };
-        let from_hashes = session.time(Threads::One, &mut split_block, clear, |filter| {
-            filter.insert_bulk(&hashes);
-            Ok(())
-        })?;
-        let lost = split_block.count_contained(&hashes) < n;
-        push(session, Variant::SplitBlock, "from hashes", from_hashes, lost);
-        let whole = session.time(Threads::One, &mut split_block, clear, |filter| {
-            filter.insert_bulk(&strings);
-            Ok(())
-        })?;
-        let lost = split_block.count_contained(&strings) < n;
-        push(session, Variant::SplitBlock, "whole build", whole, lost);
-
-        let clear = |filter: &mut RaoBloom| {
-            filter.clear();
-            Ok(())
-        };
-        let from_hashes = session.time(Threads::One, &mut rao, clear, |filter| Ok(filter.insert_bulk(&hashes)?))?;
-        let lost = rao.count_contained(&hashes) < n;
-        push(session, Variant::Rao(2), "from hashes", from_hashes, lost);
-        let whole = session.time(Threads::One, &mut rao, clear, |filter| Ok(filter.insert_bulk(&strings)?))?;
-        let lost = rao.count_contained(&strings) < n;
-        push(session, Variant::Rao(2), "whole build", whole, lost);
-    }
-    let rows = session.study("key size");
-    let title = format!("Build time of {n} strings in milliseconds, by bytes a string, one thread");
-    let line = |row: &Record| format!("{}, {}", name(row), row.text("part").unwrap_or_default());
-    let length = |row: &Record| format!("{:.0}", row.number("key_bytes").unwrap_or_default());
-    let ms = |row: &Record| row.seconds.map_or_else(String::new, |seconds| format!("{:.2}", seconds * 1e3));
-    let text = pivot(&title, &rows, line, length, ms);
     session.print(&text);
     Ok(())
 }
