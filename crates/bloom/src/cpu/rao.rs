@@ -50,14 +50,16 @@ impl RaoBloom {
     }
 
     /// Inserts the key; true if that changed a bit, hence if the key surely was not there.
+    #[inline]
     pub fn test_and_insert(&mut self, key: impl Key) -> Result<bool, Error> {
         let probe = self.layout.probe(&key);
-        let limit = self.layout.shape().most_ones();
+        let limit = self.layout.most_ones();
         self.insert_one(&probe, limit).map_err(|ones| Error::BucketOverflow { attempts: 1, limit, ones })
     }
 
     /// Inserts a key into the emptier of its buckets unless one contains it; true if a bit changed, an error (the number
     /// of bits that it would have) if the bucket would have more than `limit` bits set.
+    #[inline]
     fn insert_one(&mut self, probe: &RaoProbe, limit: u32) -> Result<bool, u32> {
         let layout = self.layout;
         let mut bucket = probe.buckets[0];
@@ -128,7 +130,7 @@ impl RaoBloom {
     /// empty, until no bucket overflows.
     fn until_it_fits<R>(&mut self, mut insert: impl FnMut(&mut RaoBloom) -> Result<R, Error>) -> Result<R, Error> {
         let empty = self.bucket_ones.iter().all(|&ones| ones == 0);
-        let limit = self.layout.shape().most_ones();
+        let limit = self.layout.most_ones();
         let first = self.layout.attempt();
         let mut attempts = 1;
         loop {

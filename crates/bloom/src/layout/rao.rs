@@ -42,6 +42,7 @@ pub struct RaoLayout {
     attempt: u32,
     seed: u64,
     bucket_capacity: u32,
+    most_ones: u32,
     seed_spread: u64,
     attempt_spread: u64,
 }
@@ -71,6 +72,7 @@ impl RaoLayout {
             attempt: 0,
             seed,
             bucket_capacity: rates::rao_bucket_capacity(shape).max(1),
+            most_ones: shape.most_ones(),
             seed_spread: hash::spread_seed(seed),
             attempt_spread: 0,
         };
@@ -101,6 +103,11 @@ impl RaoLayout {
     /// The seed of the keys' hash.
     pub fn seed(&self) -> u64 {
         self.seed
+    }
+    /// How many bits of a bucket may be set, [`Shape::most_ones`]; that takes a square root.
+    #[inline(always)]
+    pub(crate) fn most_ones(&self) -> u32 {
+        self.most_ones
     }
     /// Keys that a bucket may hold, `m ln 2 / k`.
     pub fn bucket_capacity(&self) -> u32 {

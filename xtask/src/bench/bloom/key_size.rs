@@ -183,14 +183,15 @@ fn build_on<L: Insert, K: DeviceKeys + Copy>(
 }
 
 fn print(session: &mut Session, target: &Target, of: &str) {
-    let rows: Vec<Record> = session.study("key size").into_iter().filter(|row| row.backend == target.name()).collect();
+    let rows: Vec<&Record> = session.study("key size").into_iter().filter(|row| row.backend == target.name()).collect();
     let title = format!("Build time in nanoseconds a key, by bytes a key, {of}");
     let line =
         |row: &Record| format!("{}, {}", row.text("variant").unwrap_or_default(), row.text("part").unwrap_or_default());
     let length = |row: &Record| format!("{:.0}", row.number("key_bytes").unwrap_or_default());
     let nanoseconds =
         |row: &Record| row.seconds.map_or_else(String::new, |seconds| format!("{:.3}", seconds / row.n as f64 * 1e9));
-    session.print(&pivot(&title, &rows, line, length, nanoseconds));
+    let text = pivot(&title, &rows, line, length, nanoseconds);
+    session.print(&text);
 }
 
 #[cfg(test)]

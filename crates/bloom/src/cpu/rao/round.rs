@@ -20,6 +20,8 @@ use crate::{Error, Key, Layout};
 
 /// Words up to this size are taken to be in a near cache.
 const NEAR_BYTES: usize = 1 << 19;
+/// Words that are read for one of them that changes, rather than to ask for each line by itself: half of the lines.
+const STREAMED: usize = 32;
 /// Keys that are inserted at a time where their missing bits are counted.
 const COUNTED: usize = 1 << 10;
 
@@ -84,7 +86,7 @@ impl RaoBloom {
             keep(each(&mut parts, |part| part.arrange(false).build(Group::Any, task, !*was_empty)), copies)?;
         } else {
             keep(each(&mut parts, |part| part.arrange(true).build(Group::MayOverflow, task, true)), copies)?;
-            let limit = layout.shape().most_ones();
+            let limit = layout.most_ones();
             if parts.iter().all(|part| part.ones.iter().all(|&ones| ones <= limit)) {
                 keep(each(&mut parts, |part| part.build(Group::Fits, task, false)), copies)?;
             }
@@ -138,7 +140,7 @@ impl RaoBloom {
 #[inline]
 fn may_overflow(layout: RaoLayout, ones: u32, keys: usize) -> bool {
     let shape = layout.shape();
-    u64::from(ones) + keys as u64 * u64::from(shape.hashes) > u64::from(shape.most_ones())
+    u64::from(ones) + keys as u64 * u64::from(shape.hashes) > u64::from(layout.most_ones())
 }
 
 /// Whether words are in a near cache and get so many keys that it costs little to count all of them.
@@ -237,21 +239,28 @@ impl Part<'_> {
         let (mut bucket, mut end) = (0, 0);
         while bucket < self.ones.len() {
             let (first, start) = (bucket, end);
+            end += self.counts[bucket];
+            bucket += 1;
+            if !is_meant(self, first) {
+                continue;
+            }
             // Buckets with few keys go together.
-            while bucket < self.ones.len()
+            while end - start <= COUNTED
+                && !self.is_streamed(end - start, bucket - first)
+                && bucket < self.ones.len()
                 && is_meant(self, bucket)
-                && (bucket == first || end - start + self.counts[bucket] <= COUNTED)
             {
                 end += self.counts[bucket];
                 bucket += 1;
             }
-            if bucket == first {
-                end += self.counts[bucket];
-                bucket += 1;
-            } else {
-                self.insert(&keys[start..end], first..bucket, task);
-            }
+            self.insert(&keys[start..end], first..bucket, task);
         }
+    }
+
+    /// Whether so many keys set bits in so many of the lines of these buckets that all of them are read in their order.
+    fn is_streamed(&self, keys: usize, buckets: usize) -> bool {
+        let shape = self.layout.shape();
+        STREAMED * keys * shape.hashes as usize >= buckets * shape.bucket_words as usize
     }
 
     /// Inserts keys which go to these buckets, and to which no others go.
@@ -260,7 +269,11 @@ impl Part<'_> {
         let bucket_words = shape.bucket_words as usize;
         let many = keys.len() * shape.hashes as usize >= buckets.len() * bucket_words;
         // Where there are many keys, one finds the lines of another in the cache.
-        let far = !many && size_of_val(self.words) > NEAR_BYTES;
+        let mut far = !many && size_of_val(self.words) > NEAR_BYTES;
+        if far && self.is_streamed(keys.len(), buckets.len()) {
+            probing::prefetch_all(&self.words[buckets.start * bucket_words..buckets.end * bucket_words]);
+            far = false;
+        }
         match task {
             Task::Insert if many => {
                 // Counting anew costs about an instruction a word, counting along three a bit.

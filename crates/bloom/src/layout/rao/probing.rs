@@ -86,13 +86,22 @@ pub(crate) fn contained<P: Placed>(shape: Shape, words: &[u32], keys: &[P], far:
 }
 
 fn contained_portable<P: Placed>(shape: Shape, words: &[u32], keys: &[P]) -> u64 {
-    let all = |key: &P| contains(shape, bucket_of(shape, words, key.bucket()), key.hash());
+    let all = |key: &P| contains_portable(shape, bucket_of(shape, words, key.bucket()), key.hash());
     keys.iter().enumerate().fold(0, |found, (i, key)| found | (all(key) as u64) << i)
 }
 
 /// Whether a key has all its bits set.
 #[inline]
 pub(crate) fn contains(shape: Shape, bucket: &[u32], hash: u64) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if avx2::is_there() {
+        // SAFETY: AVX2 and its company were just detected.
+        return unsafe { avx2::contains(shape, bucket, hash) };
+    }
+    contains_portable(shape, bucket, hash)
+}
+
+fn contains_portable(shape: Shape, bucket: &[u32], hash: u64) -> bool {
     let mut walk = Walk::of(hash, shape);
     (0..shape.hashes).all(|_| bit(bucket, walk.go(shape)) == 1)
 }
@@ -100,6 +109,15 @@ pub(crate) fn contains(shape: Shape, bucket: &[u32], hash: u64) -> bool {
 /// Sets the bits of a key; how many were not set before.
 #[inline]
 pub(crate) fn insert(shape: Shape, bucket: &mut [u32], hash: u64) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    if avx2::is_there() {
+        // SAFETY: AVX2 and its company were just detected.
+        return unsafe { avx2::insert_one(shape, bucket, hash) };
+    }
+    insert_one_portable(shape, bucket, hash)
+}
+
+fn insert_one_portable(shape: Shape, bucket: &mut [u32], hash: u64) -> u32 {
     let (mut missing, mut walk) = (0, Walk::of(hash, shape));
     for _ in 0..shape.hashes {
         let position = walk.go(shape);
@@ -150,7 +168,7 @@ pub(crate) fn insert_each<P: Placed>(shape: Shape, words: &mut [u32], keys: &[P]
 
 #[inline(always)]
 fn insert_portable<P: Placed>(shape: Shape, words: &mut [u32], key: &P) -> u32 {
-    insert(shape, bucket_of_mut(shape, words, key.bucket()), key.hash())
+    insert_one_portable(shape, bucket_of_mut(shape, words, key.bucket()), key.hash())
 }
 
 /// How many bits are set.
@@ -162,6 +180,11 @@ pub(crate) fn count_ones(words: &[u32]) -> u32 {
         return unsafe { avx2::count_ones(words) };
     }
     words.iter().map(|word| word.count_ones()).sum()
+}
+
+/// Asks for all cache lines, in their order.
+pub(crate) fn prefetch_all(words: &[u32]) {
+    (0..words.len()).step_by(16).for_each(|word| prefetch(words, word));
 }
 
 /// Asks for the cache lines that decide most queries of absent keys; [`contained`] asks for the others.
@@ -219,6 +242,16 @@ mod tests {
                 assert!(all == expected && each == expected && portable == expected, "{shape:?}");
                 assert_eq!(counts.iter().sum::<u32>(), counted);
                 assert_eq!((counts.len(), count_ones(&all)), (60, counted));
+                let mut single = vec![0; expected.len()];
+                for (key, count) in keys[..60].iter().zip(&counts) {
+                    let bucket = bucket_of_mut(shape, &mut single, key.0);
+                    assert_eq!(insert(shape, bucket, key.1), *count, "{shape:?}");
+                }
+                assert!(single == expected, "{shape:?}");
+                for key in &keys {
+                    let bucket = bucket_of(shape, &expected, key.0);
+                    assert_eq!(contains(shape, bucket, key.1), contains_portable(shape, bucket, key.1), "{shape:?}");
+                }
                 for batch in [&keys[..0], &keys[..1], &keys[40..77], &keys[36..100]] {
                     let found = contained_portable(shape, &expected, batch);
                     assert_eq!(contained(shape, &expected, batch, false), found, "{shape:?}");

@@ -1,4 +1,4 @@
-//! Many keys at once, with AVX2: a lane is a key.
+//! With AVX2. Many keys at once: a lane is a key. One key: a lane is one of its bits.
 //!
 //! The next positions of [`KEYS`] keys are computed in registers, three instructions for one bit of eight keys, and
 //! stored. Then a plain loop reads or writes the words, key by key. It has nothing else to do, so that many keys are in
@@ -9,6 +9,7 @@
 //! none.
 
 use std::arch::x86_64::*;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::*;
 
@@ -19,12 +20,24 @@ const BITS: usize = 8;
 /// Keys of a register.
 const LANES: usize = 8;
 
+/// Whether the processor has what the functions here need. Asked once: single keys pay for each test.
 #[inline(always)]
 pub(super) fn is_there() -> bool {
-    std::is_x86_feature_detected!("avx2")
-        && std::is_x86_feature_detected!("bmi1")
-        && std::is_x86_feature_detected!("bmi2")
-        && std::is_x86_feature_detected!("popcnt")
+    static KNOWN: AtomicU8 = AtomicU8::new(0);
+
+    #[cold]
+    fn find_out() -> bool {
+        let there = std::is_x86_feature_detected!("avx2")
+            && std::is_x86_feature_detected!("bmi1")
+            && std::is_x86_feature_detected!("bmi2")
+            && std::is_x86_feature_detected!("popcnt");
+        KNOWN.store(1 + u8::from(there), Ordering::Relaxed);
+        there
+    }
+    match KNOWN.load(Ordering::Relaxed) {
+        0 => find_out(),
+        known => known == 2,
+    }
 }
 
 /// Positions of each of [`KEYS`] keys in its bucket, bit by bit.
@@ -317,6 +330,87 @@ fn set<const COUNTS: bool, const N: usize, P: Placed>(
     }
     for (missing, unset) in missing[first..].iter_mut().zip(&unset[..keys.len()]) {
         *missing += unset;
+    }
+}
+
+/// Positions of one key, eight bits of it at a time.
+struct Lanes {
+    positions: __m256i,
+    step: u32,
+}
+
+impl Lanes {
+    /// Of the first bits: double hashing is a multiple of the step in each lane, modulo `m`.
+    #[inline]
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    fn of(hash: u64, shape: Shape) -> Lanes {
+        let Walk { position, step } = Walk::of(hash, shape);
+        let multiples = _mm256_mullo_epi32(_mm256_set1_epi32(step as i32), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+        // Below 8 m, where m is below 2^20.
+        let mut positions = _mm256_add_epi32(_mm256_set1_epi32(position as i32), multiples);
+        for log in [2, 1, 0] {
+            // Where the difference wraps around, the sum is the smaller.
+            let difference = _mm256_sub_epi32(positions, _mm256_set1_epi32((shape.bits << log) as i32));
+            positions = _mm256_min_epu32(positions, difference);
+        }
+        Lanes { positions, step }
+    }
+
+    /// Goes on to the next eight bits.
+    #[inline]
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    fn advance(&mut self, shape: Shape) {
+        let steps = _mm256_set1_epi32(self.step as i32);
+        for _ in 0..BITS {
+            self.positions = plus(self.positions, steps, shape);
+        }
+    }
+}
+
+/// Whether a key has all its bits set; see [`super::contains`].
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+pub(super) fn contains(shape: Shape, bucket: &[u32], hash: u64) -> bool {
+    assert!(bucket.len() == shape.bucket_words as usize);
+    let mut lanes = Lanes::of(hash, shape);
+    let mut left = shape.hashes as i32;
+    loop {
+        let numbers = _mm256_srli_epi32::<5>(lanes.positions);
+        // SAFETY: the numbers of words are below `bucket_words`, as every position is below `bits`.
+        let words = unsafe { _mm256_i32gather_epi32::<4>(bucket.as_ptr().cast(), numbers) };
+        let bits = _mm256_srlv_epi32(words, _mm256_and_si256(lanes.positions, _mm256_set1_epi32(31)));
+        // One in the lanes in use, else zero.
+        let used = _mm256_cmpgt_epi32(_mm256_set1_epi32(left), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+        let all = _mm256_testc_si256(bits, _mm256_srli_epi32::<31>(used)) == 1;
+        left -= BITS as i32;
+        if !all || left <= 0 {
+            return all;
+        }
+        lanes.advance(shape);
+    }
+}
+
+/// Sets the bits of a key; how many were not set before. See [`super::insert`].
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+pub(super) fn insert_one(shape: Shape, bucket: &mut [u32], hash: u64) -> u32 {
+    assert!(bucket.len() == shape.bucket_words as usize);
+    let mut lanes = Lanes::of(hash, shape);
+    let mut left = shape.hashes as usize;
+    let mut there = 0;
+    loop {
+        let mut positions = [0u32; BITS];
+        // SAFETY: `positions` is 32 bytes long; the store takes any alignment.
+        unsafe { _mm256_storeu_si256(positions.as_mut_ptr().cast(), lanes.positions) };
+        with_constant_bits!(left, N => for position in &positions[..N] {
+            // SAFETY: every position lies in the bucket.
+            let word = unsafe { bucket.get_unchecked_mut((*position / 32) as usize) };
+            there += *word >> (*position % 32) & 1;
+            *word |= 1 << (*position % 32);
+        });
+        if left <= BITS {
+            return shape.hashes - there;
+        }
+        left -= BITS;
+        lanes.advance(shape);
     }
 }
 
