@@ -245,9 +245,9 @@ impl Engine for RaoLayout {
     #[inline]
     fn contains(&self, words: &[u32], probe: &RaoProbe) -> bool {
         let [a, b] = probe.buckets;
-        // Table 2: either bucket says yes.
-        probing::contains(self.shape, self.bucket(words, a), probe.hash)
-            || (b != a && probing::contains(self.shape, self.bucket(words, b), probe.hash))
+        let is_in = |bucket| probing::contains(self.shape, self.bucket(words, bucket), probe.hash);
+        // Table 2: either bucket says yes. (With one choice no branch depends on the answer.)
+        if self.choices == 1 { is_in(a) } else { is_in(a) || (b != a && is_in(b)) }
     }
     fn contains_batch(&self, words: &[u32], probes: &[RaoProbe]) -> u64 {
         let far = size_of_val(words) > PREFETCH_BYTES;

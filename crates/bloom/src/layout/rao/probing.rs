@@ -7,6 +7,7 @@
 //! asked for together.
 
 use warpset_core::bloom::rao::{Positions, Shape};
+use warpset_core::bloom::reduce32;
 
 use crate::layout::prefetch;
 
@@ -33,11 +34,9 @@ struct Walk {
 impl Walk {
     #[inline(always)]
     fn of(hash: u64, shape: Shape) -> Walk {
-        // The step is the distance of any two neighbours modulo m; a key of one bit has a step too.
-        let mut positions = Positions::of(hash, Shape { hashes: 2, ..shape });
-        let (Some(position), Some(second)) = (positions.next(), positions.next()) else { unreachable!() };
-        let distance = second.wrapping_sub(position);
-        Walk { position, step: distance.min(distance.wrapping_add(shape.bits)) }
+        // As `Positions::of` has it, which does not show its step.
+        let step = 1 + reduce32((hash >> 32) as u32, u64::from(shape.bits) - 1) as u32;
+        Walk { position: reduce32(hash as u32, u64::from(shape.bits)) as u32, step }
     }
 
     /// The position that it is at; goes on to the next.

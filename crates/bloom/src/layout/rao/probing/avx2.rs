@@ -41,7 +41,10 @@ pub(super) fn is_there() -> bool {
 }
 
 /// Positions of each of [`KEYS`] keys in its bucket, bit by bit.
-struct Positions([[u32; KEYS]; BITS]);
+struct Positions(Rows);
+
+/// A number for each bit of each key.
+type Rows = [[u32; KEYS]; BITS];
 
 impl Positions {
     fn new() -> Positions {
@@ -252,6 +255,7 @@ pub(super) fn insert<const COUNTS: bool, const FAR: bool, P: Placed>(
     missing: &mut [u32],
 ) {
     let mut positions = [Positions::new(), Positions::new()];
+    let mut found = [[0; KEYS]; BITS];
     let (mut turn, mut waiting) = (0, None);
     for (chunk, some) in keys.chunks(KEYS).enumerate() {
         let mut walks = Walks::of(shape, some);
@@ -264,27 +268,27 @@ pub(super) fn insert<const COUNTS: bool, const FAR: bool, P: Placed>(
                     ask::<N, P>(shape, words, some, &positions[turn]);
                 } else {
                     let first = chunk * KEYS;
-                    set::<COUNTS, N, P>(shape, words, keys, first, &positions[turn], missing);
+                    set::<COUNTS, N, P>(shape, words, keys, first, &positions[turn], &mut found, missing);
                 }
             });
             if FAR {
                 turn ^= 1;
                 if let Some((first, bits)) = waiting.replace((chunk * KEYS, bits)) {
                     with_constant_bits!(bits, N =>
-                        set::<COUNTS, N, P>(shape, words, keys, first, &positions[turn], missing));
+                        set::<COUNTS, N, P>(shape, words, keys, first, &positions[turn], &mut found, missing));
                 }
             }
             left -= bits;
         }
     }
     if let Some((first, bits)) = waiting {
-        with_constant_bits!(bits, N => set::<COUNTS, N, P>(shape, words, keys, first, &positions[turn ^ 1], missing));
+        with_constant_bits!(bits, N => set::<COUNTS, N, P>(shape, words, keys, first, &positions[turn ^ 1], &mut found, missing));
     }
 }
 
 /// Sets `N` bits of the [`KEYS`] keys from `first` on, or of as many as there are.
 ///
-/// To count, words are stored as they were found, and the bits among them are counted for eight keys at a time.
+/// To count, words are stored in `found` as they were, and the bits among them are counted for eight keys at a time.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn set<const COUNTS: bool, const N: usize, P: Placed>(
@@ -293,13 +297,13 @@ fn set<const COUNTS: bool, const N: usize, P: Placed>(
     keys: &[P],
     first: usize,
     positions: &Positions,
+    found: &mut Rows,
     missing: &mut [u32],
 ) {
     let keys = &keys[first..keys.len().min(first + KEYS)];
-    let mut found = Positions::new();
     for (i, key) in keys.iter().enumerate() {
         let bucket = bucket_of_mut(shape, words, key.bucket());
-        for (row, found) in positions.0[..N].iter().zip(&mut found.0) {
+        for (row, found) in positions.0[..N].iter().zip(&mut *found) {
             let position = row[i];
             // SAFETY: `bucket` has `bucket_words` words, in which every position lies.
             let word = unsafe { bucket.get_unchecked_mut((position / 32) as usize) };
@@ -317,7 +321,7 @@ fn set<const COUNTS: bool, const N: usize, P: Placed>(
         let pointer: *mut __m256i = unset.as_mut_ptr().cast();
         // SAFETY: `unset` is 32 bytes long; the load takes any alignment.
         let mut counts = unsafe { _mm256_loadu_si256(pointer) };
-        for (row, found) in positions.0[..N].iter().zip(&found.0) {
+        for (row, found) in positions.0[..N].iter().zip(&*found) {
             let (row, found) = (&row[i * LANES..][..LANES], &found[i * LANES..][..LANES]);
             // SAFETY: both are 32 bytes long; the loads take any alignment.
             let (positions, words) =
@@ -356,6 +360,15 @@ impl Lanes {
         Lanes { positions, step }
     }
 
+    #[inline]
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    fn to_array(&self) -> [u32; BITS] {
+        let mut positions = [0; BITS];
+        // SAFETY: `positions` is 32 bytes long; the store takes any alignment.
+        unsafe { _mm256_storeu_si256(positions.as_mut_ptr().cast(), self.positions) };
+        positions
+    }
+
     /// Goes on to the next eight bits.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
@@ -372,19 +385,19 @@ impl Lanes {
 pub(super) fn contains(shape: Shape, bucket: &[u32], hash: u64) -> bool {
     assert!(bucket.len() == shape.bucket_words as usize);
     let mut lanes = Lanes::of(hash, shape);
-    let mut left = shape.hashes as i32;
+    let mut left = shape.hashes as usize;
     loop {
-        let numbers = _mm256_srli_epi32::<5>(lanes.positions);
-        // SAFETY: the numbers of words are below `bucket_words`, as every position is below `bits`.
-        let words = unsafe { _mm256_i32gather_epi32::<4>(bucket.as_ptr().cast(), numbers) };
-        let bits = _mm256_srlv_epi32(words, _mm256_and_si256(lanes.positions, _mm256_set1_epi32(31)));
-        // One in the lanes in use, else zero.
-        let used = _mm256_cmpgt_epi32(_mm256_set1_epi32(left), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-        let all = _mm256_testc_si256(bits, _mm256_srli_epi32::<31>(used)) == 1;
-        left -= BITS as i32;
-        if !all || left <= 0 {
-            return all;
+        let positions = lanes.to_array();
+        let mut all = 1;
+        with_constant_bits!(left, N => for position in &positions[..N] {
+            // SAFETY: every position lies in the bucket.
+            all &= unsafe { *bucket.get_unchecked((*position / 32) as usize) } >> (*position % 32);
+        });
+        // Up to eight bits there is no branch that depends on the key.
+        if left <= BITS || all & 1 == 0 {
+            return all & 1 == 1;
         }
+        left -= BITS;
         lanes.advance(shape);
     }
 }
@@ -397,9 +410,7 @@ pub(super) fn insert_one(shape: Shape, bucket: &mut [u32], hash: u64) -> u32 {
     let mut left = shape.hashes as usize;
     let mut there = 0;
     loop {
-        let mut positions = [0u32; BITS];
-        // SAFETY: `positions` is 32 bytes long; the store takes any alignment.
-        unsafe { _mm256_storeu_si256(positions.as_mut_ptr().cast(), lanes.positions) };
+        let positions = lanes.to_array();
         with_constant_bits!(left, N => for position in &positions[..N] {
             // SAFETY: every position lies in the bucket.
             let word = unsafe { bucket.get_unchecked_mut((*position / 32) as usize) };
