@@ -11,9 +11,10 @@ use super::super::by_hash::ByHash;
 use super::dealing::{Assigned, Dealing, by_part};
 use super::undo::{Saved, Undo, keep};
 use crate::cpu::RaoBloom;
+use crate::cpu::insert::for_each_one;
 use crate::layout::BATCH;
 use crate::layout::engine::Engine;
-use crate::layout::rao::probing;
+use crate::layout::rao::probing::{self, Ahead};
 use crate::layout::rao::{RaoLayout, RaoProbe};
 use crate::view::is_serial;
 use crate::{Error, Key, Layout};
@@ -56,8 +57,10 @@ impl RaoBloom {
         }
         let Undo { was_empty, saved, copies, .. } = undo;
         let dealing = Dealing::new(layout.blocks(), serial);
-        // A key that is there is not new, and with two choices it is not inserted again.
-        let only_absent = task == Task::TestAndInsert || layout.choices() == 2;
+        // A key that is there is not new, and with two choices it is not inserted again. In a far filter with one choice
+        // it is cheaper to look keys up once they are sorted.
+        let near = size_of_val(self.words.as_slice()) <= NEAR_BYTES;
+        let only_absent = layout.choices() == 2 || task == Task::TestAndInsert && near;
         let shares = dealing.deal(self, keys, only_absent);
         let part_buckets = dealing.part_buckets;
         let words = self.words.as_mut_slice().chunks_mut(part_buckets * layout.words_per_block());
@@ -74,10 +77,12 @@ impl RaoBloom {
                     saved,
                     shares,
                     keys: Vec::new(),
+                    are_absent: only_absent,
                     are_sorted: false,
                     counts: Vec::new(),
                     new: Vec::new(),
                     missing: Vec::new(),
+                    fetched: None,
                 }
             })
             .collect();
@@ -174,6 +179,8 @@ struct Part<'a> {
     saved: &'a mut [u32],
     shares: Vec<Vec<Assigned>>,
     keys: Vec<Assigned>,
+    /// Whether keys that are contained were left out.
+    are_absent: bool,
     /// Whether `keys` are sorted by bucket, those of one bucket in their order; else they are in their order.
     are_sorted: bool,
     /// How many keys each bucket gets.
@@ -181,6 +188,8 @@ struct Part<'a> {
     /// The places of the keys that were new.
     new: Vec<u32>,
     missing: Vec<u32>,
+    /// The bucket whose cache lines were asked for.
+    fetched: Option<usize>,
 }
 
 impl Part<'_> {
@@ -270,8 +279,14 @@ impl Part<'_> {
         let many = keys.len() * shape.hashes as usize >= buckets.len() * bucket_words;
         // Where there are many keys, one finds the lines of another in the cache.
         let mut far = !many && size_of_val(self.words) > NEAR_BYTES;
+        let mut ahead = Ahead::default();
         if far && self.is_streamed(keys.len(), buckets.len()) {
-            probing::prefetch_all(&self.words[buckets.start * bucket_words..buckets.end * bucket_words]);
+            if self.fetched != Some(buckets.start) {
+                probing::prefetch_all(&self.words[buckets.start * bucket_words..buckets.end * bucket_words]);
+            }
+            // The next bucket comes while this one is built.
+            self.fetched = Some(buckets.end);
+            ahead = Ahead { word: buckets.end * bucket_words, lines: bucket_words.div_ceil(16 * keys.len()) };
             far = false;
         }
         match task {
@@ -283,16 +298,35 @@ impl Part<'_> {
             }
             Task::Insert => {
                 for keys in keys.chunks(COUNTED) {
-                    self.insert_counting(keys, far);
+                    self.insert_counting(keys, far, std::mem::take(&mut ahead));
                 }
             }
-            Task::TestAndInsert => self.insert_absent(keys, far),
+            Task::TestAndInsert if self.are_absent => self.insert_absent(keys, far, ahead),
+            Task::TestAndInsert => {
+                let absent = self.absent(keys, far);
+                self.insert_absent(&absent, far, ahead);
+            }
         }
     }
 
+    /// The keys that are not contained.
+    fn absent(&self, keys: &[Assigned], far: bool) -> Vec<Assigned> {
+        let shape = self.layout.shape();
+        let mut absent = Vec::with_capacity(keys.len());
+        let mut next = keys.chunks(BATCH).skip(1);
+        for batch in keys.chunks(BATCH) {
+            if far {
+                probing::prefetch_first(shape, self.words, next.next().unwrap_or(&[]));
+            }
+            let found = probing::contained(shape, self.words, batch, far);
+            for_each_one(!found & u64::MAX >> (BATCH - batch.len()), |i| absent.push(batch[i]));
+        }
+        absent
+    }
+
     /// Inserts keys; `missing` gets for each how many of its bits were not set.
-    fn insert_counting(&mut self, keys: &[Assigned], far: bool) {
-        probing::insert_each(self.layout.shape(), self.words, keys, far, &mut self.missing);
+    fn insert_counting(&mut self, keys: &[Assigned], far: bool, ahead: Ahead) {
+        probing::insert_each(self.layout.shape(), self.words, keys, far, ahead, &mut self.missing);
         keys.iter().zip(&self.missing).for_each(|(key, missing)| self.ones[key.bucket as usize] += missing);
     }
 
@@ -301,8 +335,8 @@ impl Part<'_> {
     /// If its insertion changes a bit, a key is new: an equal hash before it would have set all its bits. If it changes
     /// nothing, either an equal hash went before, or others happened to set its bits; only those few are looked up by
     /// hash.
-    fn insert_absent(&mut self, absent: &[Assigned], far: bool) {
-        self.insert_counting(absent, far);
+    fn insert_absent(&mut self, absent: &[Assigned], far: bool, ahead: Ahead) {
+        self.insert_counting(absent, far, ahead);
         let mut undecided = ByHash::default();
         self.new.reserve(absent.len());
         for (key, missing) in absent.iter().zip(&self.missing) {

@@ -135,9 +135,9 @@ pub(crate) fn insert_all<P: Placed>(shape: Shape, words: &mut [u32], keys: &[P],
         // SAFETY: AVX2 and its company were just detected.
         return unsafe {
             if far {
-                avx2::insert::<false, true, P>(shape, words, keys, &mut [])
+                avx2::insert::<false, true, P>(shape, words, keys, Ahead::default(), &mut [])
             } else {
-                avx2::insert::<false, false, P>(shape, words, keys, &mut [])
+                avx2::insert::<false, false, P>(shape, words, keys, Ahead::default(), &mut [])
             }
         };
     }
@@ -148,7 +148,14 @@ pub(crate) fn insert_all<P: Placed>(shape: Shape, words: &mut [u32], keys: &[P],
 
 /// Sets the bits of keys; `missing` gets for each how many were not set before. Of equal keys only the first may have any.
 #[inline]
-pub(crate) fn insert_each<P: Placed>(shape: Shape, words: &mut [u32], keys: &[P], far: bool, missing: &mut Vec<u32>) {
+pub(crate) fn insert_each<P: Placed>(
+    shape: Shape,
+    words: &mut [u32],
+    keys: &[P],
+    far: bool,
+    ahead: Ahead,
+    missing: &mut Vec<u32>,
+) {
     missing.clear();
     #[cfg(target_arch = "x86_64")]
     if avx2::is_there() {
@@ -156,9 +163,9 @@ pub(crate) fn insert_each<P: Placed>(shape: Shape, words: &mut [u32], keys: &[P]
         // SAFETY: AVX2 and its company were just detected.
         return unsafe {
             if far {
-                avx2::insert::<true, true, P>(shape, words, keys, missing)
+                avx2::insert::<true, true, P>(shape, words, keys, ahead, missing)
             } else {
-                avx2::insert::<true, false, P>(shape, words, keys, missing)
+                avx2::insert::<true, false, P>(shape, words, keys, ahead, missing)
             }
         };
     }
@@ -179,6 +186,22 @@ pub(crate) fn count_ones(words: &[u32]) -> u32 {
         return unsafe { avx2::count_ones(words) };
     }
     words.iter().map(|word| word.count_ones()).sum()
+}
+
+/// Cache lines that are asked for along the way: so many for each key, in their order, from this word on.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Ahead {
+    pub(crate) word: usize,
+    pub(crate) lines: usize,
+}
+
+impl Ahead {
+    #[inline(always)]
+    fn ask(self, words: &[u32], key: usize) {
+        for line in key * self.lines..(key + 1) * self.lines {
+            prefetch(words, self.word + line * 16);
+        }
+    }
 }
 
 /// Asks for all cache lines, in their order.
@@ -236,7 +259,14 @@ mod tests {
                 insert_all(shape, &mut all, &keys[..count], hashes % 2 == 0);
                 insert_all(shape, &mut all, &keys[count..60], hashes % 2 == 1);
                 let mut counts = Vec::new();
-                insert_each(shape, &mut each, &keys[..60], hashes % 2 == 0, &mut counts);
+                insert_each(
+                    shape,
+                    &mut each,
+                    &keys[..60],
+                    hashes % 2 == 0,
+                    Ahead { word: 16, lines: hashes as usize % 3 },
+                    &mut counts,
+                );
                 let counted = keys[..60].iter().map(|key| insert_portable(shape, &mut portable, key)).sum::<u32>();
                 assert!(all == expected && each == expected && portable == expected, "{shape:?}");
                 assert_eq!(counts.iter().sum::<u32>(), counted);

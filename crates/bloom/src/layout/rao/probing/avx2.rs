@@ -252,6 +252,7 @@ pub(super) fn insert<const COUNTS: bool, const FAR: bool, P: Placed>(
     shape: Shape,
     words: &mut [u32],
     keys: &[P],
+    ahead: Ahead,
     missing: &mut [u32],
 ) {
     let mut positions = [Positions::new(), Positions::new()];
@@ -268,21 +269,21 @@ pub(super) fn insert<const COUNTS: bool, const FAR: bool, P: Placed>(
                     ask::<N, P>(shape, words, some, &positions[turn]);
                 } else {
                     let first = chunk * KEYS;
-                    set::<COUNTS, N, P>(shape, words, keys, first, &positions[turn], &mut found, missing);
+                    set::<COUNTS, N, P>(shape, words, keys, first, (&positions[turn], &mut found), ahead, missing);
                 }
             });
             if FAR {
                 turn ^= 1;
                 if let Some((first, bits)) = waiting.replace((chunk * KEYS, bits)) {
                     with_constant_bits!(bits, N =>
-                        set::<COUNTS, N, P>(shape, words, keys, first, &positions[turn], &mut found, missing));
+                        set::<COUNTS, N, P>(shape, words, keys, first, (&positions[turn], &mut found), ahead, missing));
                 }
             }
             left -= bits;
         }
     }
     if let Some((first, bits)) = waiting {
-        with_constant_bits!(bits, N => set::<COUNTS, N, P>(shape, words, keys, first, &positions[turn ^ 1], &mut found, missing));
+        with_constant_bits!(bits, N => set::<COUNTS, N, P>(shape, words, keys, first, (&positions[turn ^ 1], &mut found), ahead, missing));
     }
 }
 
@@ -296,12 +297,13 @@ fn set<const COUNTS: bool, const N: usize, P: Placed>(
     words: &mut [u32],
     keys: &[P],
     first: usize,
-    positions: &Positions,
-    found: &mut Rows,
+    (positions, found): (&Positions, &mut Rows),
+    ahead: Ahead,
     missing: &mut [u32],
 ) {
     let keys = &keys[first..keys.len().min(first + KEYS)];
     for (i, key) in keys.iter().enumerate() {
+        ahead.ask(words, first + i);
         let bucket = bucket_of_mut(shape, words, key.bucket());
         for (row, found) in positions.0[..N].iter().zip(&mut *found) {
             let position = row[i];
