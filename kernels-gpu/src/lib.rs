@@ -28,6 +28,7 @@ pub mod stamp;
     feature = "by_key",
     feature = "quotient_build",
     feature = "quotient_extract",
+    feature = "quotient_lookup",
     feature = "quotient_paper_builds",
     feature = "quotient_standard",
     feature = "quotient_update",
@@ -50,6 +51,7 @@ pub mod keys;
     feature = "by_key",
     feature = "quotient_build",
     feature = "quotient_extract",
+    feature = "quotient_lookup",
     feature = "quotient_paper_builds",
     feature = "quotient_standard",
     feature = "quotient_update",
@@ -69,6 +71,7 @@ pub mod predicate;
     not(target_arch = "nvptx64"),
     feature = "quotient_build",
     feature = "quotient_extract",
+    feature = "quotient_lookup",
     feature = "quotient_paper_builds",
     feature = "quotient_standard",
     feature = "quotient_update"
@@ -114,6 +117,8 @@ pub mod non_associative;
 pub mod quotient_build;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "quotient_extract"))]
 pub mod quotient_extract;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "quotient_lookup"))]
+pub mod quotient_lookup;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "quotient_paper_builds"))]
 pub mod quotient_paper_builds;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "quotient_standard"))]
@@ -162,6 +167,7 @@ pub const MODULES: &[(&str, &str)] = &[
     ("merge", include_str!("../ptx/merge.ptx")),
     ("quotient_build", include_str!("../ptx/quotient_build.ptx")),
     ("quotient_extract", include_str!("../ptx/quotient_extract.ptx")),
+    ("quotient_lookup", include_str!("../ptx/quotient_lookup.ptx")),
     ("quotient_paper_builds", include_str!("../ptx/quotient_paper_builds.ptx")),
     ("quotient_standard", include_str!("../ptx/quotient_standard.ptx")),
     ("quotient_update", include_str!("../ptx/quotient_update.ptx")),

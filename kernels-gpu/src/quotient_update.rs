@@ -1,5 +1,6 @@
 //! Kernels that insert into and remove from standard quotient filters: by superclusters as in the paper
-//! ([`superclusters`]), in place for an ascending batch ([`in_place`]), and by writing the filter anew ([`rebuild`]).
+//! ([`superclusters`]), in place for an ascending batch ([`in_place`]), and by writing the filter anew ([`rebuild`],
+//! [`rebuild_packed`]).
 //!
 //! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018: sections
 //! IV-B (supercluster inserts), IV-D (supercluster deletes) and IV-E (merging).
@@ -12,6 +13,7 @@ use crate::quotient_memory::Parameters;
 
 pub mod in_place;
 pub mod rebuild;
+pub mod rebuild_packed;
 pub mod superclusters;
 
 /// Threads of a block, in all kernels here but [`rebuild`]'s.
@@ -62,14 +64,46 @@ unsafe fn with_slots<T>(
     }
 }
 
-/// Inserts or removes a fingerprint; whether that changed the filter.
+/// Inserts or removes a fingerprint: says whether that changed the filter. An insertion that finds no slot is counted in
+/// the second word of `changed`.
+///
+/// # Safety
+/// As [`with_slots`]; besides, the fingerprint's supercluster is this thread's alone, and `changed` has two words that are
+/// accessed atomically.
 #[inline(always)]
-fn change<S: SlotsMut, const REMOVES: bool>(slots: &mut S, parameters: Parameters, fingerprint: u64) -> bool {
+unsafe fn change<const REMOVES: bool>(
+    words: GlobalMut<u64>,
+    slots: u64,
+    parameters: Parameters,
+    fingerprint: u64,
+    changed: GlobalMut<u64>,
+) -> bool {
+    // SAFETY: the caller's promise is the same.
+    let outcome = unsafe {
+        with_slots(
+            words,
+            slots,
+            parameters,
+            |mut slots| change_slots::<_, REMOVES>(&mut slots, parameters, fingerprint),
+            |mut slots| change_slots::<_, REMOVES>(&mut slots, parameters, fingerprint),
+        )
+    };
+    if outcome == Inserted::NoSlot {
+        // SAFETY: the caller's promise.
+        unsafe { atomic::reduce_add(changed.at(1), 1) };
+    }
+    outcome == Inserted::Stored
+}
+
+#[inline(always)]
+fn change_slots<S: SlotsMut, const REMOVES: bool>(slots: &mut S, parameters: Parameters, fingerprint: u64) -> Inserted {
     let split = parameters.split();
     let (quotient, remainder) = (split.quotient(fingerprint), split.remainder(fingerprint));
-    if REMOVES {
-        core::remove(slots, quotient, remainder)
+    if !REMOVES {
+        core::insert(slots, quotient, remainder, parameters.keeps_duplicates())
+    } else if core::remove(slots, quotient, remainder) {
+        Inserted::Stored
     } else {
-        core::insert(slots, quotient, remainder, parameters.keeps_duplicates()) == Inserted::Stored
+        Inserted::Present
     }
 }

@@ -1,4 +1,4 @@
-//! Batches of insertions and removals by every method, and lookups, on a CUDA device: wall-clock time as the caller sees
+//! Batches of insertions and removals by every method, and lookups by both, on a CUDA device: wall-clock time as the caller sees
 //! it, keys in device memory. Every result is compared with that of the first method, and one with the host's.
 //!
 //! `cargo run --release -p warpset-quotient --features cuda --example quotient_gpu_updates`
@@ -7,7 +7,7 @@ use std::error::Error;
 use std::time::Instant;
 
 use warpset_gpu::{Device, DeviceSlice};
-use warpset_quotient::gpu::{StandardQuotientFilter, UpdateMethod};
+use warpset_quotient::gpu::{LookupMethod, StandardQuotientFilter, UpdateMethod};
 use warpset_quotient::{Builder, Container, Duplicates};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -128,24 +128,31 @@ fn lookups(
     let stream = device.new_stream()?;
     let q = filter.layout().quotient_bits();
     for (what, keys) in [("present", present), ("absent", absent)] {
-        let mut answers = device.alloc_uninit::<u8>(keys.len())?;
-        let mut times = Vec::new();
-        for _ in 0..=REPEATS {
-            stream.synchronize()?;
-            let start = Instant::now();
-            // SAFETY: all live until the stream has been waited for.
-            unsafe { filter.contains_bytes_async(&stream, keys, answers.as_mut_slice())? };
-            stream.synchronize()?;
-            times.push(start.elapsed().as_secs_f64() * 1e3);
+        for n in [100_000, 1_000_000, keys.len()] {
+            let keys = keys.slice(..n);
+            let mut first = None;
+            for method in [LookupMethod::Unsorted, LookupMethod::Sorted] {
+                let mut answers = device.alloc_uninit::<u8>(n)?;
+                let mut times = Vec::new();
+                for _ in 0..=REPEATS {
+                    stream.synchronize()?;
+                    let start = Instant::now();
+                    // SAFETY: all live until the stream has been waited for.
+                    unsafe { filter.contains_bytes_with(&stream, keys, answers.as_mut_slice(), method)? };
+                    stream.synchronize()?;
+                    times.push(start.elapsed().as_secs_f64() * 1e3);
+                }
+                let answers = answers.to_vec()?;
+                let found = answers.iter().map(|&yes| yes as usize).sum::<usize>();
+                let ms = median(times.split_off(1));
+                let same = *first.get_or_insert_with(|| answers.clone()) == answers;
+                let note = if what == "present" && found != n || !same { " WRONG" } else { "" };
+                let rate = n as f64 / ms / 1e3;
+                println!(
+                    "| lookup, {what} | {method:?} | {container:?} | {q} | {load:.2} | {n} | {ms:.4} | {rate:.1}{note} |"
+                );
+            }
         }
-        let found = answers.to_vec()?.iter().map(|&yes| yes as usize).sum::<usize>();
-        let ms = median(times.split_off(1));
-        let note = if what == "present" && found != keys.len() { " WRONG" } else { "" };
-        let rate = keys.len() as f64 / ms / 1e3;
-        println!(
-            "| lookup, {what} | unsorted | {container:?} | {q} | {load:.2} | {} | {ms:.4} | {rate:.1}{note} |",
-            keys.len()
-        );
     }
     Ok(())
 }

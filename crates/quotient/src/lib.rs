@@ -40,7 +40,7 @@ pub use warpset_base::words::OutOfMemory;
 
 /// Filters in device memory.
 pub mod gpu {
-    pub use crate::standard::gpu::{DeviceKey, StandardQuotientFilter, UpdateMethod};
+    pub use crate::standard::gpu::{DeviceKey, LookupMethod, StandardQuotientFilter, UpdateMethod};
 }
 pub use warpset_core::quotient::slots::Container;
 

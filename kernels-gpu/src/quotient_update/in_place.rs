@@ -9,10 +9,10 @@
 //! much as the batch is large.
 
 use warpset_core::quotient::slots::{ByteSlots, Container, PackedSlots, Slots};
-use warpset_simt::{Global, GlobalMut, kernel, thread};
+use warpset_simt::{Global, GlobalMut, atomic, kernel, thread};
 
+use super::change;
 use super::superclusters::{put_changed, put_left};
-use super::{change, with_slots};
 use crate::quotient_memory::{Fingerprint, Parameters, ReadOnly};
 
 /// The first slot of the supercluster of a quotient; for removals, where the quotient's slot is empty, that slot, in
@@ -71,13 +71,7 @@ unsafe fn insert_sorted<F: Fingerprint>(
         if i < n {
             let fingerprint = fingerprints.read_nc(i);
             if i == 0 || regions.read_nc(i) != regions.read_nc(i - 1) {
-                done = with_slots(
-                    words,
-                    slots,
-                    parameters,
-                    |mut slots| change::<_, false>(&mut slots, parameters, fingerprint.bits()),
-                    |mut slots| change::<_, false>(&mut slots, parameters, fingerprint.bits()),
-                );
+                done = change::<false>(words, slots, parameters, fingerprint.bits(), changed);
             } else {
                 // In a set its like before it is enough.
                 is_left = parameters.keeps_duplicates() || fingerprint != fingerprints.read_nc(i - 1);
@@ -109,13 +103,7 @@ unsafe fn remove_sorted<F: Fingerprint>(
             if i == 0 || region != regions.read_nc(i - 1) {
                 loop {
                     let fingerprint = fingerprints.read_nc(i).bits();
-                    removed += with_slots(
-                        words,
-                        slots,
-                        parameters,
-                        |mut slots| change::<_, true>(&mut slots, parameters, fingerprint),
-                        |mut slots| change::<_, true>(&mut slots, parameters, fingerprint),
-                    ) as u64;
+                    removed += change::<true>(words, slots, parameters, fingerprint, changed) as u64;
                     i += 1;
                     if i >= n || regions.read_nc(i) != region {
                         break;
@@ -124,7 +112,7 @@ unsafe fn remove_sorted<F: Fingerprint>(
             }
         }
         if removed != 0 {
-            warpset_simt::atomic::reduce_add(changed, removed);
+            atomic::reduce_add(changed, removed);
         }
     }
 }
@@ -154,10 +142,10 @@ macro_rules! by_width {
             /// # Safety
             /// - Launch: 1-D, a thread a fingerprint, [`BLOCK`](super::BLOCK) threads a block; `n` below 2^32.
             /// - `fingerprints`: `n`, ascending, not written meanwhile; `regions`: theirs in this filter.
-            /// - `words`: a sound filter of `slots` slots with these [`Parameters`], with a slot for all of these before
-            ///   the last of all; nobody else's.
+            /// - `words`: a sound filter of `slots` slots with these [`Parameters`], nobody else's.
             /// - `left`: a bit a fingerprint in words of 64 bits, set if it is to come again; nobody else's.
-            /// - `changed`: one word, to which the number of those that were stored is added.
+            /// - `changed`: two words, to which the numbers of those that were stored and of those that found no slot are
+            ///   added.
             #[launch_bounds(256, 4)]
             pub unsafe fn $insert(
                 fingerprints: Global<$word>, n: usize, words: GlobalMut<u64>, slots: u64, parameters: u32,
@@ -174,7 +162,7 @@ macro_rules! by_width {
             #[doc = concat!("Removes all of the ascending `", stringify!($word), "` fingerprints, one thread a cluster.")]
             ///
             /// # Safety
-            #[doc = concat!("As [`", stringify!($insert), "`], without `left`; the last slot of all is empty.")]
+            #[doc = concat!("As [`", stringify!($insert), "`], without `left`.")]
             #[launch_bounds(256)]
             pub unsafe fn $remove(
                 fingerprints: Global<$word>, n: usize, words: GlobalMut<u64>, slots: u64, parameters: u32,

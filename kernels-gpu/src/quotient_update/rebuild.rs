@@ -22,11 +22,11 @@ pub const TILE_BLOCKS: u64 = THREADS as u64;
 /// Dynamic shared memory, in bytes.
 pub const SHARED_BYTES: u32 = SCRATCH_AT + block::scratch_bytes::<Fill>(WARPS);
 
-const WARPS: u32 = THREADS / 32;
+pub(super) const WARPS: u32 = THREADS / 32;
 /// Where in the batch the tile begins and ends.
-const ENDS_AT: u32 = 16;
-const PREFIX_AT: u32 = 32;
-const SCRATCH_AT: u32 = 48;
+pub(super) const ENDS_AT: u32 = 16;
+pub(super) const PREFIX_AT: u32 = 32;
+pub(super) const SCRATCH_AT: u32 = 48;
 
 /// Words of the look-back of so many tiles.
 pub const fn look_back_words(tiles: usize) -> usize {
@@ -38,7 +38,7 @@ pub const fn look_back_words(tiles: usize) -> usize {
 /// # Safety
 /// They are ascending and readable.
 #[inline(always)]
-unsafe fn lower_bound<F: Fingerprint>(
+pub(super) unsafe fn lower_bound<F: Fingerprint>(
     batch: Global<F>,
     first: usize,
     end: usize,

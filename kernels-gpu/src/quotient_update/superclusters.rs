@@ -12,7 +12,7 @@
 use warpset_core::quotient::slots::{ByteSlots, Container, PackedSlots, Slots};
 use warpset_simt::{Global, GlobalMut, atomic, kernel, thread, warp};
 
-use super::{change, with_slots};
+use super::change;
 use crate::quotient_memory::{Fingerprint, Parameters, ReadOnly};
 
 /// Bit `i`: a supercluster begins with slot `i` of the block (`LOCATESUPERCLUSTERS`, `LOCATEDELETESUPERCLUSTERS`).
@@ -115,13 +115,7 @@ unsafe fn work_off<F: Fingerprint, const REMOVES: bool>(
             let is_nowhere = REMOVES && label == 0;
             won = is_nowhere || winners.read_nc(label as usize) as usize == i;
             if won && !is_nowhere {
-                done = with_slots(
-                    words,
-                    slots,
-                    parameters,
-                    |mut slots| change::<_, REMOVES>(&mut slots, parameters, fingerprint),
-                    |mut slots| change::<_, REMOVES>(&mut slots, parameters, fingerprint),
-                );
+                done = change::<REMOVES>(words, slots, parameters, fingerprint, changed);
             }
         }
         put_left(n, left, !won);
@@ -188,10 +182,10 @@ macro_rules! by_width {
             /// - Launch: 1-D, a thread a fingerprint, [`BLOCK`](super::BLOCK) threads a block; `n` below 2^32.
             /// - `fingerprints`, `flags`, `labels`, `winners`: as for the bidding, before this launch, with the same
             ///   filter; not written meanwhile.
-            /// - `words`: a sound filter of `slots` slots with these [`Parameters`], with a slot for each that wins before
-            ///   the last of all; nobody else's.
+            /// - `words`: a sound filter of `slots` slots with these [`Parameters`], nobody else's.
             /// - `left`: a bit a fingerprint in words of 64 bits, set if it did not win; nobody else's.
-            /// - `changed`: one word, to which the number of those that were stored is added.
+            /// - `changed`: two words, to which the numbers of those that were stored and of those that found no slot are
+            ///   added.
             #[launch_bounds(256, 4)]
             pub unsafe fn $insert(
                 fingerprints: Global<$word>, n: usize, words: GlobalMut<u64>, slots: u64, parameters: u32,
@@ -213,7 +207,7 @@ macro_rules! by_width {
             /// (`DELETEITEMS`); those that are in none are done.
             ///
             /// # Safety
-            #[doc = concat!("As [`", stringify!($insert), "`], with flags for removal; the last slot of all is empty.")]
+            #[doc = concat!("As [`", stringify!($insert), "`], with flags for removal.")]
             #[launch_bounds(256, 4)]
             pub unsafe fn $remove(
                 fingerprints: Global<$word>, n: usize, words: GlobalMut<u64>, slots: u64, parameters: u32,

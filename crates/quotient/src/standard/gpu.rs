@@ -23,6 +23,7 @@ mod update;
 mod width;
 
 pub use keys::DeviceKey;
+pub use lookup::LookupMethod;
 pub use update::UpdateMethod;
 
 /// [`StandardQuotientFilter`](crate::StandardQuotientFilter) in device memory.

@@ -1,7 +1,7 @@
 //! Which way is the fastest, from measurements on an H200 (`docs/performance.md`, "Updates of standard quotient
 //! filters").
 
-use super::UpdateMethod;
+use super::{LookupMethod, UpdateMethod};
 
 /// The most rounds of an insertion in place; what is left then is merged.
 pub const ROUNDS: usize = 24;
@@ -16,4 +16,9 @@ const IN_PLACE_SLOTS: u64 = 1 << 24;
 pub(super) fn update_method(keys: u64, slots: u64, removes: bool) -> UpdateMethod {
     let slots_per_key = if removes { REMOVE_IN_PLACE_SLOTS_PER_KEY } else { INSERT_IN_PLACE_SLOTS_PER_KEY };
     if slots >= IN_PLACE_SLOTS && keys <= slots / slots_per_key { UpdateMethod::InPlace } else { UpdateMethod::Rebuild }
+}
+
+/// For a batch of so many keys and a filter of so many slots.
+pub(super) fn lookup_method(_keys: u64, _slots: u64) -> LookupMethod {
+    LookupMethod::Unsorted
 }

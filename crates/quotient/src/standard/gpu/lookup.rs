@@ -2,17 +2,33 @@
 
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, Stream};
 use warpset_kernels::keys::KeySlice;
-use warpset_kernels::quotient_standard as kernels;
 use warpset_kernels::results;
+use warpset_kernels::{quotient_lookup as sorted, quotient_standard as kernels};
+use warpset_primitives::sort;
 use warpset_simt::{Global, GlobalMut};
 
-use super::fingerprints::{grid, parameters};
+use super::fingerprints::{Fingerprints, grid, parameters};
 use super::keys::{Uploaded, key_slice};
-use super::{DeviceKey, StandardQuotientFilter};
+use super::{DeviceKey, StandardQuotientFilter, crossover};
 use crate::{Error, Key};
 
 /// Keys that a query on a host slice takes at a time.
 const CHUNK: usize = 1 << 24;
+
+/// How a batch is looked up. Answers are in the order of the keys either way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LookupMethod {
+    /// One of the others, by the size of the batch and of the filter, as measured (see `docs/performance.md`).
+    #[default]
+    Automatic,
+    /// One thread a key, as keys come.
+    Unsorted,
+    /// As in the paper (section IV-A): fingerprints are sorted first, with the places of their keys, so that neighbouring
+    /// threads read neighbouring slots. Takes memory for fingerprints and places, twice. Batches of 2^32 keys are looked up
+    /// unsorted.
+    Sorted,
+}
 
 impl StandardQuotientFilter {
     /// Queues the lookup of `keys`: answer `i` becomes 1 or 0.
@@ -24,7 +40,22 @@ impl StandardQuotientFilter {
         &self,
         stream: &Stream,
         keys: DeviceSlice<'_, K>,
+        answers: DeviceSliceMut<'_, u8>,
+    ) -> Result<(), Error> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.contains_bytes_with(stream, keys, answers, LookupMethod::Automatic) }
+    }
+
+    /// [`StandardQuotientFilter::contains_bytes_async`] by a method of choice.
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn contains_bytes_with<K: DeviceKey>(
+        &self,
+        stream: &Stream,
+        keys: DeviceSlice<'_, K>,
         mut answers: DeviceSliceMut<'_, u8>,
+        method: LookupMethod,
     ) -> Result<(), Error> {
         let n = keys.len();
         if answers.len() != n {
@@ -32,7 +63,7 @@ impl StandardQuotientFilter {
         }
         let words = GlobalMut::from_raw_parts(answers.global_mut().as_ptr().cast(), n.div_ceil(8));
         // SAFETY: there is a byte a key; the rest is the caller's promise.
-        unsafe { self.contains(stream, key_slice(&self.layout, keys), n, results::BYTES, words) }
+        unsafe { self.contains(stream, key_slice(&self.layout, keys), n, results::BYTES, words, method) }
     }
 
     /// Queues the lookup of `keys`: adds how many of them may be in the filter to the first word of `count`.
@@ -43,28 +74,55 @@ impl StandardQuotientFilter {
         &self,
         stream: &Stream,
         keys: DeviceSlice<'_, K>,
+        count: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.count_contained_with(stream, keys, count, LookupMethod::Automatic) }
+    }
+
+    /// [`StandardQuotientFilter::count_contained_async`] by a method of choice.
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn count_contained_with<K: DeviceKey>(
+        &self,
+        stream: &Stream,
+        keys: DeviceSlice<'_, K>,
         mut count: DeviceSliceMut<'_, u64>,
+        method: LookupMethod,
     ) -> Result<(), Error> {
         if count.is_empty() {
             return Err(Error::LengthMismatch { keys: keys.len(), answers: 0 });
         }
         // SAFETY: there is a word; the rest is the caller's promise.
-        unsafe { self.contains(stream, key_slice(&self.layout, keys), keys.len(), results::COUNT, count.global_mut()) }
+        unsafe {
+            let (n, out) = (keys.len(), count.global_mut());
+            self.contains(stream, key_slice(&self.layout, keys), n, results::COUNT, out, method)
+        }
     }
 
     /// # Safety
     /// `out` has room for `n` results of this form; all stay valid, and filter and keys unwritten, until `stream` has
     /// passed.
-    unsafe fn contains(
+    pub(super) unsafe fn contains(
         &self,
         stream: &Stream,
         keys: KeySlice,
         n: usize,
         form: u32,
         out: GlobalMut<u64>,
+        method: LookupMethod,
     ) -> Result<(), Error> {
         if n == 0 {
             return Ok(());
+        }
+        let method = match method {
+            LookupMethod::Automatic => crossover::lookup_method(n as u64, self.layout.slots()),
+            other => other,
+        };
+        if method == LookupMethod::Sorted && n < 1 << 32 {
+            // SAFETY: the caller's promise is the same.
+            return unsafe { self.contains_sorted(stream, keys, n, form, out) };
         }
         let KeySlice { keys, kind, spread } = keys;
         let words: Global<u64> = self.words.global();
@@ -88,6 +146,50 @@ impl StandardQuotientFilter {
         Ok(())
     }
 
+    /// # Safety
+    /// As [`contains`](Self::contains), with fewer than 2^32 keys.
+    unsafe fn contains_sorted(
+        &self,
+        stream: &Stream,
+        keys: KeySlice,
+        n: usize,
+        form: u32,
+        out: GlobalMut<u64>,
+    ) -> Result<(), Error> {
+        let layout = &self.layout;
+        let (words, slots, parameters) = (self.words.global(), layout.slots(), parameters(layout));
+        let KeySlice { keys, kind, spread } = keys;
+        let by = sort::By::ascending().bits(0..layout.fingerprint_bits());
+        let mut places = stream.alloc_uninit::<u32>(n)?;
+        if form == results::BITS {
+            let bits = results::words(form, n);
+            // SAFETY: as many words as the caller says there are.
+            unsafe { sorted::quotient_lookup_clear::launch(stream, grid(bits), out, bits)? };
+        }
+        macro_rules! run {
+            ($items:ident, $hash:ident, $sorted:ident) => {
+                // SAFETY: the vectors have a place a key, and are freed in the order of the stream; the filter is sound; the
+                // caller answers for the rest.
+                unsafe {
+                    let (items, places_out) = ($items.global_mut(), places.global_mut());
+                    sorted::$hash::launch(stream, grid(n), keys, kind, spread, n, parameters, items, places_out)?;
+                    if form == results::COUNT {
+                        sort::sort_keys_in_place(stream, $items.as_mut_slice(), by)?;
+                    } else {
+                        sort::sort_pairs_in_place(stream, $items.as_mut_slice(), places.as_mut_slice(), by)?;
+                    }
+                    let (items, places) = ($items.global(), places.global());
+                    sorted::$sorted::launch(stream, grid(n), words, slots, parameters, items, places, n, form, out)?;
+                }
+            };
+        }
+        match &mut Fingerprints::alloc(layout, stream, n)? {
+            Fingerprints::Narrow(items) => run!(items, quotient_lookup_hash_u32, quotient_lookup_sorted_u32),
+            Fingerprints::Wide(items) => run!(items, quotient_lookup_hash_u64, quotient_lookup_sorted_u64),
+        }
+        Ok(())
+    }
+
     /// One answer a key, in the order of the keys.
     pub fn contains_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<bool>, Error> {
         let stream = self.device.new_stream()?;
@@ -98,7 +200,9 @@ impl StandardQuotientFilter {
             let mut out = stream.alloc_uninit::<u64>(results::words(results::BITS, keys.len()))?;
             let slice = uploaded.keys(&self.layout);
             // SAFETY: there is a bit a key; all live until the copy has been waited for.
-            unsafe { self.contains(&stream, slice, keys.len(), results::BITS, out.global_mut())? };
+            unsafe {
+                self.contains(&stream, slice, keys.len(), results::BITS, out.global_mut(), LookupMethod::Automatic)?
+            };
             let mut words = vec![0u64; out.len()];
             stream.download(&out, &mut words)?;
             answers.extend((0..keys.len()).map(|i| words[i / 64] >> (i % 64) & 1 != 0));
@@ -115,7 +219,9 @@ impl StandardQuotientFilter {
             let uploaded = Uploaded::new(&stream, &self.layout, keys)?;
             let slice = uploaded.keys(&self.layout);
             // SAFETY: one word counts; all live until the copy below has been waited for, keys being freed in order.
-            unsafe { self.contains(&stream, slice, keys.len(), results::COUNT, count.global_mut())? };
+            unsafe {
+                self.contains(&stream, slice, keys.len(), results::COUNT, count.global_mut(), LookupMethod::Automatic)?
+            };
         }
         let mut found = [0];
         stream.download(&count, &mut found)?;

@@ -4,8 +4,9 @@ use warpset_core::hash::mix;
 use warpset_core::quotient::slots::Container;
 use warpset_gpu::testing::devices;
 use warpset_kernels::quotient_build::TILE_U32 as TILE;
+use warpset_kernels::results;
 
-use super::StandardQuotientFilter;
+use super::{LookupMethod, StandardQuotientFilter};
 use crate::{Builder, Duplicates, Error, Hashed, Layout};
 
 pub(super) fn keys(n: usize, seed: u64) -> Vec<u64> {
@@ -155,5 +156,46 @@ fn what_does_not_fit_is_an_error() {
         let last = vec![Hashed(u64::MAX); 3000];
         let error = StandardQuotientFilter::build_from(&device, layout, &last).unwrap_err();
         assert!(matches!(error, Error::OverflowRegionFull { .. }), "{error}");
+    }
+}
+
+#[test]
+fn sorted_lookups_answer_in_the_order_of_the_keys() {
+    for device in devices(6) {
+        for layout in layouts(9, 0.9) {
+            let stored = keys(layout.limit() as usize, 3);
+            let filter = StandardQuotientFilter::build_from(&device, layout, &stored).unwrap();
+            for n in [1, 63, 257, 700] {
+                // Present and absent ones in turn, and some twice.
+                let mut asked = [&stored[..n.min(400)], &keys(n, 4)[..]].concat();
+                asked.extend_from_within(..n / 3);
+                asked.sort_unstable_by_key(|&key| mix(key, 5));
+                let expected =
+                    crate::StandardQuotientFilter::build_from(layout, &stored).unwrap().contains_bulk(&asked);
+                let on_device = device.from_slice(&asked).unwrap();
+                let stream = device.new_stream().unwrap();
+                for method in [LookupMethod::Sorted, LookupMethod::Unsorted, LookupMethod::Automatic] {
+                    let mut answers = device.alloc_uninit::<u8>(asked.len()).unwrap();
+                    let mut count = device.alloc_zeroed::<u64>(1).unwrap();
+                    let mut bits = device.alloc_uninit::<u64>(results::words(results::BITS, asked.len())).unwrap();
+                    // SAFETY: all live until they are read, which waits.
+                    unsafe {
+                        let keys = on_device.as_slice();
+                        filter.contains_bytes_with(&stream, keys, answers.as_mut_slice(), method).unwrap();
+                        filter.count_contained_with(&stream, keys, count.as_mut_slice(), method).unwrap();
+                        let (keys, out) = (super::keys::key_slice(&layout, keys), bits.global_mut());
+                        filter.contains(&stream, keys, asked.len(), results::BITS, out, method).unwrap();
+                    }
+                    let answers: Vec<bool> = answers.to_vec().unwrap().iter().map(|&yes| yes == 1).collect();
+                    assert_eq!(answers, expected, "{method:?}");
+                    assert_eq!(count.to_vec().unwrap()[0], expected.iter().filter(|&&yes| yes).count() as u64);
+                    let bits = bits.to_vec().unwrap();
+                    assert!(
+                        (0..64 * bits.len())
+                            .all(|i| (bits[i / 64] >> (i % 64) & 1 != 0) == expected.get(i).is_some_and(|&yes| yes))
+                    );
+                }
+            }
+        }
     }
 }

@@ -32,6 +32,12 @@ pub enum UpdateMethod {
     Rebuild,
 }
 
+impl UpdateMethod {
+    fn is_in_place(self) -> bool {
+        matches!(self, UpdateMethod::Superclusters | UpdateMethod::InPlace)
+    }
+}
+
 /// What a batch does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
@@ -53,9 +59,8 @@ impl StandardQuotientFilter {
         self.insert_bulk_with(keys, UpdateMethod::Automatic)
     }
 
-    /// [`StandardQuotientFilter::insert_bulk_device`] by a method of choice. Methods that work in place are taken where
-    /// the batch is sure to fit, which is where it would if all of it were new and behind the last quotient; else the
-    /// filter is rebuilt.
+    /// [`StandardQuotientFilter::insert_bulk_device`] by a method of choice. Methods that work in place do so on a copy
+    /// unless it is clear from the start that the batch fits. Batches and filters of 2^32 keys or slots are always rebuilt.
     pub fn insert_bulk_with<K: DeviceKey>(
         &mut self,
         keys: DeviceSlice<'_, K>,
@@ -129,20 +134,22 @@ impl StandardQuotientFilter {
         };
         // Threads, and labels of superclusters, are counted in 32 bits.
         let countable = n < 1 << 32 && self.layout.slots() < 1 << 32;
-        let in_place = method != UpdateMethod::Rebuild && countable;
-        let method = if in_place && (change == Change::Remove || self.surely_fits(stream, n as u64)?) {
-            method
-        } else {
-            UpdateMethod::Rebuild
-        };
-        // SAFETY: the caller's promise is the same.
-        let mut batch = unsafe { fingerprints_of(stream, &self.layout, keys, n)? };
-        if method != UpdateMethod::Superclusters {
-            batch.sort(&self.layout, stream)?;
-        }
-        match batch {
-            Fingerprints::Narrow(batch) => self.apply(stream, batch, change, method),
-            Fingerprints::Wide(batch) => self.apply(stream, batch, change, method),
+        let mut method = if countable { method } else { UpdateMethod::Rebuild };
+        loop {
+            // SAFETY: the caller's promise is the same.
+            let mut batch = unsafe { fingerprints_of(stream, &self.layout, keys, n)? };
+            if method != UpdateMethod::Superclusters {
+                batch.sort(&self.layout, stream)?;
+            }
+            let changed = match batch {
+                Fingerprints::Narrow(batch) => self.apply(stream, batch, change, method)?,
+                Fingerprints::Wide(batch) => self.apply(stream, batch, change, method)?,
+            };
+            match changed {
+                Some(changed) => return Ok(changed),
+                // Rebuilding says why it does not fit.
+                None => method = UpdateMethod::Rebuild,
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use warpset_core::quotient::slots::{ByteSlots, Container, PackedSlots, Slots};
 use warpset_gpu::{DeviceVec, Stream};
 
-use super::superclusters::compact;
+use super::superclusters::{Changed, compact};
 use super::widths::{Target, Width};
 use super::{Change, UpdateMethod, crossover};
 use crate::Error;
@@ -28,65 +28,102 @@ impl StandardQuotientFilter {
         Ok(first + empty + keys < layout.slots())
     }
 
-    /// In rounds; the batch is ascending and sure to fit. One round for removals.
-    pub(super) fn in_place<W: Width>(
-        &mut self,
+    /// Changes words of this layout in rounds, of which removals take one; the batch is ascending. What is left after
+    /// [`ROUNDS`](crossover::ROUNDS) comes back.
+    fn in_place<W: Width>(
+        &self,
         stream: &Stream,
+        words: &mut DeviceVec<u64>,
         mut batch: DeviceVec<W>,
         change: Change,
-    ) -> Result<(), Error> {
+    ) -> Result<(Changed, DeviceVec<W>, usize), Error> {
         let mut n = batch.len();
         let inserts = change == Change::Insert;
         let mut regions = stream.alloc_uninit::<u64>(n)?;
         let mut others = stream.alloc_uninit::<W>(if inserts { n } else { 0 })?;
         let mut left = stream.alloc_uninit::<u64>(if inserts { n.div_ceil(64) } else { 0 })?;
-        let mut changed = stream.alloc_zeroed::<u64>(1)?;
+        let mut changed = stream.alloc_zeroed::<u64>(2)?;
         let mut count = stream.alloc_uninit::<u64>(1)?;
         let target = Target {
-            words: self.words.global_mut(),
+            words: words.global_mut(),
             slots: self.layout.slots(),
             parameters: parameters(&self.layout),
             removes: !inserts,
         };
         for _ in 0..crossover::ROUNDS {
             let (regions, left_bits) = (regions.global_mut(), left.global_mut().cast());
-            // SAFETY: the filter is sound and this call's alone; the vectors have the lengths that the kernels ask for, and
-            // are freed in the order of the stream; the batch is ascending and sure to fit.
+            // SAFETY: the words are a sound filter and this call's alone; the vectors have the lengths that the kernels ask
+            // for, and are freed in the order of the stream; the batch is ascending.
             unsafe {
                 W::work_in_place(stream, batch.slice(..n).global(), target, regions, left_bits, changed.global_mut())?;
             }
-            if !inserts {
-                n = 0;
-                break;
-            }
-            n = compact(stream, &batch, &left, &mut others, &mut count, n)?;
+            n = if inserts { compact(stream, &batch, &left, &mut others, &mut count, n)? } else { 0 };
             std::mem::swap(&mut batch, &mut others);
             if n == 0 {
                 break;
             }
         }
-        self.count_change(stream, &changed, change)?;
-        if n > 0 {
-            self.rebuild(stream, batch.slice(..n), change)?;
-        }
-        Ok(())
+        Ok((Changed::wait(stream, &changed)?, batch, n))
     }
 
-    /// Works off a batch by a method; ascending unless by superclusters. Says how many fingerprints that stored or
-    /// removed.
+    /// Works off a batch by a method; ascending unless by superclusters. Says how many fingerprints that stored or removed;
+    /// `None` if it does not fit and nothing has been written, but not why.
     pub(super) fn apply<W: Width>(
         &mut self,
         stream: &Stream,
         batch: DeviceVec<W>,
         change: Change,
         method: UpdateMethod,
-    ) -> Result<u64, Error> {
+    ) -> Result<Option<u64>, Error> {
         let before = self.items;
-        match method {
-            UpdateMethod::Superclusters => self.by_superclusters(stream, batch, change)?,
-            UpdateMethod::InPlace => self.in_place(stream, batch, change)?,
-            UpdateMethod::Rebuild | UpdateMethod::Automatic => self.rebuild(stream, batch.as_slice(), change)?,
+        if !method.is_in_place() {
+            (self.words, self.items) = self.rebuilt(stream, &self.words, batch.as_slice(), change)?;
+            return Ok(Some(self.items.abs_diff(before)));
         }
-        Ok(self.items.abs_diff(before))
+        // What may turn out not to fit is tried on a copy.
+        let is_copy = change == Change::Insert && !self.surely_fits(stream, batch.len() as u64)?;
+        let mut copy = stream.alloc_uninit::<u64>(if is_copy { self.words.len() } else { 0 })?;
+        if is_copy {
+            stream.copy(&mut copy, &self.words)?;
+        }
+        let mut words = if is_copy { copy } else { std::mem::replace(&mut self.words, copy) };
+        let outcome = self.change_words(stream, &mut words, batch, change, method);
+        match outcome {
+            Ok(Some(items)) => {
+                (self.words, self.items) = (words, items);
+                Ok(Some(items.abs_diff(before)))
+            }
+            other => {
+                if !is_copy {
+                    self.words = words;
+                }
+                other
+            }
+        }
+    }
+
+    /// Changes words with this filter's fingerprints in place; says how many there are then.
+    fn change_words<W: Width>(
+        &self,
+        stream: &Stream,
+        words: &mut DeviceVec<u64>,
+        batch: DeviceVec<W>,
+        change: Change,
+        method: UpdateMethod,
+    ) -> Result<Option<u64>, Error> {
+        let (changed, left) = if method == UpdateMethod::Superclusters {
+            (self.by_superclusters(stream, words, batch, change)?, None)
+        } else {
+            let (changed, left, n) = self.in_place(stream, words, batch, change)?;
+            (changed, (n > 0).then_some((left, n)))
+        };
+        if change == Change::Remove {
+            return Ok(Some(self.items - changed.done));
+        }
+        let mut items = self.items + changed.done;
+        if let (Some((left, n)), 0) = (left, changed.failed) {
+            (*words, items) = self.rebuilt(stream, words, left.slice(..n), change)?;
+        }
+        Ok((changed.failed == 0 && items <= self.layout.limit).then_some(items))
     }
 }

@@ -1,8 +1,10 @@
 //! Filters written anew, from their own fingerprints and an ascending batch.
 
 use warpset_core::quotient::combine::Rule;
-use warpset_gpu::{DeviceSlice, LaunchConfig, Stream};
+use warpset_core::quotient::slots::Container;
+use warpset_gpu::{DeviceSlice, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::quotient_update::rebuild::{self, SHARED_BYTES, THREADS, TILE_BLOCKS};
+use warpset_kernels::quotient_update::rebuild_packed::MAX_REMAINDER_BITS;
 
 use super::Change;
 use super::widths::{Anew, Width};
@@ -11,36 +13,44 @@ use crate::standard::gpu::StandardQuotientFilter;
 use crate::standard::gpu::fingerprints::parameters;
 
 impl StandardQuotientFilter {
-    /// In one pass, to other words. Waits, because only the result shows whether it fits.
-    pub(super) fn rebuild<W: Width>(
-        &mut self,
+    /// What `words` of this layout and the batch make, in other words; and how many fingerprints that are. In one pass.
+    /// Waits, because only the result shows whether it fits.
+    pub(super) fn rebuilt<W: Width>(
+        &self,
         stream: &Stream,
+        old: &DeviceVec<u64>,
         batch: DeviceSlice<'_, W>,
         change: Change,
-    ) -> Result<(), Error> {
+    ) -> Result<(DeviceVec<u64>, u64), Error> {
         let layout = &self.layout;
         let rule = match change {
             Change::Remove => Rule::Difference,
             Change::Insert if layout.keeps_duplicates() => Rule::Sum,
             Change::Insert => Rule::Union,
         };
-        let mut words = stream.alloc_zeroed::<u64>(self.words.len())?;
+        let is_short = layout.container == Container::Packed
+            && layout.fingerprint_bits() <= 32
+            && layout.remainder_bits() <= MAX_REMAINDER_BITS
+            && layout.slots() < 1 << 32
+            && batch.len() < 1 << 32;
+        let mut words = stream.alloc_zeroed::<u64>(old.len())?;
         let tiles = layout.quotients().div_ceil(64).div_ceil(TILE_BLOCKS) as usize;
         let look_back_words = rebuild::look_back_words(tiles);
         let mut scratch = stream.alloc_zeroed::<u64>(look_back_words + 4)?;
         let look_back = scratch.global_mut();
         let anew = Anew {
-            old: self.words.global(),
+            old: old.global(),
             slots: layout.slots(),
             parameters: parameters(layout),
             rule,
+            is_short,
             look_back,
             ticket: look_back.at(look_back_words).cast(),
             words: words.global_mut(),
             totals: look_back.at(look_back_words + 2),
         };
         let config = LaunchConfig::new(tiles as u32, THREADS).shared(SHARED_BYTES);
-        // SAFETY: the filter is sound and borrowed; the words are those of its layout, zero, and nobody else's, as is the
+        // SAFETY: the old words are a sound filter and borrowed; the words are those of its layout, zero, and nobody else's, as is the
         // scratch memory; the batch is ascending, and lives until the copy has been waited for.
         unsafe { W::write_anew(stream, config, batch.global(), anew)? };
         let mut totals = [0; 2];
@@ -53,8 +63,6 @@ impl StandardQuotientFilter {
         if end > usable {
             return Err(Error::OverflowRegionFull { slot: end - 1, limit: usable });
         }
-        self.words = words;
-        self.items = items;
-        Ok(())
+        Ok((words, items))
     }
 }

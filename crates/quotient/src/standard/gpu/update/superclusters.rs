@@ -12,14 +12,15 @@ use crate::standard::gpu::StandardQuotientFilter;
 use crate::standard::gpu::fingerprints::{grid, parameters};
 
 impl StandardQuotientFilter {
-    /// In rounds: superclusters are flagged and labelled, the batch bids for them, one fingerprint is worked off in each,
-    /// and those that lost are compacted. The batch is sure to fit.
+    /// Changes words of this layout in rounds: superclusters are flagged and labelled, the batch bids for them, one
+    /// fingerprint is worked off in each, and those that lost are compacted.
     pub(super) fn by_superclusters<W: Width>(
-        &mut self,
+        &self,
         stream: &Stream,
+        words: &mut DeviceVec<u64>,
         mut batch: DeviceVec<W>,
         change: Change,
-    ) -> Result<(), Error> {
+    ) -> Result<Changed, Error> {
         let (slots, blocks) = (self.layout.slots(), self.layout.blocks as usize);
         let mut n = batch.len();
         let mut others = stream.alloc_uninit::<W>(n)?;
@@ -27,18 +28,18 @@ impl StandardQuotientFilter {
         let mut labels = stream.alloc_uninit::<u32>(blocks)?;
         let mut winners = stream.alloc_uninit::<u32>(slots as usize + 1)?;
         let mut left = stream.alloc_uninit::<u64>(n.div_ceil(64))?;
-        let mut changed = stream.alloc_zeroed::<u64>(1)?;
+        let mut changed = stream.alloc_zeroed::<u64>(2)?;
         let mut count = stream.alloc_uninit::<u64>(1)?;
         let target = Target {
-            words: self.words.global_mut(),
+            words: words.global_mut(),
             slots,
             parameters: parameters(&self.layout),
             removes: change == Change::Remove,
         };
         while n > 0 {
             let (words, removes) = (target.words.as_const(), target.removes as u32);
-            // SAFETY: the filter is sound and this call's alone; the vectors have the lengths that the kernels ask for, and
-            // are freed in the order of the stream; an insertion is sure to find its slot.
+            // SAFETY: the words are a sound filter and this call's alone; the vectors have the lengths that the kernels ask for, and
+            // are freed in the order of the stream.
             unsafe {
                 let (flags, counts) = (flags.global_mut(), labels.global_mut());
                 quotient_update_flag::launch(
@@ -59,23 +60,25 @@ impl StandardQuotientFilter {
             n = compact(stream, &batch, &left, &mut others, &mut count, n)?;
             std::mem::swap(&mut batch, &mut others);
         }
-        self.count_change(stream, &changed, change)
+        Changed::wait(stream, &changed)
     }
+}
 
-    /// Waits for the number of fingerprints that a batch has stored or removed.
-    pub(super) fn count_change(
-        &mut self,
-        stream: &Stream,
-        changed: &DeviceVec<u64>,
-        change: Change,
-    ) -> Result<(), Error> {
-        let mut count = [0];
-        stream.download(changed, &mut count)?;
-        match change {
-            Change::Insert => self.items += count[0],
-            Change::Remove => self.items -= count[0],
-        }
-        Ok(())
+/// What became of a batch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Changed {
+    /// Fingerprints stored, or removed.
+    pub(super) done: u64,
+    /// Fingerprints for which there was no slot.
+    pub(super) failed: u64,
+}
+
+impl Changed {
+    /// Waits for the two counts of a kernel.
+    pub(super) fn wait(stream: &Stream, counts: &DeviceVec<u64>) -> Result<Changed, Error> {
+        let mut words = [0; 2];
+        stream.download(counts, &mut words)?;
+        Ok(Changed { done: words[0], failed: words[1] })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use warpset_core::quotient::combine::Rule;
 use warpset_gpu::{GpuError, LaunchConfig, Stream};
-use warpset_kernels::quotient_update::{in_place, rebuild, superclusters};
+use warpset_kernels::quotient_update::{in_place, rebuild, rebuild_packed, superclusters};
 use warpset_primitives::select;
 use warpset_simt::{Global, GlobalMut};
 
@@ -32,6 +32,8 @@ pub(super) struct Anew {
     pub(super) slots: u64,
     pub(super) parameters: u32,
     pub(super) rule: Rule,
+    /// Whether the slots are packed, with remainders of few bits.
+    pub(super) is_short: bool,
     pub(super) look_back: GlobalMut<u64>,
     pub(super) ticket: GlobalMut<u32>,
     pub(super) words: GlobalMut<u64>,
@@ -139,10 +141,23 @@ macro_rules! widths {
                 batch: Global<$word>,
                 anew: Anew,
             ) -> Result<(), GpuError> {
-                let Anew { old, slots, parameters, rule, look_back, ticket, words, totals } = anew;
-                let (n, rule) = (batch.len(), rule as u32);
-                // SAFETY: the caller's promise is the same.
+                let Anew { old, slots, parameters, rule, is_short, look_back, ticket, words, totals } = anew;
+                let n = batch.len();
+                // SAFETY: the caller's promise is the same; short ones have 32 bits.
                 unsafe {
+                    if is_short {
+                        let batch = batch.cast();
+                        return if rule == Rule::Difference {
+                            rebuild_packed::quotient_update_remove_packed::launch(
+                                stream, config, old, slots, parameters, batch, n, look_back, ticket, words, totals,
+                            )
+                        } else {
+                            rebuild_packed::quotient_update_insert_packed::launch(
+                                stream, config, old, slots, parameters, batch, n, look_back, ticket, words, totals,
+                            )
+                        };
+                    }
+                    let rule = rule as u32;
                     rebuild::$rebuild::launch(
                         stream, config, old, slots, parameters, batch, n, rule, look_back, ticket, words, totals,
                     )
