@@ -1,5 +1,5 @@
-//! Which way is the fastest, from measurements on an H200 (`docs/performance.md`, "Updates of standard quotient
-//! filters").
+//! Which way is the fastest, from measurements on an H200 (`docs/performance.md`, "Updates of quotient
+//! filters on the H200").
 
 use super::{LookupMethod, UpdateMethod};
 
@@ -11,14 +11,18 @@ const INSERT_IN_PLACE_SLOTS_PER_KEY: u64 = 1024;
 const REMOVE_IN_PLACE_SLOTS_PER_KEY: u64 = 256;
 /// Filters of fewer slots are always written anew: that takes no longer than a few launches do.
 const IN_PLACE_SLOTS: u64 = 1 << 24;
+/// From this load on filters are always written anew: clusters are long, and one thread works each of them off.
+const IN_PLACE_LOAD: f64 = 0.75;
 
-/// For a batch of so many keys and a filter of so many slots.
-pub(super) fn update_method(keys: u64, slots: u64, removes: bool) -> UpdateMethod {
+/// For a batch of so many keys, and a filter of so many slots with this load.
+pub(super) fn update_method(keys: u64, slots: u64, load: f64, removes: bool) -> UpdateMethod {
     let slots_per_key = if removes { REMOVE_IN_PLACE_SLOTS_PER_KEY } else { INSERT_IN_PLACE_SLOTS_PER_KEY };
-    if slots >= IN_PLACE_SLOTS && keys <= slots / slots_per_key { UpdateMethod::InPlace } else { UpdateMethod::Rebuild }
+    if slots >= IN_PLACE_SLOTS && load < IN_PLACE_LOAD && keys <= slots / slots_per_key {
+        UpdateMethod::InPlace
+    } else {
+        UpdateMethod::Rebuild
+    }
 }
 
-/// For a batch of so many keys and a filter of so many slots.
-pub(super) fn lookup_method(_keys: u64, _slots: u64) -> LookupMethod {
-    LookupMethod::Unsorted
-}
+/// Sorting takes longer than looking up, for batches and filters of any size that were measured.
+pub(super) const LOOKUP_METHOD: LookupMethod = LookupMethod::Unsorted;

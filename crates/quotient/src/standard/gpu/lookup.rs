@@ -19,7 +19,7 @@ const CHUNK: usize = 1 << 24;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LookupMethod {
-    /// One of the others, by the size of the batch and of the filter, as measured (see `docs/performance.md`).
+    /// The one of the others that was faster wherever it was measured: unsorted (see `docs/performance.md`).
     #[default]
     Automatic,
     /// One thread a key, as keys come.
@@ -117,7 +117,7 @@ impl StandardQuotientFilter {
             return Ok(());
         }
         let method = match method {
-            LookupMethod::Automatic => crossover::lookup_method(n as u64, self.layout.slots()),
+            LookupMethod::Automatic => crossover::LOOKUP_METHOD,
             other => other,
         };
         if method == LookupMethod::Sorted && n < 1 << 32 {

@@ -128,7 +128,7 @@ impl StandardQuotientFilter {
         }
         let method = match method {
             UpdateMethod::Automatic => {
-                crossover::update_method(n as u64, self.layout.slots(), change == Change::Remove)
+                crossover::update_method(n as u64, self.layout.slots(), self.load_factor(), change == Change::Remove)
             }
             other => other,
         };
@@ -153,12 +153,14 @@ impl StandardQuotientFilter {
         }
     }
 
-    /// Supercluster inserts into an empty filter of fingerprints that surely fit, fewer than 2^32.
-    pub(super) fn fill_by_superclusters(&mut self, stream: &Stream, batch: Fingerprints) -> Result<u64, Error> {
-        match batch {
-            Fingerprints::Narrow(batch) => self.apply(stream, batch, Change::Insert, UpdateMethod::Superclusters),
-            Fingerprints::Wide(batch) => self.apply(stream, batch, Change::Insert, UpdateMethod::Superclusters),
-        }
+    /// Supercluster inserts of fingerprints that fit, fewer than 2^32.
+    pub(super) fn fill_by_superclusters(&mut self, stream: &Stream, batch: Fingerprints) -> Result<(), Error> {
+        let changed = match batch {
+            Fingerprints::Narrow(batch) => self.apply(stream, batch, Change::Insert, UpdateMethod::Superclusters)?,
+            Fingerprints::Wide(batch) => self.apply(stream, batch, Change::Insert, UpdateMethod::Superclusters)?,
+        };
+        debug_assert!(changed.is_some(), "the caller has made sure of a slot for each");
+        Ok(())
     }
 }
 
