@@ -6,9 +6,9 @@ use super::{LookupMethod, UpdateMethod};
 /// The most rounds of an insertion in place; what is left then is merged.
 pub const ROUNDS: usize = 24;
 /// The least slots a key of the batch for which an insertion in place is faster than writing the filter anew.
-const INSERT_IN_PLACE_SLOTS_PER_KEY: u64 = 1024;
+const INSERT_IN_PLACE_SLOTS_PER_KEY: u64 = 384;
 /// The same for removals.
-const REMOVE_IN_PLACE_SLOTS_PER_KEY: u64 = 256;
+const REMOVE_IN_PLACE_SLOTS_PER_KEY: u64 = 192;
 /// Filters of fewer slots are always written anew: that takes no longer than a few launches do.
 const IN_PLACE_SLOTS: u64 = 1 << 24;
 /// From this load on filters are always written anew: clusters are long, and one thread works each of them off.
