@@ -4,7 +4,7 @@
 use warpset::bloom::SplitBlockBloom;
 use warpset::bloom::gpu as bloom;
 use warpset::gpu::{Device, DeviceSlice, DeviceVec};
-use warpset::quotient::gpu::{StandardQuotientFilter, UpdateMethod};
+use warpset::quotient::gpu::{LookupMethod, StandardQuotientFilter, UpdateMethod};
 use warpset::quotient::{BuildMethod, Container, Duplicates, StandardQuotientFilter as HostFilter};
 
 use super::super::clock::{Effort, median_seconds};
@@ -225,7 +225,13 @@ fn lookups(session: &mut Session, device: &Device, size: Size, loads: &'static [
             true => None,
             false => Some(session.gpu_limit(device, GpuAccess::Lookup, size.bytes())?),
         };
-        for container in [Container::Packed, Container::Bytes] {
+        let contenders = [
+            (Container::Packed, "packed", LookupMethod::Unsorted),
+            (Container::Packed, "packed, sorted", LookupMethod::Sorted),
+            (Container::Bytes, "bytes", LookupMethod::Unsorted),
+            (Container::Bytes, "bytes, sorted", LookupMethod::Sorted),
+        ];
+        for (container, name, method) in contenders {
             let layout = layout(size, container, Duplicates::Dropped)?;
             let filter = StandardQuotientFilter::build_from_device(device, layout, inserted.as_slice())?;
             for (operation, keys) in [("contains hit", &inserted), ("contains miss", &absent)] {
@@ -237,7 +243,9 @@ fn lookups(session: &mut Session, device: &Device, size: Size, loads: &'static [
                     || {
                         // SAFETY: filter, keys and answers live, and nobody else uses them, until the stream has been waited
                         // for.
-                        unsafe { filter.contains_bytes_async(&stream, keys.as_slice(), answers.as_mut_slice())? };
+                        unsafe {
+                            filter.contains_bytes_with(&stream, keys.as_slice(), answers.as_mut_slice(), method)?
+                        };
                         Ok(())
                     },
                 )?;
@@ -245,7 +253,7 @@ fn lookups(session: &mut Session, device: &Device, size: Size, loads: &'static [
                 let yes = answers.to_vec()?.into_iter().filter(|answer| *answer == 1).count();
                 let fpr = filter.len() as f64 / 2f64.powi(layout.fingerprint_bits() as i32);
                 let mut row = row("lookup over fill", operation, n, size, load, seconds);
-                row = row.param("variant", container_name(container));
+                row = row.param("variant", name);
                 row.bits_per_item = Some(8.0 * filter.memory_bytes() as f64 / n as f64);
                 row.limit_fraction = row.items_per_second.zip(limit).map(|(rate, limit)| rate / limit);
                 let right = if operation == "contains hit" {
@@ -292,22 +300,24 @@ fn lookups_by_batch(session: &mut Session, device: &Device, size: Size, _: &'sta
     let most = inserted.len();
     let batches = (8..32).step_by(2).map(|log| 1 << log).take_while(|batch| *batch < most).chain([most]);
     for batch in batches {
-        let seconds = gpu_limits::seconds(
-            device,
-            &stream,
-            session.effort,
-            || Ok(()),
-            || {
-                let (keys, answers) = (inserted.slice(..batch), answers.slice_mut(..batch));
-                // SAFETY: filter, keys and answers live, and nobody else uses them, until the stream has been waited for.
-                unsafe { filter.contains_bytes_async(&stream, keys, answers)? };
-                Ok(())
-            },
-        )?;
-        stream.synchronize()?;
-        let right = answers.slice(..batch).to_vec()?.into_iter().all(|answer| answer == 1);
-        let row = row("lookup over batch", "contains hit", batch, size, COMMON_LOAD, seconds);
-        push(session, device, row.param("variant", "packed"), right);
+        for (name, method) in [("packed", LookupMethod::Unsorted), ("packed, sorted", LookupMethod::Sorted)] {
+            let seconds = gpu_limits::seconds(
+                device,
+                &stream,
+                session.effort,
+                || Ok(()),
+                || {
+                    let (keys, answers) = (inserted.slice(..batch), answers.slice_mut(..batch));
+                    // SAFETY: filter, keys and answers live, and nobody else uses them, until the stream has been waited for.
+                    unsafe { filter.contains_bytes_with(&stream, keys, answers, method)? };
+                    Ok(())
+                },
+            )?;
+            stream.synchronize()?;
+            let right = answers.slice(..batch).to_vec()?.into_iter().all(|answer| answer == 1);
+            let row = row("lookup over batch", "contains hit", batch, size, COMMON_LOAD, seconds);
+            push(session, device, row.param("variant", name), right);
+        }
     }
     Ok(())
 }
