@@ -11,12 +11,10 @@ pub(crate) trait Select: Copy {
 
     /// [`Select::pair`] of many words, for ranks below 64.
     #[inline(always)]
-    fn pairs<const N: usize>(self, words: &[u64; N], ranks: &[u64; N]) -> [u64; N] {
-        let mut ones = [0; N];
+    fn pairs<const N: usize>(self, words: &[u64; N], ranks: &[u64; N], ones: &mut [u64; N]) {
         for ((ones, &word), &rank) in ones.iter_mut().zip(words).zip(ranks) {
             *ones = self.pair(word, rank as u32);
         }
-        ones
     }
 }
 
@@ -56,9 +54,9 @@ impl Select for Bmi2 {
     }
 
     #[inline(always)]
-    fn pairs<const N: usize>(self, words: &[u64; N], ranks: &[u64; N]) -> [u64; N] {
+    fn pairs<const N: usize>(self, words: &[u64; N], ranks: &[u64; N], ones: &mut [u64; N]) {
         // SAFETY: whoever made `self` said that the processor has the instructions.
-        unsafe { pairs_bmi2(words, ranks) }
+        unsafe { pairs_bmi2(words, ranks, ones) }
     }
 }
 
@@ -70,12 +68,10 @@ impl Select for Bmi2 {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "bmi2")]
 #[inline(never)]
-unsafe fn pairs_bmi2<const N: usize>(words: &[u64; N], ranks: &[u64; N]) -> [u64; N] {
-    let mut ones = [0; N];
+unsafe fn pairs_bmi2<const N: usize>(words: &[u64; N], ranks: &[u64; N], ones: &mut [u64; N]) {
     for ((ones, &word), &rank) in ones.iter_mut().zip(words).zip(ranks) {
         *ones = std::arch::x86_64::_pdep_u64(3_u64.wrapping_shl(rank as u32), word);
     }
-    ones
 }
 
 /// Whether the processor has BMI1, BMI2, LZCNT and POPCNT.

@@ -2,7 +2,7 @@
 
 use super::{BLOCK, Lists};
 use crate::query::batch::BATCH;
-use crate::query::lanes::{Lane, Memory, Pair, words_of};
+use crate::query::lanes::{Lane, Memory, Pair, pairs, words_of};
 use crate::read::{Portable, Select, prefetch};
 
 /// [`super::Entry`] in lanes.
@@ -22,7 +22,7 @@ struct Ones {
 /// The ones of [`super::two_ones`], whose ranks are below 32 so that two windows of bits have them as a rule.
 #[inline(always)]
 fn near_ones(memory: Memory, from: &Lane, ranks: &Lane, stride: u64, select: impl Select) -> Ones {
-    let [mut bits, mut rests, mut starts]: [Lane; 3] = [[0; BATCH]; 3];
+    let [mut bits, mut rests, mut starts]: [Lane; 3] = [Lane::ZERO; 3];
     for i in 0..BATCH {
         bits[i] = memory.bits_from(from[i]);
         (rests[i], starts[i]) = (ranks[i], from[i]);
@@ -37,9 +37,9 @@ fn near_ones(memory: Memory, from: &Lane, ranks: &Lane, stride: u64, select: imp
             rests[i] = if beyond { ranks[i] - before } else { ranks[i] };
         }
     }
-    let both = select.pairs(&bits, &rests);
-    let mut ones = Ones { first: [0; BATCH], next: [0; BATCH], found: [0; BATCH] };
-    let [mut first, mut next]: [Lane; 2] = [[0; BATCH]; 2];
+    let both = pairs(&bits, &rests, select);
+    let mut ones = Ones { first: Lane::ZERO, next: Lane::ZERO, found: [0; BATCH] };
+    let [mut first, mut next]: [Lane; 2] = [Lane::ZERO; 2];
     let mut found = [0; BATCH];
     for i in 0..BATCH {
         let pair = Pair::of(both[i]);
@@ -55,9 +55,9 @@ fn near_ones(memory: Memory, from: &Lane, ranks: &Lane, stride: u64, select: imp
 #[inline(always)]
 fn far_ones<const N: usize>(memory: Memory, from: &Lane, ranks: &Lane, select: impl Select) -> Ones {
     let within = words_of::<N>(memory, from, ranks);
-    let both = select.pairs(&within.words, &within.ranks);
-    let mut ones = Ones { first: [0; BATCH], next: [0; BATCH], found: [0; BATCH] };
-    let [mut first, mut next]: [Lane; 2] = [[0; BATCH]; 2];
+    let both = pairs(&within.words, &within.ranks, select);
+    let mut ones = Ones { first: Lane::ZERO, next: Lane::ZERO, found: [0; BATCH] };
+    let [mut first, mut next]: [Lane; 2] = [Lane::ZERO; 2];
     let mut found = [0; BATCH];
     for i in 0..BATCH {
         let lowest = both[i] & both[i].wrapping_neg();
@@ -81,7 +81,7 @@ impl Lists {
         let layout = &self.layout;
         let stride = 1 << layout.log_stride;
         let block_words = layout.block_words();
-        let [mut phi, mut chi, mut ranks]: [Lane; 3] = [[0; BATCH]; 3];
+        let [mut phi, mut chi, mut ranks]: [Lane; 3] = [Lane::ZERO; 3];
         for i in 0..BATCH {
             // As in `near`.
             let block = self.jumps.wrapping_add((buckets[i] / BLOCK).wrapping_mul(block_words));
@@ -92,7 +92,7 @@ impl Lists {
             ranks[i] = buckets[i] & (stride - 1);
         }
         if far {
-            for (phi, chi) in phi.iter().zip(&chi) {
+            for (phi, chi) in phi.iter().zip(chi.iter()) {
                 // About half a stride on.
                 let ahead = stride * 9 / 8;
                 prefetch(memory.words, phi.wrapping_add(ahead) / 64);
@@ -121,8 +121,8 @@ impl Lists {
         let (low_keys, low_bits) = (u64::from(layout.low_keys), u64::from(layout.low_bits));
         let width = low_keys + low_bits;
         let mask = (1_u64 << low_keys) - 1;
-        let mut entries = Entries { keys_before: [0; BATCH], keys: [0; BATCH], bits_before: [0; BATCH] };
-        let [mut keys_before, mut keys, mut bits_before]: [Lane; 3] = [[0; BATCH]; 3];
+        let mut entries = Entries { keys_before: Lane::ZERO, keys: Lane::ZERO, bits_before: Lane::ZERO };
+        let [mut keys_before, mut keys, mut bits_before]: [Lane; 3] = [Lane::ZERO; 3];
         let mut missing = [0_u8; BATCH];
         for i in 0..BATCH {
             let bucket = buckets[i];

@@ -2,9 +2,40 @@
 
 use super::Row;
 use super::batch::BATCH;
+use crate::read::Select;
 
-/// A number for each look-up of a batch.
-pub(crate) type Lane = [u64; BATCH];
+/// A number for each look-up of a batch, aligned as vectors like it.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct Lane([u64; BATCH]);
+
+impl Lane {
+    pub(crate) const ZERO: Self = Self([0; BATCH]);
+}
+
+impl std::ops::Deref for Lane {
+    type Target = [u64; BATCH];
+
+    #[inline(always)]
+    fn deref(&self) -> &[u64; BATCH] {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Lane {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [u64; BATCH] {
+        &mut self.0
+    }
+}
+
+/// [`Select::pairs`].
+#[inline(always)]
+pub(crate) fn pairs(words: &Lane, ranks: &Lane, select: impl Select) -> Lane {
+    let mut ones = Lane::ZERO;
+    select.pairs(words, ranks, &mut ones);
+    ones
+}
 
 /// The low half of a lane.
 pub(crate) const LOW: u64 = 0xffff_ffff;
@@ -125,8 +156,8 @@ pub(crate) struct Within {
 #[inline(always)]
 pub(crate) fn words_of<const N: usize>(memory: Memory, from: &Lane, ranks: &Lane) -> Within {
     let last = memory.words.len() as u64;
-    let mut within = Within { words: [0; BATCH], ranks: [0; BATCH], starts: [0; BATCH], found: [0; BATCH] };
-    let [mut words, mut rests, mut starts]: [Lane; 3] = [[0; BATCH]; 3];
+    let mut within = Within { words: Lane::ZERO, ranks: Lane::ZERO, starts: Lane::ZERO, found: [0; BATCH] };
+    let [mut words, mut rests, mut starts]: [Lane; 3] = [Lane::ZERO; 3];
     let mut found = [0; BATCH];
     for i in 0..BATCH {
         let first = from[i] >> 6;
@@ -156,7 +187,7 @@ pub(crate) fn words_of<const N: usize>(memory: Memory, from: &Lane, ranks: &Lane
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::{Portable, Select, bits_from, scan};
+    use crate::read::{Portable, bits_from, scan};
 
     #[test]
     fn pairs_come_apart() {
@@ -176,9 +207,9 @@ mod tests {
                 assert_eq!(memory.bits_from(from), bits_from(&words, from));
             }
             for rank in (0..100).step_by(BATCH) {
-                let ranks: Lane = std::array::from_fn(|i| rank + i as u64);
-                let within = words_of::<6>(memory, &[from; BATCH], &ranks);
-                let ones = Portable.pairs(&within.words, &within.ranks);
+                let ranks = Lane(std::array::from_fn(|i| rank + i as u64));
+                let within = words_of::<6>(memory, &Lane([from; BATCH]), &ranks);
+                let ones = pairs(&within.words, &within.ranks, Portable);
                 for i in 0..BATCH {
                     let one_by_one = scan::<1>(&words, from, ranks[i] as u32, Portable);
                     if within.found[i] == 1 {

@@ -1,11 +1,12 @@
 //! Batches with AVX-512: as [`super::batch`], in loops over lanes of 64 bits that become vectors, loads included.
 //!
 //! The loops are plain Rust, so that they can be tested on any processor; what makes them fast are the features of the
-//! function that they are inlined into. What a level's nodes have in common is not loaded, numbers are taken apart as
+//! function that they are inlined into. Lanes stand at multiples of a cache line, without which every vector would cross one
+//! (that alone was half of the time). What a level's nodes have in common is not loaded, numbers are taken apart as
 //! floats, and the ones of all words are selected by a loop of `pdep` between the vectors, which have none.
 
 use super::batch::BATCH;
-use super::lanes::{Fields, LOW, Lane, MOST_STORED, Memory, Pair, multiply, whole, words_of};
+use super::lanes::{Fields, LOW, Lane, MOST_STORED, Memory, Pair, multiply, pairs, whole, words_of};
 use super::{Child, MOST_TRIALS, far_unary_part, reciprocal};
 use crate::function::{RecSplit, Words};
 use crate::key::Hash128;
@@ -91,7 +92,7 @@ impl<W: Words> RecSplit<W> {
         let levels = &self.levels;
         if any_above(&walks, levels.second_unit) {
             let (root, high) = (walks.unary, walks.keys);
-            let mut codes = [0; BATCH];
+            let mut codes = Lane::ZERO;
             for i in 0..BATCH {
                 codes[i] = u64::from(high[i].saturating_sub(1) as u32 / levels.second_unit);
             }
@@ -118,13 +119,13 @@ impl<W: Words> RecSplit<W> {
         /// Words up to which a function stays in caches that are near enough.
         const NEAR: usize = 1 << 16;
         let far = memory.words.len() > NEAR;
-        let [mut low, mut buckets]: [Lane; 2] = [[0; BATCH]; 2];
-        for ((low, bucket), hash) in low.iter_mut().zip(&mut buckets).zip(hashes) {
+        let [mut low, mut buckets]: [Lane; 2] = [Lane::ZERO; 2];
+        for ((low, bucket), hash) in low.iter_mut().zip(buckets.iter_mut()).zip(hashes) {
             *low = hash.low;
             *bucket = hash::bucket_of(hash.high, self.header.layout.buckets);
         }
         let entries = self.lists.lanes(memory, &buckets, far, select);
-        let [mut keys, mut fixed, mut unary]: [Lane; 3] = [[0; BATCH]; 3];
+        let [mut keys, mut fixed, mut unary]: [Lane; 3] = [Lane::ZERO; 3];
         let most = memory.rows.len() as u64;
         for i in 0..BATCH {
             // A bucket larger than the largest exists in damaged words only.
@@ -132,24 +133,24 @@ impl<W: Words> RecSplit<W> {
             fixed[i] = self.trees.wrapping_add(entries.bits_before[i]);
             unary[i] = fixed[i].wrapping_add(memory.row::<3>(keys[i]) & LOW);
         }
-        let mut value = [0; BATCH];
-        for (value, &keys) in value.iter_mut().zip(&entries.keys_before) {
+        let mut value = Lane::ZERO;
+        for (value, &keys) in value.iter_mut().zip(entries.keys_before.iter()) {
             *value = keys.min(self.header.keys);
         }
         if !self.header.shape.is_minimal() {
-            for (value, bucket) in value.iter_mut().zip(buckets) {
+            for (value, bucket) in value.iter_mut().zip(buckets.iter().copied()) {
                 *value = self.header.shape.base(*value, bucket);
             }
         }
         if far {
-            for (fixed, unary) in fixed.iter().zip(&unary).take(hashes.len()) {
+            for (fixed, unary) in fixed.iter().zip(unary.iter()).take(hashes.len()) {
                 // All of the fixed parts and most of the unary ones.
                 for line in 0..=unary.wrapping_sub(*fixed) / 352 {
                     prefetch(memory.words, fixed / 64 + line * 8);
                 }
             }
         }
-        Walks { low, value, fixed, unary, skip: [0; BATCH], keys }
+        Walks { low, value, fixed, unary, skip: Lane::ZERO, keys }
     }
 
     /// `land` for all walks whose buckets have higher levels: `high` are the buckets' keys.
@@ -164,7 +165,7 @@ impl<W: Words> RecSplit<W> {
         select: impl Select,
     ) {
         let least = u64::from(self.levels.second_unit);
-        let mut ranks = [0; BATCH];
+        let mut ranks = Lane::ZERO;
         let mut most = 0;
         for i in 0..BATCH {
             ranks[i] = codes[i].wrapping_sub(1);
@@ -175,8 +176,8 @@ impl<W: Words> RecSplit<W> {
             0..=160 => words_of::<8>(memory, root, &ranks),
             _ => words_of::<16>(memory, root, &ranks),
         };
-        let ones = select.pairs(&within.words, &within.ranks);
-        let [mut unary, mut skip]: [Lane; 2] = [[0; BATCH]; 2];
+        let ones = pairs(&within.words, &within.ranks, select);
+        let [mut unary, mut skip]: [Lane; 2] = [Lane::ZERO; 2];
         let mut missing = [0_u8; BATCH];
         for i in 0..BATCH {
             let lowest = ones[i] & ones[i].wrapping_neg();
@@ -197,16 +198,16 @@ impl<W: Words> RecSplit<W> {
     /// The stored numbers of all nodes of more than `least` keys, which are passed, and words 1 of all rows.
     #[inline(always)]
     fn stored_wide(&self, memory: Memory, walks: &mut Walks, least: u64, select: impl Select) -> (Lane, Lane) {
-        let [mut bits, mut ranks, mut nodes]: [Lane; 3] = [[0; BATCH]; 3];
+        let [mut bits, mut ranks, mut nodes]: [Lane; 3] = [Lane::ZERO; 3];
         for i in 0..BATCH {
             // With the end of the part before, whose length is between two ones.
             bits[i] = memory.bits_from(walks.unary[i]) << 1 | 1;
             ranks[i] = walks.skip[i].min(63);
             nodes[i] = memory.row::<1>(walks.keys[i]);
         }
-        let ones = select.pairs(&bits, &ranks);
+        let ones = pairs(&bits, &ranks, select);
         // Results go to arrays that nothing else can point to, which is what lets the loop become vectors.
-        let [mut stored, mut fixed_of, mut unary_of]: [Lane; 3] = [[0; BATCH]; 3];
+        let [mut stored, mut fixed_of, mut unary_of]: [Lane; 3] = [Lane::ZERO; 3];
         let mut missing = [0_u8; BATCH];
         for i in 0..BATCH {
             let golomb = Fields::of(nodes[i]).golomb & 63;
@@ -236,7 +237,7 @@ impl<W: Words> RecSplit<W> {
         let least = u64::from(self.levels.second_unit);
         let second_codes = u64::from(self.levels.second_codes);
         let (stored, nodes) = self.stored_wide(memory, walks, least, select);
-        let [mut value, mut fixed, mut skip, mut keys_of, mut codes_of]: [Lane; 5] = [[0; BATCH]; 5];
+        let [mut value, mut fixed, mut skip, mut keys_of, mut codes_of]: [Lane; 5] = [Lane::ZERO; 5];
         for i in 0..BATCH {
             let keys = walks.keys[i];
             let row = Fields::of(nodes[i]);
@@ -266,7 +267,7 @@ impl<W: Words> RecSplit<W> {
         let child_values = u64::from(of.values);
         let (unit, child_fixed, child_codes) = (least, u64::from(of.fixed_bits), u64::from(of.codes));
         let (stored, nodes) = self.stored_wide(memory, walks, least, select);
-        let [mut value, mut fixed, mut skip, mut keys_of]: [Lane; 4] = [[0; BATCH]; 4];
+        let [mut value, mut fixed, mut skip, mut keys_of]: [Lane; 4] = [Lane::ZERO; 4];
         for i in 0..BATCH {
             let keys = walks.keys[i];
             let row = Fields::of(nodes[i]);
@@ -293,7 +294,7 @@ impl<W: Words> RecSplit<W> {
     #[inline(always)]
     fn finish_wide(&self, memory: Memory, walks: &mut Walks, select: impl Select) -> Lane {
         let (stored, nodes) = self.stored_wide(memory, walks, 0, select);
-        let mut numbers = [0; BATCH];
+        let mut numbers = Lane::ZERO;
         for i in 0..BATCH {
             let row = Fields::of(nodes[i]);
             let low = walks.low[i];
