@@ -25,6 +25,10 @@ impl Key for &[u8] {
 pub trait Function<K>: Send + Sync {
     /// Its size, if it tells.
     fn bits_per_key(&self) -> Option<f64>;
+    /// What its numbers are below, and how many of so many keys may have the same.
+    fn numbers(&self, keys: usize) -> (usize, u8) {
+        (keys, 1)
+    }
     /// Asks for the keys one by one.
     fn each(&self, keys: &[K], numbers: &mut [u64]);
     /// Asks for the keys together; false if it cannot.
@@ -128,7 +132,8 @@ pub fn measure<K: Key>(session: &mut Session, subject: Subject, work: Work<'_, K
     )?;
     let mut single = row("query", asked.len(), seconds, bits).param("keys", n);
     // The build's check asked all together where it could: here are the answers one by one.
-    let distinct = session.verify(are_distinct(&numbers, n), || format!("{}: wrong numbers", subject.name()));
+    let (limit, each) = function.numbers(n);
+    let distinct = session.verify(are_spread(&numbers, limit, each), || format!("{}: wrong numbers", subject.name()));
     single.checked = distinct;
     session.push_on(&Target::Cpu, single, Threads::One);
 
@@ -152,7 +157,7 @@ pub fn measure<K: Key>(session: &mut Session, subject: Subject, work: Work<'_, K
     Ok(())
 }
 
-/// Whether each key has a number of its own below their count.
+/// Whether the keys have the numbers that the function promises; as a rule, each its own below their count.
 fn is_bijection<K: Key>(session: &Session, function: &dyn Function<K>, keys: &[K]) -> bool {
     const CHUNK: usize = 1 << 14;
     let mut numbers = vec![u64::MAX; keys.len()];
@@ -164,19 +169,19 @@ fn is_bijection<K: Key>(session: &Session, function: &dyn Function<K>, keys: &[K
             }
         });
     });
-    are_distinct(&numbers, keys.len())
+    let (limit, each) = function.numbers(keys.len());
+    are_spread(&numbers, limit, each)
 }
 
-/// Whether the numbers are below `limit` and all different.
-fn are_distinct(numbers: &[u64], limit: usize) -> bool {
-    let mut seen = vec![0u64; limit.div_ceil(64)];
-    numbers.iter().all(|&number| {
-        let (word, bit) = ((number / 64) as usize, 1 << (number % 64));
-        let new = number < limit as u64 && seen[word] & bit == 0;
-        if new {
-            seen[word] |= bit;
+/// Whether the numbers are below `limit`, and at most `each` of them equal.
+fn are_spread(numbers: &[u64], limit: usize, each: u8) -> bool {
+    let mut seen = vec![0_u8; limit];
+    numbers.iter().all(|&number| match seen.get_mut(number as usize) {
+        Some(seen) if *seen < each => {
+            *seen += 1;
+            true
         }
-        new
+        _ => false,
     })
 }
 
@@ -191,8 +196,9 @@ mod tests {
 
     #[test]
     fn numbers_must_be_distinct_and_small() {
-        assert!(are_distinct(&[2, 0, 1], 3) && are_distinct(&[], 0) && are_distinct(&[99], 100));
-        assert!(!are_distinct(&[0, 1, 1], 3) && !are_distinct(&[0, 3], 3) && !are_distinct(&[u64::MAX], 64));
+        assert!(are_spread(&[2, 0, 1], 3, 1) && are_spread(&[], 0, 1) && are_spread(&[99], 100, 1));
+        assert!(!are_spread(&[0, 1, 1], 3, 1) && !are_spread(&[0, 3], 3, 1) && !are_spread(&[u64::MAX], 64, 1));
+        assert!(are_spread(&[0, 1, 1], 2, 2) && !are_spread(&[1, 1, 1], 2, 2));
     }
 
     #[test]
@@ -204,7 +210,8 @@ mod tests {
         let strings: Vec<&[u8]> = strings.iter().map(String::as_bytes).collect();
         let methods = [Method::BruteForce, Method::Rotation, Method::Grouped];
         let ours = methods.map(|method| Subject::Ours(Settings::new(5, 50, method)));
-        for subject in ours.into_iter().chain(Peer::ALL.map(Subject::Peer)) {
+        let ours = ours.into_iter().chain(super::super::variants::settings().map(Subject::Ours));
+        for subject in ours.chain(Peer::ALL.map(Subject::Peer)) {
             let work = Work { input: "test", keys: &integers, study: None, all_threads: true, queries: 1000 };
             measure(&mut session, subject, work).unwrap();
             let work = Work { input: "test", keys: &strings, study: None, all_threads: true, queries: 1000 };

@@ -7,6 +7,7 @@ mod ours;
 mod peers;
 mod real;
 mod studies;
+mod variants;
 
 use super::suite::{Setup, Step, Suite};
 
@@ -25,6 +26,7 @@ impl Suite for RecSplit {
     fn generated(&self, setup: &Setup) -> Vec<Step> {
         let mut steps = generated::steps(setup);
         steps.extend(studies::steps(setup));
+        steps.extend(variants::steps(setup));
         steps
     }
 }

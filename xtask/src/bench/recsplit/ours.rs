@@ -1,6 +1,6 @@
 //! Our functions under measurement, and how many keys a time limit allows them.
 
-use warpset_recsplit::{Builder, Method, RecSplit, Simd};
+use warpset_recsplit::{Builder, Method, RecSplit, Remix, Simd};
 
 use super::super::clock::Effort;
 use super::measure::{Function, Key};
@@ -16,12 +16,19 @@ pub struct Settings {
     pub method: Method,
     /// Whether with vectors.
     pub simd: Simd,
+    /// The finaliser of trial hashes.
+    pub remix: Remix,
+    /// Keys for each value that the function may take.
+    pub load_factor: f64,
+    /// Keys that share a value, if any do.
+    pub keys_per_value: Option<u32>,
 }
 
 impl Settings {
     /// With the vectors that the processor has.
     pub const fn new(leaf: u32, bucket: u32, method: Method) -> Self {
-        Self { leaf, bucket, method, simd: Simd::Auto }
+        let (simd, remix) = (Simd::Auto, Remix::Bits32);
+        Self { leaf, bucket, method, simd, remix, load_factor: 1.0, keys_per_value: None }
     }
 
     /// The same without vectors.
@@ -36,15 +43,30 @@ impl Settings {
             Method::Rotation => "rotation",
             Method::Grouped => "grouped",
         };
-        match self.simd {
-            Simd::Sequential => format!("{method}, sequential"),
-            _ => method.into(),
+        let mut name = String::from(method);
+        if self.simd == Simd::Sequential {
+            name += ", sequential";
         }
+        if self.remix == Remix::Bits64 {
+            name += ", 64-bit remix";
+        }
+        if self.load_factor < 1.0 {
+            name += &format!(", load factor {}", self.load_factor);
+        }
+        if let Some(k) = self.keys_per_value {
+            name += &format!(", {k} keys a value");
+        }
+        name
     }
 
     /// The builder of these settings.
     pub fn builder(self) -> Builder {
-        Builder::new().leaf_size(self.leaf).bucket_size(self.bucket).method(self.method).simd(self.simd)
+        let builder = Builder::new().leaf_size(self.leaf).bucket_size(self.bucket).method(self.method).simd(self.simd);
+        let builder = builder.remix(self.remix).load_factor(self.load_factor);
+        match self.keys_per_value {
+            Some(k) => builder.keys_per_value(k),
+            None => builder,
+        }
     }
 
     /// Seconds that a build takes for each key on one thread with AVX2, roughly: enough to choose a number of keys.
@@ -76,6 +98,11 @@ pub fn sizes(effort: Effort) -> &'static [usize] {
 impl<K: Key> Function<K> for RecSplit {
     fn bits_per_key(&self) -> Option<f64> {
         Some(RecSplit::bits_per_key(self))
+    }
+
+    fn numbers(&self, _keys: usize) -> (usize, u8) {
+        let each = if self.shape().positions() == 1 { self.shape().leaf() as u8 } else { 1 };
+        (self.values() as usize, each)
     }
 
     fn each(&self, keys: &[K], numbers: &mut [u64]) {
