@@ -5,7 +5,7 @@
 //!
 //! The layout is ours, not one of the paper's three. An item turns the first free slot `x` into `max(quotient, x) + 1`, a
 //! duplicate that is dropped leaves it as it is; such functions compose
-//! ([`MaxPlus`](warpset_core::scan::MaxPlus)), so that one single-pass scan with decoupled look-back tells every item its
+//! ([`MaxPlus`]), so that one single-pass scan with decoupled look-back tells every item its
 //! slot, and the same kernel writes it.
 //!
 //! A tile's items lie in ascending slots. The tile composes the words of these slots in shared memory, a *window* of whole

@@ -94,7 +94,7 @@ impl<W: OrWords> Appender<W> {
         self.occupieds.add(&mut self.words, index, bit);
     }
 
-    /// Puts an item: [`CONTINUATION`], [`SHIFTED`] and the remainder.
+    /// Puts an item: `CONTINUATION`, `SHIFTED` and the remainder.
     #[inline]
     pub fn item(&mut self, slot: u64, metadata: u64, remainder: u64) {
         match self.container {
