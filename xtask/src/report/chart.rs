@@ -8,7 +8,10 @@ const HEIGHT: f64 = 430.0;
 /// The plotting area: left, top, right, bottom. The legend is to the right of it.
 const AREA: (f64, f64, f64, f64) = (78.0, 40.0, 610.0, 374.0);
 /// Okabe and Ito's colours, told apart by everybody; yellow left out, too light for lines.
-const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
+const COLOURS: [&str; 13] = [
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c564b", "#9467bd", "#7f7f7f",
+    "#bcbd22", "#00bfa5", "#ad1457",
+];
 
 /// How an axis maps numbers to places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -96,7 +96,7 @@ fn label(row: &Record, with_operation: bool) -> Option<String> {
         name = format!("{}, {name}", row.operation);
     }
     if row.text("duplicates") == Some("kept") {
-        name.push_str(", duplicates kept");
+        name.push_str(", kept");
     }
     Some(name)
 }

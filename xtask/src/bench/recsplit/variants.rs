@@ -47,9 +47,13 @@ pub fn settings() -> impl Iterator<Item = Settings> {
 }
 
 fn functions(session: &mut Session) -> anyhow::Result<()> {
-    let sizes: &[usize] = if session.effort == Effort::Quick { &[100_000] } else { &[100_000, 1_000_000] };
+    // Seconds that a build may take.
+    let (sizes, limit): (&[usize], f64) = match session.effort {
+        Effort::Quick => (&[10_000, 100_000], 0.05),
+        _ => (&[100_000, 1_000_000], 2.0),
+    };
     for settings in settings() {
-        let Some(n) = settings.affordable(sizes, 2.0)? else { continue };
+        let Some(n) = settings.affordable(sizes, limit)? else { continue };
         let keys = KeySpace::new(SEED).stream(0).u64_keys(n);
         let queries = queries(session.effort);
         let work = Work { input: "generated", keys: &keys, study: Some(VARIANTS), all_threads: false, queries };

@@ -1,6 +1,8 @@
 //! Which way is the fastest, from measurements on an H200 (`docs/performance.md`, "Updates of quotient
 //! filters on the H200").
 
+use warpset_core::quotient::slots::Container;
+
 use super::{LookupMethod, UpdateMethod};
 
 /// The most rounds of an insertion in place; what is left then is merged.
@@ -24,5 +26,32 @@ pub(super) fn update_method(keys: u64, slots: u64, load: f64, removes: bool) -> 
     }
 }
 
-/// Sorting takes longer than looking up, for batches and filters of any size that were measured.
-pub(super) const LOOKUP_METHOD: LookupMethod = LookupMethod::Unsorted;
+/// For a batch of so many keys, and a filter with this load. Sorting takes longer than looking up, except where clusters
+/// are so long that threads side by side had better walk through the same one.
+pub(super) fn lookup_method(keys: usize, container: Container, load: f64) -> LookupMethod {
+    let (least_keys, least_load) = match container {
+        Container::Packed => (1 << 22, 0.93),
+        Container::Bytes => (1 << 20, 0.75),
+    };
+    if keys >= least_keys && load >= least_load { LookupMethod::Sorted } else { LookupMethod::Unsorted }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_large_batches_in_full_filters_are_sorted() {
+        use LookupMethod::{Sorted, Unsorted};
+        for (keys, container, load, method) in [
+            (0, Container::Bytes, 0.0, Unsorted),
+            (1 << 23, Container::Packed, 0.9, Unsorted),
+            (1 << 23, Container::Packed, 0.95, Sorted),
+            (1 << 20, Container::Packed, 0.95, Unsorted),
+            (1 << 20, Container::Bytes, 0.8, Sorted),
+            (1 << 20, Container::Bytes, 0.7, Unsorted),
+        ] {
+            assert_eq!(lookup_method(keys, container, load), method, "{keys} {container:?} {load}");
+        }
+    }
+}

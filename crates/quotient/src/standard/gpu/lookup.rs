@@ -1,6 +1,6 @@
 //! Lookups.
 
-use warpset_gpu::{DeviceSlice, DeviceSliceMut, Stream};
+use warpset_gpu::{DeviceSlice, DeviceSliceMut, GpuError, Stream};
 use warpset_kernels::keys::KeySlice;
 use warpset_kernels::results;
 use warpset_kernels::{quotient_lookup as sorted, quotient_standard as kernels};
@@ -19,7 +19,8 @@ const CHUNK: usize = 1 << 24;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LookupMethod {
-    /// The one of the others that was faster wherever it was measured: unsorted (see `docs/performance.md`).
+    /// The faster one, from measurements (`docs/performance.md`): sorted for large batches in filters so full that clusters
+    /// are long, else, and where there is no memory for sorting, unsorted.
     #[default]
     Automatic,
     /// One thread a key, as keys come.
@@ -116,13 +117,18 @@ impl StandardQuotientFilter {
         if n == 0 {
             return Ok(());
         }
+        let is_choice = method == LookupMethod::Automatic;
         let method = match method {
-            LookupMethod::Automatic => crossover::LOOKUP_METHOD,
+            LookupMethod::Automatic => crossover::lookup_method(n, self.layout.container(), self.load_factor()),
             other => other,
         };
         if method == LookupMethod::Sorted && n < 1 << 32 {
             // SAFETY: the caller's promise is the same.
-            return unsafe { self.contains_sorted(stream, keys, n, form, out) };
+            match unsafe { self.contains_sorted(stream, keys, n, form, out) } {
+                // Nothing has been counted yet, and bits that were cleared are written below.
+                Err(Error::Gpu(GpuError::OutOfMemory { .. })) if is_choice => {}
+                done => return done,
+            }
         }
         let KeySlice { keys, kind, spread } = keys;
         let words: Global<u64> = self.words.global();
