@@ -3,7 +3,7 @@
 use super::Figure;
 use super::chart::{Axis, Chart, Scale, Series, Style, short_percent, short_rate};
 use super::page::Grid;
-use super::rows::{groups, series, study};
+use super::rows::{self, groups, series, study};
 use crate::bench::record::Record;
 use crate::bench::table::bytes;
 
@@ -203,32 +203,9 @@ fn first_level_hashes(rows: &[&Record]) -> Grid {
 
 /// The screens on real input: what the filters say beside the truth.
 fn screens(rows: &[&Record]) -> Grid {
-    let rows = rows.iter().filter(|row| row.operation == "screen");
-    let count = |value: Option<f64>| value.map_or_else(String::new, |n| indicatif::HumanCount(n as u64).to_string());
-    Grid {
-        name: "bloom-screens",
-        title: "Screens on real input".into(),
-        caption: "Every key that is in the set is found; of the others a few are let through. The expected number is \
-            what the filter's own formula promises."
-            .into(),
-        header: ["input", "filter", "on", "keys asked", "truly there", "filter says", "false positives", "expected"]
-            .map(String::from)
-            .into(),
-        rows: rows
-            .map(|row| {
-                vec![
-                    row.text("input").unwrap_or_default().into(),
-                    row.text("variant").or(row.implementation()).unwrap_or_default().into(),
-                    row.backend.clone(),
-                    count(Some(row.n as f64)),
-                    count(row.number("truth")),
-                    count(row.number("said")),
-                    count(row.number("false_positives")),
-                    row.number("expected").map_or_else(String::new, |n| format!("{n:.1}")),
-                ]
-            })
-            .collect(),
-    }
+    let caption = "Every key that is in the set is found; of the others a few are let through. The expected number is \
+        what the filter's own formula promises.";
+    rows::screens("bloom-screens", "Screens on real input", caption, rows)
 }
 
 #[cfg(test)]

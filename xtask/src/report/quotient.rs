@@ -4,7 +4,7 @@
 use super::Figure;
 use super::chart::{Axis, Chart, Scale, Series, Style, short_rate};
 use super::page::Grid;
-use super::rows::{groups, series, study};
+use super::rows::{self, groups, series, study};
 use crate::bench::record::Record;
 
 const LOAD: Axis =
@@ -204,33 +204,9 @@ fn memory(rows: &[&Record]) -> Grid {
 }
 
 fn screens(rows: &[&Record]) -> Grid {
-    let rows = rows.iter().filter(|row| row.operation == "screen");
-    let count = |value: Option<f64>| value.map_or_else(String::new, |n| indicatif::HumanCount(n as u64).to_string());
-    Grid {
-        name: "quotient-screens",
-        title: "Quotient filters on real input".into(),
-        caption:
-            "The screen of the Bloom filters, asked of quotient filters. Expected are the load times 2^-r of the keys \
-            that are not there."
-                .into(),
-        header: ["input", "filter", "on", "keys asked", "truly there", "filter says", "false positives", "expected"]
-            .map(String::from)
-            .into(),
-        rows: rows
-            .map(|row| {
-                vec![
-                    row.text("input").unwrap_or_default().into(),
-                    row.text("variant").or(row.implementation()).unwrap_or_default().into(),
-                    row.backend.clone(),
-                    count(Some(row.n as f64)),
-                    count(row.number("truth")),
-                    count(row.number("said")),
-                    count(row.number("false_positives")),
-                    row.number("expected").map_or_else(String::new, |n| format!("{n:.1}")),
-                ]
-            })
-            .collect(),
-    }
+    let caption = "The screen of the Bloom filters, asked of quotient filters. Expected are the load times 2^-r of the keys \
+        that are not there.";
+    rows::screens("quotient-screens", "Quotient filters on real input", caption, rows)
 }
 
 #[cfg(test)]

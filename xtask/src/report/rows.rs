@@ -1,6 +1,7 @@
 //! From rows to series.
 
 use super::chart::{Series, Style};
+use super::page::Grid;
 use crate::bench::record::Record;
 
 /// The distinct values of `key` over the rows, in order of appearance.
@@ -37,4 +38,32 @@ pub fn series<T: PartialEq + ToString>(
 /// The rows of a study.
 pub fn study<'a>(rows: &[&'a Record], name: &str) -> Vec<&'a Record> {
     rows.iter().copied().filter(|row| row.text("study") == Some(name)).collect()
+}
+
+/// The screens among the rows: what is there beside what a filter says.
+pub fn screens(name: &'static str, title: &str, caption: &str, rows: &[&Record]) -> Grid {
+    let rows = rows.iter().filter(|row| row.operation == "screen");
+    let count = |value: Option<f64>| value.map_or_else(String::new, |n| indicatif::HumanCount(n as u64).to_string());
+    Grid {
+        name,
+        title: title.into(),
+        caption: caption.into(),
+        header: ["input", "filter", "on", "keys asked", "truly there", "filter says", "false positives", "expected"]
+            .map(String::from)
+            .into(),
+        rows: rows
+            .map(|row| {
+                vec![
+                    row.text("input").unwrap_or_default().into(),
+                    row.text("variant").or(row.implementation()).unwrap_or_default().into(),
+                    row.backend.clone(),
+                    count(Some(row.n as f64)),
+                    count(row.number("truth")),
+                    count(row.number("said")),
+                    count(row.number("false_positives")),
+                    row.number("expected").map_or_else(String::new, |n| format!("{n:.1}")),
+                ]
+            })
+            .collect(),
+    }
 }
