@@ -46,7 +46,7 @@ const FIRST_READ_BYTES: u64 = 1 << 20;
 #[non_exhaustive]
 pub enum FileError {
     /// The bytes end too early.
-    #[error("{needed} bytes needed, {found} found")]
+    #[error("{needed} bytes needed, {found} found: the file was cut short")]
     Truncated {
         /// Bytes that the header announces.
         needed: u64,
@@ -54,7 +54,7 @@ pub enum FileError {
         found: u64,
     },
     /// More bytes than the header announces.
-    #[error("{extra} bytes after the end of the structure")]
+    #[error("{extra} bytes after the end of the structure: pass its bytes alone")]
     TrailingBytes {
         /// Bytes too many.
         extra: u64,
@@ -81,7 +81,7 @@ pub enum FileError {
         found: u16,
     },
     /// The checksum does not match.
-    #[error("checksum {found:#018x} instead of {expected:#018x}: the file is damaged")]
+    #[error("checksum {found:#018x} instead of {expected:#018x}: the file is damaged, copy or build it again")]
     Corrupted {
         /// The checksum in the header.
         expected: u64,

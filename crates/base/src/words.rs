@@ -7,7 +7,7 @@ const LINE_BYTES: usize = 64;
 
 /// The allocator refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("cannot allocate {bytes} bytes")]
+#[error("cannot allocate {bytes} bytes: free memory, or ask for a smaller structure")]
 pub struct OutOfMemory {
     /// Bytes asked for.
     pub bytes: u64,

@@ -8,10 +8,10 @@ use warpset_base::words::OutOfMemory;
 #[non_exhaustive]
 pub enum Error {
     /// A filter was asked for that holds no keys.
-    #[error("capacity is zero")]
+    #[error("capacity is zero: ask for room for at least one key")]
     ZeroCapacity,
     /// The requested rate is not a probability strictly between 0 and 1.
-    #[error("false-positive rate {fpr} is not between 0 and 1")]
+    #[error("false-positive rate {fpr} is not between 0 and 1 (0.01 is one percent)")]
     InvalidFpr {
         /// The rate asked for.
         fpr: f64,
@@ -68,7 +68,9 @@ pub enum Error {
         limit: u64,
     },
     /// No number of bits gives this rate with these parameters.
-    #[error("a false-positive rate of {fpr} is out of reach for {keys} keys with these parameters")]
+    #[error(
+        "a false-positive rate of {fpr} is out of reach for {keys} keys with these parameters: ask for a higher one"
+    )]
     UnreachableFpr {
         /// Keys to hold.
         keys: u64,
@@ -87,7 +89,7 @@ pub enum Error {
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
     /// Two filters that do not share their parameters cannot be merged.
-    #[error("filters differ in {field}: {left} here, {right} there")]
+    #[error("filters differ in {field}, {left} here and {right} there: build both with the same")]
     Incompatible {
         /// The first parameter that differs.
         field: &'static str,
@@ -97,10 +99,10 @@ pub enum Error {
         right: u64,
     },
     /// Rao's filter with two choices: a key of both filters may lie in different buckets of them, and AND would lose it.
-    #[error("filters with two bucket choices have no intersection by AND")]
+    #[error("filters with two bucket choices have no intersection by AND: build both with one choice")]
     NoIntersection,
     /// The number of blocks is not a multiple of the factor.
-    #[error("cannot fold {blocks} blocks by {factor}")]
+    #[error("cannot fold {blocks} blocks by {factor}: the factor has to divide their number")]
     CannotFold {
         /// Blocks or buckets now.
         blocks: u64,
@@ -108,7 +110,7 @@ pub enum Error {
         factor: u64,
     },
     /// A slice for answers does not have one place a key.
-    #[error("{keys} keys but room for {answers} answers")]
+    #[error("{keys} keys but room for {answers} answers: pass one place a key")]
     LengthMismatch {
         /// Keys given.
         keys: usize,
@@ -116,7 +118,10 @@ pub enum Error {
         answers: usize,
     },
     /// A bucket of Rao's filter would have more bits set than its rate allows (about half), under every first-level hash that was tried.
-    #[error("a bucket overflows: {ones} bits set where {limit} may be, after {attempts} first-level hashes")]
+    #[error(
+        "a bucket overflows: {ones} bits set where {limit} may be, after {attempts} first-level hashes; ask for a larger \
+         capacity or a lower load factor"
+    )]
     BucketOverflow {
         /// First-level hashes tried.
         attempts: u32,

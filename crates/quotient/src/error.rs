@@ -8,10 +8,10 @@ use warpset_base::words::OutOfMemory;
 #[non_exhaustive]
 pub enum Error {
     /// A filter was asked for that holds no keys.
-    #[error("capacity is zero")]
+    #[error("capacity is zero: ask for room for at least one key")]
     ZeroCapacity,
     /// The requested rate is not a probability strictly between 0 and 1.
-    #[error("false-positive rate {fpr} is not between 0 and 1")]
+    #[error("false-positive rate {fpr} is not between 0 and 1 (0.01 is one percent)")]
     InvalidFpr {
         /// The rate asked for.
         fpr: f64,
@@ -33,7 +33,7 @@ pub enum Error {
         remainder_bits: u32,
     },
     /// The rate takes fingerprints of more than 64 bits, or remainders of more than 61.
-    #[error("a false-positive rate of {fpr} is out of reach for {keys} keys")]
+    #[error("a false-positive rate of {fpr} is out of reach for {keys} keys: ask for a higher one")]
     UnreachableFpr {
         /// Keys to hold.
         keys: u64,
@@ -44,7 +44,9 @@ pub enum Error {
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
     /// The filter would hold more fingerprints than its load limit permits.
-    #[error("{items} fingerprints would be stored; the load limit permits {limit}")]
+    #[error(
+        "{items} fingerprints would be stored; the load limit permits {limit}: double the filter, or build a larger one"
+    )]
     Full {
         /// Fingerprints, those already there included.
         items: u64,
@@ -53,7 +55,10 @@ pub enum Error {
     },
     /// So many fingerprints belong near the end that the overflow region cannot take what spills over. Hashed keys do not
     /// do this; a multiset in which one key is repeated very often can, and so can fingerprints chosen on purpose.
-    #[error("the last fingerprint would lie in slot {slot}; only slots below {limit} may be used")]
+    #[error(
+        "the last fingerprint would lie in slot {slot}; only slots below {limit} may be used: double the filter, or store \
+         repeated keys once"
+    )]
     OverflowRegionFull {
         /// The slot needed.
         slot: u64,
@@ -61,7 +66,7 @@ pub enum Error {
         limit: u64,
     },
     /// Two filters that differ in this cannot be merged or compared.
-    #[error("filters differ in {field}: {left} here, {right} there")]
+    #[error("filters differ in {field}, {left} here and {right} there: build both with the same")]
     Incompatible {
         /// The first parameter that differs.
         field: &'static str,
@@ -71,7 +76,7 @@ pub enum Error {
         right: u64,
     },
     /// A fingerprint has more bits than the filter's.
-    #[error("{fingerprint:#x} is not a fingerprint of {bits} bits")]
+    #[error("{fingerprint:#x} is not a fingerprint of {bits} bits: `Layout::fingerprint` makes them of keys")]
     InvalidFingerprint {
         /// The first such value.
         fingerprint: u64,
@@ -79,7 +84,7 @@ pub enum Error {
         bits: u32,
     },
     /// A slice for answers does not have one place a key.
-    #[error("{keys} keys but room for {answers} answers")]
+    #[error("{keys} keys but room for {answers} answers: pass one place a key")]
     LengthMismatch {
         /// Keys given.
         keys: usize,
@@ -90,7 +95,10 @@ pub enum Error {
     #[error(transparent)]
     File(#[from] FileError),
     /// The slots are not those of any set of fingerprints.
-    #[error("the slots break the invariants of a quotient filter, at slot {slot} or before")]
+    #[error(
+        "the slots break the invariants of a quotient filter, at slot {slot} or before: the file was not written by this \
+         library, build the filter again"
+    )]
     InvalidSlots {
         /// Where that was noticed.
         slot: u64,

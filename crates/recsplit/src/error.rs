@@ -7,7 +7,7 @@ use std::io;
 #[non_exhaustive]
 pub enum Error {
     /// Two keys are equal; a minimal perfect hash function has no place for both.
-    #[error("duplicate key {key}: keys number {first} and {second} are equal")]
+    #[error("duplicate key {key}: keys number {first} and {second} are equal; remove one of them")]
     DuplicateKey {
         /// Position of the key in the input.
         first: u64,
@@ -49,13 +49,15 @@ pub enum Error {
     },
     /// No seed of the initial hash function worked: the keys' hashes collide again and again, which random hashes do not
     /// do. Ready-made hashes that are not random can be the reason.
-    #[error("hash values collided with each of {seeds} seeds: the hashes are not random")]
+    #[error("hash values collided with each of {seeds} seeds: pass the keys themselves, or hashes that are random")]
     HashesCollide {
         /// Seeds that were tried.
         seeds: u32,
     },
     /// The input of a two-pass build changed between the passes.
-    #[error("the first pass over the keys saw {first} of them, a later one {later}")]
+    #[error(
+        "the first pass over the keys saw {first} of them, a later one {later}: every pass has to see the same keys"
+    )]
     InputChanged {
         /// Keys in the first pass.
         first: u64,
@@ -71,10 +73,12 @@ pub enum Error {
         rest: u64,
     },
     /// Not a saved function, or damaged.
-    #[error("not a valid saved function: {0}")]
+    #[error("not a valid saved function: {0}; save or build it again")]
     InvalidFormat(&'static str),
     /// Saved by a version of the format that this one does not read.
-    #[error("saved in version {found} of the format, this library reads version {supported}")]
+    #[error(
+        "saved in version {found} of the format, this library reads version {supported}: open it with the release that wrote it"
+    )]
     UnsupportedVersion {
         /// The version in the file.
         found: u32,
