@@ -1,12 +1,11 @@
 //! From what a user wants to a layout: capacity with a rate, bits a key, or a memory limit.
 
-use warpset_core::bloom::{blocked, rao};
+use warpset_core::bloom::blocked;
 use warpset_gpu::Device;
 
 use crate::layout::engine::OneBlock;
 use crate::{
-    BlockedBloom, BlockedLayout, Error, FirstLevel, Key, Layout, RaoBloom, RaoLayout, SplitBlockBloom,
-    SplitBlockLayout, cpu::Bloom, gpu, rates,
+    BlockedBloom, BlockedLayout, Error, Key, Layout, SplitBlockBloom, SplitBlockLayout, cpu::Bloom, gpu, rates,
 };
 
 /// The rate unless the user asks for another.
@@ -110,6 +109,9 @@ macro_rules! size_setters {
         }
     };
 }
+
+mod rao;
+pub use rao::RaoBuilder;
 
 /// Settings of a [`SplitBlockBloom`]; each setter states its default.
 ///
@@ -296,175 +298,6 @@ impl BlockedBloom {
     }
 }
 
-/// Settings of a [`RaoBloom`]; each setter states its default.
-///
-/// ```
-/// use warpset_bloom::RaoBloom;
-///
-/// // Section 5.2 of the paper: 5 KB a bucket, 1%, m = 40949, k = 7, 4054 keys a bucket, buckets filled to 90%.
-/// let filter = RaoBloom::builder(175_132).fpr(0.01).choices(1).bucket_words(1280).load_factor(0.9).build()?;
-/// let layout = filter.layout();
-/// assert_eq!((layout.shape().bits, layout.shape().hashes, layout.bucket_capacity()), (40_949, 7, 4054));
-/// # Ok::<(), warpset_bloom::Error>(())
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-#[must_use = "a builder does nothing until `build`"]
-pub struct RaoBuilder {
-    size: Size,
-    choices: u32,
-    bucket_words: Option<u32>,
-    load_factor: Option<f64>,
-    hashes: Option<u32>,
-    first_level: FirstLevel,
-    seed: u64,
-}
-
-impl RaoBuilder {
-    /// For `keys` different keys.
-    pub fn new(keys: u64) -> RaoBuilder {
-        RaoBuilder {
-            size: Size::new(keys),
-            choices: 1,
-            bucket_words: None,
-            load_factor: None,
-            hashes: None,
-            first_level: FirstLevel::Mixed,
-            seed: 0,
-        }
-    }
-
-    size_setters!();
-
-    /// Buckets that a key may go to: 1, or 2 for the power of two choices. Default: 1.
-    ///
-    /// With two, a query asks both, so that each bucket must have about half the rate: 1.44 bits a key more.
-    pub fn choices(mut self, choices: u32) -> Self {
-        self.choices = choices;
-        self
-    }
-
-    /// Words of 32 bits in a bucket, 2 to 16384. Default: 8192 (32 KiB), fewer if one smaller bucket is enough.
-    pub fn bucket_words(mut self, bucket_words: u32) -> Self {
-        self.bucket_words = Some(bucket_words);
-        self
-    }
-
-    /// How full the buckets are meant to be, as a fraction of `m ln 2 / k`. Default: as full as makes an overflow
-    /// improbable, at most 0.95.
-    pub fn load_factor(mut self, load_factor: f64) -> Self {
-        self.load_factor = Some(load_factor);
-        self
-    }
-
-    /// Hashes a key, 1 to 64. Default: by the paper's formula, `fpr = 1 / 2^k` for each bucket.
-    pub fn hashes(mut self, hashes: u32) -> Self {
-        self.hashes = Some(hashes);
-        self
-    }
-
-    /// The hash that sends keys to buckets. Default: [`FirstLevel::Mixed`].
-    pub fn first_level(mut self, first_level: FirstLevel) -> Self {
-        self.first_level = first_level;
-        self
-    }
-
-    /// The seed of the keys' hash. Default: 0.
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
-        self
-    }
-
-    /// Keys that are meant to go in a bucket of capacity `capacity`.
-    fn keys_in_bucket(&self, capacity: f64) -> f64 {
-        let mean = match (self.load_factor, self.choices) {
-            (Some(load_factor), _) => return (capacity * load_factor).max(1.0),
-            // Six standard deviations below the capacity: mean + 6 sqrt(mean) = capacity.
-            (None, 1) => ((9.0 + capacity).sqrt() - 3.0).powi(2),
-            // The fullest bucket exceeds the mean by a few keys whatever the mean.
-            (None, _) => capacity - 8.0,
-        };
-        mean.clamp(1.0, (0.95 * capacity).max(1.0))
-    }
-
-    fn shape(&self, bucket_words: u32, hashes: u32) -> Result<rao::Shape, Error> {
-        rao::Shape::new(bucket_words, hashes).ok_or(Error::InvalidBucket { bucket_words, hashes })
-    }
-
-    /// Checks every setting.
-    pub fn layout(&self) -> Result<RaoLayout, Error> {
-        if !(1..=2).contains(&self.choices) {
-            return Err(Error::InvalidChoices { choices: self.choices });
-        }
-        if let Some(load_factor) = self.load_factor
-            && !(load_factor > 0.0 && load_factor <= 1.0)
-        {
-            return Err(Error::InvalidLoadFactor { load_factor });
-        }
-        let words = self.bucket_words.unwrap_or(rao::DEFAULT_BUCKET_WORDS);
-        let keys = self.size.keys;
-        let (shape, buckets) = match self.size.goal()? {
-            Goal::Fpr(fpr) => {
-                let bucket_fpr = rates::rao_bucket_fpr(fpr, self.choices);
-                if bucket_fpr < 0.5f64.powi(rao::MAX_HASHES as i32) {
-                    return Err(Error::UnreachableFpr { keys, fpr });
-                }
-                let hashes = self.hashes.unwrap_or_else(|| rates::rao_hashes(bucket_fpr));
-                let mut shape = self.shape(words, hashes)?;
-                if self.bucket_words.is_none() && keys <= rates::rao_bucket_capacity(shape) as u64 {
-                    // One bucket, as small as holds the keys; it cannot be filled unevenly.
-                    let bits = keys as f64 * hashes as f64 / std::f64::consts::LN_2;
-                    let mut least = ((bits / 32.0) as u32).max(rao::MIN_BUCKET_WORDS);
-                    while rao::Shape::new(least, hashes).is_none_or(|s| (rates::rao_bucket_capacity(s) as u64) < keys) {
-                        least += 1;
-                    }
-                    shape = self.shape(least.min(words), hashes)?;
-                    (shape, 1)
-                } else {
-                    let mean = self.keys_in_bucket(rates::rao_bucket_capacity(shape) as f64);
-                    (shape, (keys as f64 / mean).ceil() as u64)
-                }
-            }
-            Goal::Bytes(bytes) => {
-                let words = if self.bucket_words.is_none() && bytes < 4.0 * words as f64 {
-                    ((bytes / 4.0) as u32).max(rao::MIN_BUCKET_WORDS)
-                } else {
-                    words
-                };
-                let buckets = self.size.blocks(&Goal::Bytes(bytes), 4.0 * words as f64, |_| 0.0)?;
-                // The most hashes at which the keys still fit their buckets, k = m ln 2 / n.
-                let bits = previous_prime_of(words)? as f64;
-                let mean = keys as f64 / buckets as f64;
-                let capacity = if buckets == 1 { mean } else { mean / (self.keys_in_bucket(mean) / mean) };
-                let optimal = (bits * std::f64::consts::LN_2 / capacity).floor();
-                let hashes = self.hashes.unwrap_or((optimal as u32).clamp(1, rao::MAX_HASHES));
-                (self.shape(words, hashes)?, buckets)
-            }
-        };
-        self.size.check_limit(RaoLayout::new(buckets, shape, self.choices, self.first_level, self.seed)?)
-    }
-
-    /// Checks every setting, then allocates.
-    pub fn build(&self) -> Result<RaoBloom, Error> {
-        Bloom::with_layout(self.layout()?)
-    }
-
-    /// Checks every setting, then allocates on a device.
-    pub fn build_on(&self, device: &Device) -> Result<gpu::RaoBloom, Error> {
-        gpu::Bloom::with_layout(device, self.layout()?)
-    }
-}
-
-fn previous_prime_of(words: u32) -> Result<u32, Error> {
-    rao::Shape::new(words, 1).map(|s| s.bits).ok_or(Error::InvalidBucket { bucket_words: words, hashes: 1 })
-}
-
-impl RaoBloom {
-    /// A filter for `keys` different keys; 1% false positives unless told otherwise.
-    pub fn builder(keys: u64) -> RaoBuilder {
-        RaoBuilder::new(keys)
-    }
-}
-
 /// Unwraps what a default builder made for the keys of an iterator, which memory held a moment ago.
 pub(crate) fn for_iterator<L: Layout>(built: Result<Bloom<L>, Error>) -> Bloom<L> {
     match built {
@@ -505,101 +338,4 @@ impl<K: Key> FromIterator<K> for BlockedBloom {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_bad_setting_has_its_error() {
-        for fpr in [0.0, 1.0, -0.1, 1.1, f64::NAN, f64::INFINITY] {
-            assert!(matches!(SplitBlockBuilder::new(10).fpr(fpr).layout(), Err(Error::InvalidFpr { .. })), "{fpr}");
-            assert!(matches!(BlockedBuilder::new(10).fpr(fpr).layout(), Err(Error::InvalidFpr { .. })), "{fpr}");
-            assert!(matches!(RaoBuilder::new(10).fpr(fpr).layout(), Err(Error::InvalidFpr { .. })), "{fpr}");
-        }
-        assert!(matches!(SplitBlockBuilder::new(0).layout(), Err(Error::ZeroCapacity)));
-        assert!(matches!(BlockedBuilder::new(0).layout(), Err(Error::ZeroCapacity)));
-        assert!(matches!(RaoBuilder::new(0).layout(), Err(Error::ZeroCapacity)));
-        for bits in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            let result = SplitBlockBuilder::new(10).bits_per_key(bits).layout();
-            assert!(matches!(result, Err(Error::InvalidBitsPerKey { .. })), "{bits}");
-        }
-        assert!(matches!(SplitBlockBuilder::new(u64::MAX).layout(), Err(Error::TooLarge { .. })));
-        assert!(matches!(BlockedBuilder::new(u64::MAX).layout(), Err(Error::TooLarge { .. })));
-        assert!(matches!(RaoBuilder::new(u64::MAX).layout(), Err(Error::TooLarge { .. })));
-        assert!(matches!(SplitBlockBuilder::new(1).bits_per_key(1e300).layout(), Err(Error::TooLarge { .. })));
-        assert!(matches!(SplitBlockBuilder::new(1).fpr(1e-300).layout(), Err(Error::UnreachableFpr { .. })));
-        assert!(matches!(RaoBuilder::new(1).fpr(1e-30).layout(), Err(Error::UnreachableFpr { .. })));
-        assert!(matches!(BlockedBuilder::new(1).block_bits(96).layout(), Err(Error::InvalidShape { .. })));
-        assert!(matches!(BlockedBuilder::new(1).hashes(0).layout(), Err(Error::InvalidShape { .. })));
-        assert!(matches!(RaoBuilder::new(1).bucket_words(1).layout(), Err(Error::InvalidBucket { .. })));
-        assert!(matches!(RaoBuilder::new(1).hashes(0).layout(), Err(Error::InvalidBucket { .. })));
-        assert!(matches!(RaoBuilder::new(1).choices(3).layout(), Err(Error::InvalidChoices { choices: 3 })));
-        for load in [0.0, 1.5, f64::NAN] {
-            assert!(matches!(RaoBuilder::new(1).load_factor(load).layout(), Err(Error::InvalidLoadFactor { .. })));
-        }
-        for keys in [1u64 << 49, 1 << 50] {
-            // Within the addressing of 2^48 blocks, past every address space: a system that hands out memory before it
-            // has any would grant less.
-            assert!(matches!(BlockedBuilder::new(keys).build(), Err(Error::OutOfMemory(_))));
-        }
-    }
-
-    #[test]
-    fn the_rate_is_met_and_not_by_far() {
-        for fpr in [0.3, 0.05, 0.01, 0.001, 1e-6] {
-            for keys in [1000, 1_000_000, 3_000_000_000] {
-                let split = SplitBlockBuilder::new(keys).fpr(fpr).layout().unwrap();
-                assert!(split.expected_fpr(keys) <= 1.0001 * fpr && split.expected_fpr(keys) > 0.6 * fpr);
-                for block_bits in [64, 256, 1024] {
-                    let blocked = BlockedBuilder::new(keys).fpr(fpr).block_bits(block_bits).layout().unwrap();
-                    let expected = blocked.expected_fpr(keys);
-                    assert!(expected <= 1.0001 * fpr && expected > 0.6 * fpr, "{fpr} {keys} {block_bits}: {expected}");
-                }
-                for choices in [1, 2] {
-                    let rao = RaoBuilder::new(keys).fpr(fpr).choices(choices).layout().unwrap();
-                    // Hashes are whole numbers, and buckets are not filled to the brim.
-                    let expected = rao.expected_fpr(keys);
-                    assert!(expected <= fpr && expected > 0.2 * fpr, "{fpr} {keys} {choices}: {expected}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn memory_limits() {
-        let limit = 1 << 20;
-        for keys in [100_000u64, 1_000_000] {
-            assert_eq!(4 * SplitBlockBuilder::new(keys).memory_limit(limit).layout().unwrap().words(), limit);
-            assert_eq!(4 * BlockedBuilder::new(keys).memory_limit(limit).layout().unwrap().words(), limit);
-            assert_eq!(4 * RaoBuilder::new(keys).memory_limit(limit).layout().unwrap().words(), limit);
-        }
-        let result = SplitBlockBuilder::new(1_000_000).fpr(0.0001).memory_limit(limit).layout();
-        assert!(matches!(result, Err(Error::OverMemoryLimit { limit: 1_048_576, keys: 1_000_000, .. })));
-        let result = BlockedBuilder::new(1_000_000).bits_per_key(16.0).memory_limit(limit).layout();
-        assert!(matches!(result, Err(Error::OverMemoryLimit { .. })));
-        assert!(matches!(SplitBlockBuilder::new(1).memory_limit(31).layout(), Err(Error::OverMemoryLimit { .. })));
-        assert!(matches!(RaoBuilder::new(1).memory_limit(4).layout(), Err(Error::OverMemoryLimit { .. })));
-        let pow2 = SplitBlockBuilder::new(1000).memory_limit(1000).power_of_two(true).layout().unwrap();
-        assert_eq!(pow2.blocks(), 16);
-    }
-
-    #[test]
-    fn any_number_of_keys_gets_a_filter_that_takes_them() {
-        for n in [1u64, 2, 3, 10, 100, 5000] {
-            let keys: Vec<u64> = (0..n).collect();
-            for choices in [1, 2] {
-                for builder in [
-                    RaoBuilder::new(n).choices(choices),
-                    RaoBuilder::new(n).choices(choices).bits_per_key(12.0),
-                    RaoBuilder::new(n).choices(choices).bucket_words(16),
-                ] {
-                    let mut filter = builder.build().unwrap();
-                    filter.insert_bulk(&keys).unwrap();
-                    assert_eq!(filter.count_contained(&keys), n as usize);
-                }
-            }
-            assert_eq!(keys.iter().collect::<SplitBlockBloom>().count_contained(&keys), n as usize);
-            assert_eq!(keys.iter().collect::<BlockedBloom>().count_contained(&keys), n as usize);
-            assert_eq!(keys.iter().collect::<RaoBloom>().count_contained(&keys), n as usize);
-        }
-    }
-}
+mod tests;
