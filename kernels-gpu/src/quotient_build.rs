@@ -9,11 +9,11 @@
 //! slot, and the same kernel writes it.
 //!
 //! A tile's items lie in ascending slots. The tile composes the words of these slots in shared memory, a *window* of whole
-//! blocks of 64 slots at a time, and writes them out. No other tile has slots or quotients in blocks strictly between
+//! blocks of 64 slots at a time, in 32-bit arithmetic, and writes them out. No other tile has slots or quotients in blocks strictly between
 //! that of the first slot free for the tile and that of its last quotient: those are plain stores. The others, at the
 //! tile's ends, are added to what neighbours put there. A tile whose slots lie far apart adds its few items directly.
 
-use warpset_core::quotient::slots::{Appender, BLOCK_SLOTS, OrWords};
+use warpset_core::quotient::slots::{Appender, BLOCK_SLOTS, Container};
 use warpset_core::quotient::standard as core;
 use warpset_core::scan::{Lift, MaxPlus, Number, Operator};
 use warpset_simt::shared::{self, Shared};
@@ -23,8 +23,14 @@ use crate::look_back::{self, Published};
 use crate::quotient_memory::{Fill, Filling, Fingerprint, Parameters, Shareable};
 use crate::{block, keys};
 
+mod window;
+
+use window::Writer;
+
 /// Threads of a block, in all kernels here.
 pub const BLOCK: u32 = 256;
+/// Keys that a thread hashes.
+pub const KEYS: usize = 4;
 /// Items of a tile of the layout, of fingerprints of 32 bits.
 pub const TILE_U32: usize = BLOCK as usize * ITEMS_U32;
 /// Items of a tile of the layout, of fingerprints of 64 bits.
@@ -60,6 +66,8 @@ pub const fn look_back_words(tiles: usize) -> usize {
 
 /// A fingerprint whose width slots and numbers of items have too.
 trait Slot: Fingerprint + ShuffleWord + Number {
+    /// Whether remainders may have more than 32 bits.
+    const IS_WIDE: bool;
     /// What items do to the first free slot: functions [`Lift`] of slots, composed.
     type Fillings: Operator<Value: Published>;
     fn quotient(self, remainder_bits: u32) -> Self;
@@ -73,6 +81,7 @@ trait Slot: Fingerprint + ShuffleWord + Number {
 }
 
 impl Slot for u32 {
+    const IS_WIDE: bool = false;
     type Fillings = MaxPlus<u32>;
     #[inline(always)]
     fn quotient(self, remainder_bits: u32) -> u32 {
@@ -94,6 +103,7 @@ impl Slot for u32 {
 }
 
 impl Slot for u64 {
+    const IS_WIDE: bool = true;
     type Fillings = Filling;
     #[inline(always)]
     fn quotient(self, remainder_bits: u32) -> u64 {
@@ -115,26 +125,6 @@ impl Slot for u64 {
     }
 }
 
-/// The words of a window in shared memory, to which all threads add bits.
-struct Window(Shared<u32>);
-
-impl OrWords for Window {
-    #[inline(always)]
-    fn or(&mut self, index: u64, bits: u64) {
-        // Shared memory has no OR of 64 bits.
-        let (low, high, at) = (bits as u32, (bits >> 32) as u32, 2 * index as u32);
-        // SAFETY: the layout adds to words of the window only, between two barriers.
-        unsafe {
-            if low != 0 {
-                self.0.reduce_or(at, low);
-            }
-            if high != 0 {
-                self.0.reduce_or(at + 1, high);
-            }
-        }
-    }
-}
-
 /// A thread's items in shared memory: which of them are stored, and which have the quotient of the one before.
 struct Items<F> {
     items: Shared<F>,
@@ -143,29 +133,95 @@ struct Items<F> {
     follows: u32,
 }
 
+/// Slots of a tile that are composed at a time, relative to the tile's first block.
+#[derive(Clone, Copy)]
+struct Part {
+    from: u32,
+    len: u32,
+}
+
 impl<F: Slot> Items<F> {
-    /// Hands each stored item to `put`: quotient, slot, metadata, remainder and whether its run begins.
+    /// Hands each stored item to `put`: itself, and whether its run begins.
     ///
-    /// Not unrolled: `put` is long, and is there twice.
+    /// Not unrolled: `put` is long.
     #[inline(always)]
-    fn place(&self, parameters: Parameters, free: F, mut put: impl FnMut(u64, u64, u64, u64, bool)) {
-        let split = parameters.split();
-        let mut free = free;
+    fn for_each(&self, mut put: impl FnMut(F, bool)) {
         let mut i = 0;
         while i < self.count {
             if self.kept >> i & 1 != 0 {
                 // SAFETY: the thread's own place, which it has written.
-                let item = unsafe { self.items.get(i) };
-                let quotient = item.quotient(split.remainder_bits);
-                let slot = free.larger(quotient);
-                free = slot.plus(F::of(1));
-                let (quotient, slot) = (quotient.bits(), slot.bits());
-                let follows = self.follows >> i & 1 != 0;
-                let metadata = core::item_metadata(slot, quotient, follows);
-                put(quotient, slot, metadata, split.remainder(item.bits()), !follows);
+                put(unsafe { self.items.get(i) }, self.follows >> i & 1 == 0);
             }
             i += 1;
         }
+    }
+
+    /// Composes what items have in a part of the slots. `free` is the first slot free for the thread's items, and `base`
+    /// the tile's first slot.
+    ///
+    /// # Safety
+    /// As [`build`], whose window and words these are; the part's words are in the window.
+    #[inline(always)]
+    unsafe fn compose<const PACKED: bool>(
+        &self,
+        parameters: Parameters,
+        base: F,
+        free: F,
+        part: Part,
+        window: Shared<u32>,
+        words: GlobalMut<u64>,
+    ) {
+        let split = parameters.split();
+        let remainder_bits = split.remainder_bits;
+        let mut target = Writer::<PACKED>::new(window, remainder_bits);
+        let mut free = free.larger(base).bits().wrapping_sub(base.bits()) as u32;
+        self.for_each(|item, begins| {
+            let quotient = item.quotient(remainder_bits);
+            // Before the tile's first slot there are quotients, but no slots.
+            let is_before = quotient < base;
+            let canonical = quotient.bits().wrapping_sub(base.bits()) as u32;
+            let slot = if is_before { free } else { free.max(canonical) };
+            free = slot + 1;
+            // SAFETY: words of slots of the part are the window's.
+            unsafe {
+                if begins && is_before && part.from == 0 {
+                    let mut far = Appender::new(Shareable(words), parameters.container(), remainder_bits);
+                    far.occupy(quotient.bits());
+                    far.finish();
+                } else if begins && !is_before && canonical.wrapping_sub(part.from) < part.len {
+                    target.occupy(canonical - part.from);
+                }
+                if slot.wrapping_sub(part.from) < part.len {
+                    let remainder = F::of(split.remainder(item.bits()));
+                    target.item(slot - part.from, is_before || slot != canonical, !begins, remainder);
+                }
+            }
+        });
+        // SAFETY: as above.
+        unsafe { target.finish() };
+    }
+
+    /// Adds items to the filter's words one by one.
+    ///
+    /// # Safety
+    /// As [`build`], whose words these are.
+    #[inline(always)]
+    unsafe fn add(&self, parameters: Parameters, free: F, slots: u64, words: GlobalMut<u64>) {
+        let split = parameters.split();
+        let mut target = Appender::new(Shareable(words), parameters.container(), split.remainder_bits);
+        let mut free = free.bits();
+        self.for_each(|item, begins| {
+            let (quotient, remainder) = (split.quotient(item.bits()), split.remainder(item.bits()));
+            let slot = core::place(free, quotient);
+            free = slot + 1;
+            if begins {
+                target.occupy(quotient);
+            }
+            if slot < slots {
+                target.item(slot, core::item_metadata(slot, quotient, !begins), remainder);
+            }
+        });
+        target.finish();
     }
 }
 
@@ -271,18 +327,10 @@ unsafe fn build<F: Slot, const ITEMS: usize>(
         let block_words = container.block_words(remainder_bits) as u32;
         let window_blocks = (WINDOW_WORDS / block_words) as u64;
         if end > base + MOST_WINDOWS * window_blocks {
-            let mut target = Appender::new(Shareable(words), container, remainder_bits);
-            items.place(parameters, free, |quotient, slot, metadata, remainder, begins| {
-                if begins {
-                    target.occupy(quotient);
-                }
-                if slot < slots {
-                    target.item(slot, metadata, remainder);
-                }
-            });
-            target.finish();
+            items.add(parameters, free, slots, words);
             return;
         }
+        let base_slot = F::of(base * BLOCK_SLOTS);
         let mut from = base;
         while from < end {
             let blocks = Ord::min(end - from, window_blocks);
@@ -294,23 +342,12 @@ unsafe fn build<F: Slot, const ITEMS: usize>(
             }
             thread::sync_threads();
 
-            let mut target = Appender::new(Window(window.cast()), container, remainder_bits);
-            let mut before = Appender::new(Shareable(words), container, remainder_bits);
-            let (from_slot, len) = (from * BLOCK_SLOTS, blocks * BLOCK_SLOTS);
-            items.place(parameters, free, |quotient, slot, metadata, remainder, begins| {
-                if begins {
-                    if quotient.wrapping_sub(from_slot) < len {
-                        target.occupy(quotient - from_slot);
-                    } else if from == base && quotient < from_slot {
-                        before.occupy(quotient);
-                    }
-                }
-                if slot.wrapping_sub(from_slot) < len {
-                    target.item(slot - from_slot, metadata, remainder);
-                }
-            });
-            target.finish();
-            before.finish();
+            let part = Part { from: ((from - base) * BLOCK_SLOTS) as u32, len: (blocks * BLOCK_SLOTS) as u32 };
+            let target = window.cast();
+            match container {
+                Container::Bytes => items.compose::<false>(parameters, base_slot, free, part, target, words),
+                Container::Packed => items.compose::<true>(parameters, base_slot, free, part, target, words),
+            }
             thread::sync_threads();
 
             let own = (base + 1 - from.min(base + 1)) as u32 * block_words;
@@ -344,19 +381,22 @@ macro_rules! by_width {
             #[doc = concat!("The fingerprint of each key, as `", stringify!($word), "`.")]
             ///
             /// # Safety
-            /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
+            /// - Launch: 1-D, blocks of [`BLOCK`] threads, a thread for each [`KEYS`] keys.
             /// - `keys`: `n` keys of `kind`, one of `keys::HASH`, `MIX_U64` and `MIX_U32`, not written meanwhile.
             /// - `out`: `n` words, nobody else's; wide enough for the fingerprints of these [`Parameters`].
             pub unsafe fn $hash(
                 keys: Global<u64>, kind: u32, spread: u64, n: usize, parameters: u32, out: GlobalMut<$word>,
             ) {
                 let split = Parameters(parameters).split();
-                let i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
-                if i < n {
-                    // SAFETY: `i < n`.
-                    unsafe {
-                        let hash = keys::mix_at(keys, kind, spread, i);
-                        out.write(i, <$word>::of(split.fingerprint(hash)));
+                let first = thread::block_idx_x() as usize * (BLOCK as usize * KEYS) + thread::thread_idx_x() as usize;
+                for k in 0..KEYS {
+                    let i = first + k * BLOCK as usize;
+                    if i < n {
+                        // SAFETY: `i < n`.
+                        unsafe {
+                            let hash = keys::mix_at(keys, kind, spread, i);
+                            out.write(i, <$word>::of(split.fingerprint(hash)));
+                        }
                     }
                 }
             }
@@ -375,7 +415,7 @@ macro_rules! by_width {
             /// - `words`: those of `slots` slots, zero at the start, nobody else's. Items that belong to other slots are
             ///   left out.
             /// - `totals`: two words, set to the number of fingerprints stored and to the slot after the last.
-            #[launch_bounds(256, 3)]
+            #[launch_bounds(256, 5)]
             pub unsafe fn $build(
                 fingerprints: Global<$word>, n: usize, parameters: u32, slots: u64, look_back: GlobalMut<u64>,
                 ticket: GlobalMut<u32>, words: GlobalMut<u64>, totals: GlobalMut<u64>,

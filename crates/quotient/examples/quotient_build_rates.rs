@@ -2,7 +2,8 @@
 //! sees it, keys in device memory. Every result is checked.
 //!
 //! `cargo run --release -p warpset-quotient --features cuda --example quotient_build_rates [q...] [once]`: sizes, by
-//! default 23 and 26; with `once`, each operation runs once, for a profiler.
+//! default 18, 23 and 26; with `once`, each operation runs once, for a profiler. Remainders have 5 bits, for 2^18 slots 13, as in
+//! the code of the paper's authors.
 
 use std::error::Error;
 use std::time::Instant;
@@ -51,7 +52,7 @@ fn main() -> Outcome<()> {
     let once = arguments.iter().any(|argument| argument == "once");
     let mut sizes: Vec<u32> = arguments.iter().filter_map(|argument| argument.parse().ok()).collect();
     if sizes.is_empty() {
-        sizes = vec![23, 26];
+        sizes = vec![18, 23, 26];
     }
     let device = Device::cuda(0)?;
     let timer = Timer { device: device.clone(), repeats: if once { 0 } else { 7 } };
@@ -60,11 +61,11 @@ fn main() -> Outcome<()> {
     println!("| --- | ---: | ---: | --- | --- | ---: | ---: | ---: | --- |");
     let stream = device.new_stream()?;
     for q in sizes {
-        let most = 1usize << q;
+        let (most, r) = (1usize << q, if q == 18 { 13 } else { 5 });
         let keys: Vec<u32> = (0..most as u32).map(|i| i.wrapping_mul(0x9e37_79b1)).collect();
         let keys = device.from_slice(&keys)?;
         let layout = |container, duplicates| {
-            Builder::with_bits(q, 5).max_load(0.96).container(container).duplicates(duplicates).layout()
+            Builder::with_bits(q, r).max_load(0.96).container(container).duplicates(duplicates).layout()
         };
         let packed = layout(Container::Packed, Duplicates::Dropped)?;
         let build = |layout, keys: DeviceSlice<'_, u32>, method| -> Outcome<StandardQuotientFilter> {
@@ -75,7 +76,7 @@ fn main() -> Outcome<()> {
         for &load in loads {
             let n = (most as f64 * load) as usize;
             let mut sorted = device.alloc_uninit::<u32>(n)?;
-            let by = sort::By::ascending().bits(0..q + 5);
+            let by = sort::By::ascending().bits(0..q + r);
             let (ms, ()) = timer.wall(|| {
                 // SAFETY: both live until the stream has been waited for.
                 unsafe { sort::sort_keys(&stream, keys.slice(..n), sorted.as_mut_slice(), by.clone())? };

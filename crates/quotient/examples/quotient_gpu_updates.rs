@@ -1,7 +1,8 @@
 //! Batches of insertions and removals by every method, and lookups by both, on a CUDA device: wall-clock time as the caller sees
 //! it, keys in device memory. Every result is compared with that of the first method, and one with the host's.
 //!
-//! `cargo run --release -p warpset-quotient --features cuda --example quotient_gpu_updates`
+//! `cargo run --release -p warpset-quotient --features cuda --example quotient_gpu_updates [q,q] [batch,batch]`: sizes, by default
+//! 23 and 26, and numbers of keys; with batches named, loads of 0.7 only, and no lookups.
 
 use std::error::Error;
 use std::time::Instant;
@@ -26,23 +27,31 @@ fn main() -> Outcome<()> {
     println!("{}", device.properties().name);
     println!("| operation | method | container | q | load | batch | ms | M/s |");
     println!("| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |");
-    let sizes: Vec<u32> = match std::env::args().nth(1) {
-        Some(list) => list.split(',').map(str::parse).collect::<Result<_, _>>()?,
-        None => vec![23, 26],
+    let list = |place: usize| -> Outcome<Option<Vec<usize>>> {
+        let list = std::env::args().nth(place);
+        Ok(list.map(|list| list.split(',').map(str::parse).collect::<Result<_, _>>()).transpose()?)
     };
-    for q in sizes {
+    let sizes = list(1)?.unwrap_or(vec![23, 26]);
+    let named = list(2)?;
+    let batches = named.clone().unwrap_or(vec![100, 1000, 10_000, 100_000, 400_000, 2_000_000]);
+    for q in sizes.into_iter().map(|q| q as u32) {
         let most = 1usize << q;
         let keys: Vec<u32> = (0..2 * most as u32).map(|i| i.wrapping_mul(0x9e37_79b1)).collect();
         let keys = device.from_slice(&keys)?;
         for container in [Container::Packed, Container::Bytes] {
-            let loads: &[f64] = if container == Container::Packed { &[0.5, 0.7, 0.9] } else { &[0.7] };
+            let loads: &[f64] = match container {
+                Container::Packed if named.is_none() => &[0.5, 0.7, 0.9],
+                _ => &[0.7],
+            };
             for &load in loads {
                 let builder = Builder::with_bits(q, 5).max_load(0.96).container(container);
                 let layout = builder.duplicates(Duplicates::Dropped).layout()?;
                 let n = (most as f64 * load) as usize;
                 let build = || StandardQuotientFilter::build_from_device(&device, layout, keys.slice(..n));
-                lookups(&device, &build()?, keys.slice(..n), keys.slice(most..most + n), load, container)?;
-                for batch in [100, 1000, 10_000, 100_000, 400_000, 2_000_000].into_iter().filter(|&n| n <= most / 4) {
+                if named.is_none() {
+                    lookups(&device, &build()?, keys.slice(..n), keys.slice(most..most + n), load, container)?;
+                }
+                for batch in batches.iter().copied().filter(|&n| n <= most / 4) {
                     for removes in [false, true] {
                         if !removes && load + batch as f64 / most as f64 > 0.955 {
                             continue;

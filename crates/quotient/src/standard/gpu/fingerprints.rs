@@ -2,7 +2,7 @@
 
 use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::keys::KeySlice;
-use warpset_kernels::quotient_build::BLOCK;
+use warpset_kernels::quotient_build::{BLOCK, KEYS};
 use warpset_kernels::quotient_memory::Parameters;
 use warpset_primitives::{KeyMask, merge, select, sort};
 
@@ -154,7 +154,7 @@ pub(super) unsafe fn fingerprints_of(
         let parameters = parameters(layout);
         // SAFETY: there is a word a key; the vector is freed in the order of the stream.
         with_width!(&mut fingerprints, |items| unsafe {
-            Width::hash(stream, grid(n), keys, kind, spread, n, parameters, items.global_mut())
+            Width::hash(stream, grid(n.div_ceil(KEYS)), keys, kind, spread, n, parameters, items.global_mut())
         })?;
     }
     Ok(fingerprints)
