@@ -1,7 +1,7 @@
 //! Saved RecSplit functions: round trips, damage, hostile lengths, mapping.
 
 use proptest::prelude::*;
-use warpset_recsplit::{Builder, Error, Mapped, Method, RecSplit, StaticFilter};
+use warpset_recsplit::{Builder, Error, FileError, Mapped, Method, RecSplit, StaticFilter};
 
 fn function(keys: u64) -> (Vec<u64>, RecSplit) {
     let keys: Vec<u64> = (0..keys).map(|i| i * i + 7).collect();
@@ -9,23 +9,17 @@ fn function(keys: u64) -> (Vec<u64>, RecSplit) {
     (keys, function)
 }
 
-fn saved(function: &RecSplit) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    function.save(&mut bytes).unwrap();
-    bytes
-}
-
 #[test]
 fn round_trips() {
     for n in [0, 1, 2, 3, 1000, 100_000] {
         let (keys, function) = function(n);
-        let bytes = saved(&function);
+        let bytes = function.to_bytes();
         assert_eq!(bytes.len() as u64 * 8, function.bits());
         // Something may stand behind it.
         let mut stream = bytes.clone();
         stream.extend(b"more");
         let mut rest = stream.as_slice();
-        let loaded = RecSplit::load(&mut rest).unwrap();
+        let loaded = RecSplit::read_from(&mut rest).unwrap();
         assert_eq!(rest, b"more");
         assert!(loaded == function);
         let borrowed = RecSplit::from_words(function.as_words()).unwrap();
@@ -39,7 +33,7 @@ fn round_trips() {
 fn maps() {
     let (keys, function) = function(10_000);
     let path = std::env::temp_dir().join(format!("recsplit-map-{}", std::process::id()));
-    std::fs::write(&path, saved(&function)).unwrap();
+    std::fs::write(&path, function.to_bytes()).unwrap();
     // SAFETY: nobody else knows the file.
     let mapped: RecSplit<Mapped> = unsafe { RecSplit::map(&path) }.unwrap();
     assert!(keys.iter().all(|key| mapped.get(key) == function.get(key)));
@@ -53,9 +47,74 @@ fn maps() {
 #[test]
 fn versions_are_checked() {
     let (_, function) = function(100);
-    let mut bytes = saved(&function);
+    let mut bytes = function.to_bytes();
     bytes[8] = 2;
-    assert!(matches!(RecSplit::load(bytes.as_slice()), Err(Error::UnsupportedVersion { found: 2, supported: 1 })));
+    assert!(matches!(
+        RecSplit::read_from(bytes.as_slice()),
+        Err(Error::File(FileError::UnsupportedVersion { found: 2, supported: 1 }))
+    ));
+}
+
+#[test]
+fn what_is_wrong_has_its_error() {
+    let (_, function) = function(100);
+    let bytes = function.to_bytes();
+    let error = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = bytes.clone();
+        change(&mut bytes);
+        // Words, so that they are aligned.
+        let mut words = vec![0u64; bytes.len().div_ceil(8)];
+        bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(&bytes);
+        let viewed = RecSplit::from_bytes(&bytemuck::cast_slice(&words)[..bytes.len()]).map(|_| ());
+        let read = RecSplit::read_from(bytes.as_slice()).map(|_| ());
+        match (viewed, read) {
+            (Err(Error::File(viewed)), Err(Error::File(read))) => {
+                assert_eq!(std::mem::discriminant(&viewed), std::mem::discriminant(&read));
+                read
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(matches!(error(&|bytes| bytes[0] = 0), FileError::BadMagic));
+    assert!(matches!(error(&|bytes| bytes[10] = 17), FileError::WrongStructure { expected: 16, found: 17 }));
+    assert!(matches!(error(&|bytes| bytes[12] = 64), FileError::InvalidHeader { field: "header bytes", value: 64 }));
+    assert!(matches!(error(&|bytes| bytes[88] = 1), FileError::InvalidHeader { field: "reserved bytes", .. }));
+    assert!(matches!(error(&|bytes| bytes[16] ^= 1), FileError::InvalidHeader { field: "payload bytes", .. }));
+    assert!(matches!(error(&|bytes| bytes[23] = 0x80), FileError::InvalidHeader { field: "payload bytes", .. }));
+    assert!(matches!(error(&|bytes| bytes[51] = 7), FileError::InvalidHeader { field: "method", value: 7 }));
+    assert!(matches!(error(&|bytes| bytes.truncate(100)), FileError::Truncated { found: 100, .. }));
+    assert!(matches!(error(&|bytes| bytes.truncate(bytes.len() - 8)), FileError::Truncated { .. }));
+    assert!(matches!(error(&|bytes| bytes[120] ^= 1), FileError::Corrupted { .. }));
+    let mut longer = function.as_words().to_vec();
+    longer.push(0);
+    let viewed = RecSplit::from_bytes(bytemuck::cast_slice(&longer)).map(|_| ());
+    assert!(matches!(viewed, Err(Error::File(FileError::TrailingBytes { extra: 8 }))));
+    let viewed = RecSplit::from_bytes(&bytemuck::cast_slice(&longer)[1..]).map(|_| ());
+    assert!(matches!(viewed, Err(Error::File(FileError::Misaligned { alignment: 8 }))));
+}
+
+#[test]
+fn files() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("function");
+    let (keys, function) = function(1000);
+    function.save(&path).unwrap();
+    assert!(RecSplit::load(&path).unwrap() == function);
+    let filter = StaticFilter::build(&Builder::new().leaf_size(5), &keys, 9).unwrap();
+    // The function's file is replaced.
+    filter.save(&path).unwrap();
+    assert!(StaticFilter::load(&path).unwrap() == filter);
+    let wrong = RecSplit::load(&path).map(|_| ());
+    assert!(matches!(wrong, Err(Error::File(FileError::WrongStructure { expected: 16, found: 17 }))));
+    std::fs::write(&path, [filter.to_bytes().as_slice(), &[0]].concat()).unwrap();
+    let longer = StaticFilter::load(&path).map(|_| ());
+    assert!(matches!(longer, Err(Error::File(FileError::TrailingBytes { extra: 1 }))));
+    let missing = RecSplit::load(folder.path().join("no such file")).map(|_| ());
+    assert!(matches!(missing, Err(Error::File(FileError::Io(_)))));
+    assert!(function.save(folder.path().join("no such folder").join("x")).is_err());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "half a file is left");
+    let json = serde_json::to_string(&filter).unwrap();
+    assert!(serde_json::from_str::<StaticFilter>(&json).unwrap() == filter);
 }
 
 /// Gives words a right checksum.
@@ -71,18 +130,18 @@ proptest! {
     #[test]
     fn damage_is_an_error(position in any::<prop::sample::Index>(), bit in 0..8_u32) {
         let (_, function) = function(500);
-        let mut bytes = saved(&function);
+        let mut bytes = function.to_bytes();
         let at = position.index(bytes.len());
         bytes[at] ^= 1 << bit;
-        prop_assert!(RecSplit::load(bytes.as_slice()).is_err());
+        prop_assert!(RecSplit::read_from(bytes.as_slice()).is_err());
     }
 
     /// Cut files are an error.
     #[test]
     fn cuts_are_an_error(position in any::<prop::sample::Index>()) {
         let (_, function) = function(500);
-        let bytes = saved(&function);
-        prop_assert!(RecSplit::load(&bytes[..position.index(bytes.len())]).is_err());
+        let bytes = function.to_bytes();
+        prop_assert!(RecSplit::read_from(&bytes[..position.index(bytes.len())]).is_err());
     }
 
     /// Words that are wrong but have a right checksum neither panic nor give numbers out of range.
@@ -121,19 +180,18 @@ proptest! {
             prop_assert!(function.get(&1_u64) < function.values().max(1));
         }
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let _ = RecSplit::load(bytes.as_slice());
+        let _ = RecSplit::read_from(bytes.as_slice());
     }
 
     #[test]
     fn filters_notice_damage(position in any::<prop::sample::Index>(), bit in 0..8_u32) {
         let keys: Vec<u64> = (0..500).collect();
         let filter = StaticFilter::build(&Builder::new().leaf_size(5).method(Method::Rotation), &keys, 9).unwrap();
-        let mut bytes = Vec::new();
-        filter.save(&mut bytes).unwrap();
-        prop_assert!(StaticFilter::load(bytes.as_slice()).unwrap() == filter);
+        let mut bytes = filter.to_bytes();
+        prop_assert!(StaticFilter::read_from(bytes.as_slice()).unwrap() == filter);
         let at = position.index(bytes.len());
         bytes[at] ^= 1 << bit;
-        prop_assert!(StaticFilter::load(bytes.as_slice()).is_err());
+        prop_assert!(StaticFilter::read_from(bytes.as_slice()).is_err());
     }
 }
 

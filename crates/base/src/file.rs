@@ -26,7 +26,7 @@ use crate::words::{OutOfMemory, Words};
 #[cfg(feature = "serde")]
 mod serde;
 #[cfg(feature = "serde")]
-pub use serde::{deserialize, serialize};
+pub use serde::{deserialize, deserialize_with, serialize};
 
 /// Bytes of the header; the payload starts here, so that it is aligned in a memory-mapped file.
 pub const HEADER_BYTES: usize = 128;
@@ -139,61 +139,104 @@ pub trait Saved: Sized {
     fn from_saved(layout: Self::Layout, words: Words<Self::Word>) -> Self;
 }
 
-type HeaderBytes = [u8; HEADER_BYTES];
+/// A header's bytes.
+pub type HeaderBytes = [u8; HEADER_BYTES];
 
 const fn word_bytes<S: Saved>() -> u64 {
     size_of::<S::Word>() as u64
 }
 
-/// The header, checked but for the checksum.
-struct Header<S: Saved> {
-    layout: S::Layout,
-    checksum: u64,
+/// What every header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Bytes after the header.
+    pub payload_bytes: u64,
+    /// The parameters.
+    pub fields: [u64; FIELDS],
+    /// The checksum, [`Header::checksum_of`] if nothing is damaged.
+    pub checksum: u64,
 }
 
-fn u64_at(bytes: &HeaderBytes, at: usize) -> u64 {
-    u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]))
-}
-
-impl<S: Saved> Header<S> {
-    fn parse(bytes: &HeaderBytes) -> Result<Header<S>, S::Error> {
-        let invalid = |field, value| Err(FileError::InvalidHeader { field, value }.into());
-        if bytes[..8] != MAGIC {
-            return Err(FileError::BadMagic.into());
-        }
+impl Header {
+    /// Reads a header of this structure; the checksum is not compared.
+    pub fn parse(bytes: &HeaderBytes, structure: u16) -> Result<Header, FileError> {
+        let invalid = |field, value| Err(FileError::InvalidHeader { field, value });
         let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+        let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
+        if bytes[..8] != MAGIC {
+            return Err(FileError::BadMagic);
+        }
         let version = u16_at(8);
         if version != FORMAT_VERSION {
-            return Err(FileError::UnsupportedVersion { found: version, supported: FORMAT_VERSION }.into());
+            return Err(FileError::UnsupportedVersion { found: version, supported: FORMAT_VERSION });
         }
-        let structure = u16_at(10);
-        if structure != S::STRUCTURE {
-            return Err(FileError::WrongStructure { expected: S::STRUCTURE, found: structure }.into());
+        let found = u16_at(10);
+        if found != structure {
+            return Err(FileError::WrongStructure { expected: structure, found });
         }
-        let header_bytes = u64_at(bytes, 12) as u32 as u64;
+        let header_bytes = u64_at(12) as u32 as u64;
         if header_bytes != HEADER_BYTES as u64 {
             return invalid("header bytes", header_bytes);
         }
         if let Some(&value) = bytes[88..CHECKSUM_AT].iter().find(|&&b| b != 0) {
             return invalid("reserved bytes", value as u64);
         }
-        let layout = S::layout_of(std::array::from_fn(|i| u64_at(bytes, 24 + 8 * i)))?;
-        let payload = u64_at(bytes, 16);
-        if Some(payload) != S::words_of(&layout).checked_mul(word_bytes::<S>()) {
-            return invalid("payload bytes", payload);
-        }
-        Ok(Header { layout, checksum: u64_at(bytes, CHECKSUM_AT) })
+        let fields = std::array::from_fn(|i| u64_at(24 + 8 * i));
+        Ok(Header { payload_bytes: u64_at(16), fields, checksum: u64_at(CHECKSUM_AT) })
     }
 
-    fn payload_bytes(&self) -> u64 {
-        S::words_of(&self.layout) * word_bytes::<S>()
+    /// The bytes of the header of this structure.
+    pub fn to_bytes(&self, structure: u16) -> HeaderBytes {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..10].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        bytes[10..12].copy_from_slice(&structure.to_le_bytes());
+        bytes[12..16].copy_from_slice(&(HEADER_BYTES as u32).to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.payload_bytes.to_le_bytes());
+        for (field, to) in self.fields.iter().zip(bytes[24..88].chunks_exact_mut(8)) {
+            to.copy_from_slice(&field.to_le_bytes());
+        }
+        bytes[CHECKSUM_AT..].copy_from_slice(&self.checksum.to_le_bytes());
+        bytes
+    }
+
+    /// XXH3-64 of a header's bytes before the checksum, and of the payload.
+    pub fn checksum_of<T: Pod>(header: &HeaderBytes, payload: &[T]) -> u64 {
+        let mut hasher = Xxh3::new();
+        hasher.update(&header[..CHECKSUM_AT]);
+        hasher.update(bytemuck::cast_slice(payload));
+        hasher.digest()
+    }
+
+    /// Compares the checksum.
+    pub fn verify<T: Pod>(&self, header: &HeaderBytes, payload: &[T]) -> Result<(), FileError> {
+        let found = Header::checksum_of(header, payload);
+        if found != self.checksum {
+            return Err(FileError::Corrupted { expected: self.checksum, found });
+        }
+        Ok(())
+    }
+}
+
+/// A header of a structure, checked but for the checksum.
+struct HeaderOf<S: Saved> {
+    layout: S::Layout,
+    header: Header,
+}
+
+impl<S: Saved> HeaderOf<S> {
+    fn parse(bytes: &HeaderBytes) -> Result<HeaderOf<S>, S::Error> {
+        let header = Header::parse(bytes, S::STRUCTURE)?;
+        let layout = S::layout_of(header.fields)?;
+        let value = header.payload_bytes;
+        if Some(value) != S::words_of(&layout).checked_mul(word_bytes::<S>()) {
+            return Err(FileError::InvalidHeader { field: "payload bytes", value }.into());
+        }
+        Ok(HeaderOf { layout, header })
     }
 
     fn verify(&self, header: &HeaderBytes, payload: &[S::Word]) -> Result<(), S::Error> {
-        let found = checksum(header, payload);
-        if found != self.checksum {
-            return Err(FileError::Corrupted { expected: self.checksum, found }.into());
-        }
+        self.header.verify(header, payload)?;
         S::check(&self.layout, payload)
     }
 }
@@ -201,25 +244,9 @@ impl<S: Saved> Header<S> {
 /// The header of a structure, with its checksum.
 fn header_of<S: Saved>(structure: &S) -> HeaderBytes {
     let words = structure.saved_words();
-    let mut bytes = [0; HEADER_BYTES];
-    bytes[..8].copy_from_slice(&MAGIC);
-    bytes[8..10].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
-    bytes[10..12].copy_from_slice(&S::STRUCTURE.to_le_bytes());
-    bytes[12..16].copy_from_slice(&(HEADER_BYTES as u32).to_le_bytes());
-    bytes[16..24].copy_from_slice(&(size_of_val(words) as u64).to_le_bytes());
-    for (field, to) in structure.fields().iter().zip(bytes[24..88].chunks_exact_mut(8)) {
-        to.copy_from_slice(&field.to_le_bytes());
-    }
-    let sum = checksum(&bytes, words);
-    bytes[CHECKSUM_AT..].copy_from_slice(&sum.to_le_bytes());
-    bytes
-}
-
-fn checksum<T: Pod>(header: &HeaderBytes, payload: &[T]) -> u64 {
-    let mut hasher = Xxh3::new();
-    hasher.update(&header[..CHECKSUM_AT]);
-    hasher.update(bytemuck::cast_slice(payload));
-    hasher.digest()
+    let mut header = Header { payload_bytes: size_of_val(words) as u64, fields: structure.fields(), checksum: 0 };
+    header.checksum = Header::checksum_of(&header.to_bytes(S::STRUCTURE), words);
+    header.to_bytes(S::STRUCTURE)
 }
 
 /// Fills the buffer, or says how many bytes there were: `before` of them read already, `needed` in all.
@@ -274,7 +301,7 @@ pub fn write_to<S: Saved>(structure: &S, writer: &mut impl Write) -> Result<(), 
 pub fn read_from<S: Saved>(reader: &mut impl Read, available: u64) -> Result<S, S::Error> {
     let mut bytes = [0; HEADER_BYTES];
     read_exact(reader, &mut bytes, 0, HEADER_BYTES as u64)?;
-    let header = Header::<S>::parse(&bytes)?;
+    let header = HeaderOf::<S>::parse(&bytes)?;
     let words = read_words(reader, S::words_of(&header.layout), available, HEADER_BYTES as u64)?;
     header.verify(&bytes, words.as_slice())?;
     Ok(S::from_saved(header.layout, words))
@@ -293,7 +320,7 @@ pub fn to_bytes<S: Saved>(structure: &S) -> Vec<u8> {
 pub fn from_bytes<S: Saved>(mut bytes: &[u8]) -> Result<S, S::Error> {
     let available = bytes.len().saturating_sub(HEADER_BYTES) as u64;
     if let Some(head) = bytes.first_chunk() {
-        let payload = Header::<S>::parse(head)?.payload_bytes();
+        let payload = HeaderOf::<S>::parse(head)?.header.payload_bytes;
         if available > payload {
             return Err(FileError::TrailingBytes { extra: available - payload }.into());
         }
@@ -303,12 +330,17 @@ pub fn from_bytes<S: Saved>(mut bytes: &[u8]) -> Result<S, S::Error> {
 
 /// Writes a file: under another name first, then renamed, so that a reader never sees half of it.
 pub fn save<S: Saved>(structure: &S, path: &Path) -> Result<(), S::Error> {
+    replace(path, |file| write_to(structure, file))
+}
+
+/// Lets `write` write a file under another name, and renames it.
+pub fn replace<E: From<FileError>>(path: &Path, write: impl FnOnce(&mut File) -> Result<(), E>) -> Result<(), E> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.part", std::process::id()));
     let part = path.with_file_name(name);
-    let write = || -> Result<(), S::Error> {
+    let write = || -> Result<(), E> {
         let mut file = File::create(&part).map_err(FileError::from)?;
-        write_to(structure, &mut file)?;
+        write(&mut file)?;
         file.sync_all().and_then(|()| std::fs::rename(&part, path)).map_err(FileError::from)?;
         Ok(())
     };
@@ -322,9 +354,14 @@ pub fn save<S: Saved>(structure: &S, path: &Path) -> Result<(), S::Error> {
 
 /// Reads a file.
 pub fn load<S: Saved>(path: &Path) -> Result<S, S::Error> {
+    whole(path, |file, available| read_from(file, available))
+}
+
+/// Lets `read` read a file, given the bytes behind its header, and makes sure that nothing is left of it.
+pub fn whole<T, E: From<FileError>>(path: &Path, read: impl FnOnce(&mut File, u64) -> Result<T, E>) -> Result<T, E> {
     let mut file = File::open(path).map_err(FileError::from)?;
     let available = file.metadata().map_err(FileError::from)?.len().saturating_sub(HEADER_BYTES as u64);
-    let structure = read_from::<S>(&mut file, available)?;
+    let structure = read(&mut file, available)?;
     match io::copy(&mut file, &mut io::sink()).map_err(FileError::from)? {
         0 => Ok(structure),
         extra => Err(FileError::TrailingBytes { extra }.into()),
@@ -346,14 +383,14 @@ pub fn view_unverified<S: Saved>(bytes: &[u8]) -> Result<Viewed<'_, S>, S::Error
     parse_view::<S>(bytes).map(|(header, _, payload)| (header.layout, payload))
 }
 
-type Parsed<'a, S> = (Header<S>, &'a HeaderBytes, &'a [<S as Saved>::Word]);
+type Parsed<'a, S> = (HeaderOf<S>, &'a HeaderBytes, &'a [<S as Saved>::Word]);
 
 fn parse_view<S: Saved>(bytes: &[u8]) -> Result<Parsed<'_, S>, S::Error> {
     let found = bytes.len() as u64;
     let truncated = |needed| FileError::Truncated { needed, found };
     let (head, payload) = bytes.split_first_chunk().ok_or(truncated(HEADER_BYTES as u64))?;
-    let header = Header::<S>::parse(head)?;
-    let needed = HEADER_BYTES as u64 + header.payload_bytes();
+    let header = HeaderOf::<S>::parse(head)?;
+    let needed = HEADER_BYTES as u64 + header.header.payload_bytes;
     if found < needed {
         return Err(truncated(needed).into());
     }

@@ -1,6 +1,7 @@
 //! Errors.
 
 use std::io;
+use warpset_base::file::FileError;
 
 /// Why a function could not be built, saved or opened.
 #[derive(Debug, thiserror::Error)]
@@ -72,23 +73,13 @@ pub enum Error {
         /// Bytes after the last whole key.
         rest: u64,
     },
-    /// Not a saved function, or damaged.
-    #[error("not a valid saved function: {0}; save or build it again")]
-    InvalidFormat(&'static str),
-    /// Saved by a version of the format that this one does not read.
-    #[error(
-        "saved in version {found} of the format, this library reads version {supported}: open it with the release that wrote it"
-    )]
-    UnsupportedVersion {
-        /// The version in the file.
-        found: u32,
-        /// The version that is read.
-        supported: u32,
-    },
+    /// The bytes are not such a structure, or could not be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The thread pool could not be made.
     #[error("cannot start threads")]
     Threads(#[from] rayon::ThreadPoolBuildError),
-    /// Reading or writing failed.
+    /// Reading keys, or writing what does not fit in memory, failed.
     #[error("input or output failed")]
     Io(#[from] io::Error),
 }

@@ -9,7 +9,9 @@ use crate::store::{read_words, write_words};
 use crate::{Builder, Error, RecSplit};
 use rayon::prelude::*;
 use std::io::{Read, Write};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use warpset_base::file::{self, FileError};
 use warpset_core::recsplit::bits::field;
 
 /// The number of this structure.
@@ -134,44 +136,70 @@ impl StaticFilter {
     pub fn bits_per_key(&self) -> f64 {
         (self.function.bits() + self.fingerprints.len() as u64 * 64) as f64 / self.function.len().max(1) as f64
     }
+}
 
-    /// Writes the filter; [`StaticFilter::load`] reads it.
-    pub fn save(&self, mut to: impl Write) -> Result<(), Error> {
+/// Saving and loading.
+impl StaticFilter {
+    /// The saved form, as words.
+    fn to_words(&self) -> Vec<u64> {
         let function = self.function.as_words();
         let payload = function.len() + self.fingerprints.len();
+        let fields = [self.width.into(), function.len() as u64, 0, 0, 0, 0, 0, 0];
         let mut words = Vec::with_capacity(COMMON_WORDS + payload);
-        words.extend(format::preamble(STRUCTURE, payload as u64));
-        words.extend([u64::from(self.width), function.len() as u64]);
-        words.resize(COMMON_WORDS, 0);
+        words.extend(format::common(STRUCTURE, payload as u64, fields));
         words.extend_from_slice(function);
         words.extend_from_slice(&self.fingerprints);
         words[COMMON_WORDS - 1] = format::checksum(&words);
-        write_words(&words, &mut to)
+        words
     }
 
-    /// Reads a filter that [`StaticFilter::save`] wrote, and nothing behind it.
-    pub fn load(mut from: impl Read) -> Result<Self, Error> {
-        let mut words = Vec::new();
-        read_words(&mut from, COMMON_WORDS as u64, &mut words)?;
-        let payload = format::check_preamble(&words, STRUCTURE)?;
-        read_words(from, payload, &mut words)?;
-        if format::checksum(&words) != words[COMMON_WORDS - 1] {
-            return Err(Error::InvalidFormat("the checksum is wrong"));
+    /// The filter in these words, and nothing behind it.
+    fn from_words(words: &[u64]) -> Result<Self, Error> {
+        let invalid = |field, value| Err(FileError::InvalidHeader { field, value }.into());
+        let [width, function_words, unused @ ..] = format::parse_whole(words, STRUCTURE)?.fields;
+        format::verify(words)?;
+        if !(1..=32).contains(&width) {
+            return invalid("bits of a fingerprint", width);
         }
-        let (width, function) = (words[3], words[4]);
-        if !(1..=32).contains(&width) || words[5..COMMON_WORDS - 1].iter().any(|&word| word != 0) {
-            return Err(Error::InvalidFormat("parameters out of range"));
+        if let Some(&value) = unused.iter().find(|&&value| value != 0) {
+            return invalid("unused parameters", value);
         }
         let payload = &words[COMMON_WORDS..];
-        if function > payload.len() as u64 {
-            return Err(Error::InvalidFormat("lengths do not fit"));
+        if function_words > payload.len() as u64 {
+            return invalid("words of the function", function_words);
         }
-        let (function, fingerprints) = payload.split_at(function as usize);
+        let (function, fingerprints) = payload.split_at(function_words as usize);
         let function = RecSplit::from_words(function.to_vec())?;
         let expected = u128::from(function.len()) * u128::from(width);
         if !function.shape().is_minimal() || expected.div_ceil(64) + 1 != fingerprints.len() as u128 {
-            return Err(Error::InvalidFormat("the function does not fit the filter"));
+            return invalid("words of the function", function_words);
         }
         Ok(Self { function, fingerprints: fingerprints.to_vec(), width: width as u32 })
+    }
+
+    /// Writes the filter in the form that `docs/formats.md` describes.
+    pub fn write_to(&self, to: impl Write) -> Result<(), Error> {
+        write_words(&self.to_words(), to)
+    }
+
+    /// The saved form in memory.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        bytemuck::cast_slice(&self.to_words()).to_vec()
+    }
+
+    /// Reads what [`StaticFilter::write_to`] wrote, and not a byte more. Memory grows with what arrives, whatever the header
+    /// claims.
+    pub fn read_from(from: impl Read) -> Result<Self, Error> {
+        Self::from_words(&read_words(from, STRUCTURE)?)
+    }
+
+    /// Writes a file: under another name first, then renamed, so that a reader never sees half of it.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        file::replace(path.as_ref(), |file| self.write_to(file))
+    }
+
+    /// Reads a file.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
+        file::whole(path.as_ref(), |file, _| Self::read_from(file))
     }
 }

@@ -24,61 +24,66 @@
 //!       20… trees, lower bits, upper bits of keys, upper bits of tree positions, jump array
 //! ```
 
-use crate::Error;
 use crate::elias_fano::{LOG_STRIDES, Layout};
+use bytemuck::{cast, cast_slice};
+use warpset_base::file::{self, FileError, HEADER_BYTES};
 use warpset_core::recsplit::shape::MAX_BUCKET;
 use warpset_core::recsplit::{Method, Remix, Shape};
-use xxhash_rust::xxh3::Xxh3;
 
 /// Words before the trees.
 pub(crate) const HEADER_WORDS: u64 = 20;
 /// Words of the header that every structure has, with its checksum as the last one.
-pub(crate) const COMMON_WORDS: usize = 16;
+pub(crate) const COMMON_WORDS: usize = HEADER_BYTES / 8;
 /// The number of this structure.
 pub(crate) const STRUCTURE: u16 = 16;
-/// The version that this library writes and reads.
-const VERSION: u16 = 1;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"WARPSET\0");
-
-/// The first three words of a saved structure.
-pub(crate) fn preamble(structure: u16, payload_words: u64) -> [u64; 3] {
-    let kind = u64::from(VERSION) | u64::from(structure) << 16 | (COMMON_WORDS as u64 * 8) << 32;
-    [MAGIC, kind, payload_words * 8]
+/// The first words of a saved structure; the checksum is still to come.
+pub(crate) fn common(structure: u16, payload_words: u64, fields: [u64; file::FIELDS]) -> [u64; COMMON_WORDS] {
+    cast(file::Header { payload_bytes: payload_words * 8, fields, checksum: 0 }.to_bytes(structure))
 }
 
-/// Checks the first words, `COMMON_WORDS` of them or more; gives the words of the payload.
-pub(crate) fn check_preamble(words: &[u64], structure: u16) -> Result<u64, Error> {
-    let invalid = |what| Err(Error::InvalidFormat(what));
-    if words.len() < COMMON_WORDS {
-        return invalid("shorter than a header");
+/// What is first in every header, from these words, `COMMON_WORDS` of them or more.
+pub(crate) fn parse_common(words: &[u64], structure: u16) -> Result<file::Header, FileError> {
+    let needed = HEADER_BYTES as u64;
+    let head = cast_slice(words).first_chunk();
+    let header = file::Header::parse(head.ok_or(FileError::Truncated { needed, found: bytes(words) })?, structure)?;
+    let value = header.payload_bytes;
+    if !value.is_multiple_of(8) || value > i64::MAX as u64 {
+        return Err(FileError::InvalidHeader { field: "payload bytes", value });
     }
-    if words[0] != MAGIC {
-        return invalid("it does not begin with the magic bytes");
-    }
-    if words[1] as u16 != VERSION {
-        return Err(Error::UnsupportedVersion { found: words[1] as u32 & 0xffff, supported: VERSION.into() });
-    }
-    if words[1] != preamble(structure, 0)[1] {
-        return invalid("it is another structure");
-    }
-    if !words[2].is_multiple_of(8) {
-        return invalid("no whole number of words");
-    }
-    Ok(words[2] / 8)
+    Ok(header)
 }
 
-/// XXH3-64 of all words but the checksum, as little-endian bytes.
+/// [`parse_common`] of a whole structure, whose length is compared too.
+pub(crate) fn parse_whole(words: &[u64], structure: u16) -> Result<file::Header, FileError> {
+    let header = parse_common(words, structure)?;
+    let (needed, found) = (HEADER_BYTES as u64 + header.payload_bytes, bytes(words));
+    if found < needed {
+        return Err(FileError::Truncated { needed, found });
+    }
+    if found > needed {
+        return Err(FileError::TrailingBytes { extra: found - needed });
+    }
+    Ok(header)
+}
+
+fn bytes(words: &[u64]) -> u64 {
+    size_of_val(words) as u64
+}
+
+/// The checksum of a whole structure.
 pub(crate) fn checksum(words: &[u64]) -> u64 {
-    let mut hasher = Xxh3::new();
-    for part in [&words[..COMMON_WORDS - 1], &words[COMMON_WORDS..]] {
-        if cfg!(target_endian = "little") {
-            hasher.update(bytemuck::cast_slice(part));
-        } else {
-            part.iter().for_each(|word| hasher.update(&word.to_le_bytes()));
-        }
+    let (head, payload) = words.split_at(COMMON_WORDS);
+    cast_slice(head).first_chunk().map_or(0, |head| file::Header::checksum_of(head, payload))
+}
+
+/// Compares the checksum of a whole structure.
+pub(crate) fn verify(words: &[u64]) -> Result<(), FileError> {
+    let (expected, found) = (words[COMMON_WORDS - 1], checksum(words));
+    if found != expected {
+        return Err(FileError::Corrupted { expected, found });
     }
-    hasher.digest()
+    Ok(())
 }
 
 /// What the first words say.
@@ -113,11 +118,7 @@ impl Header {
             layout.low_keys as u8,
             layout.low_bits as u8,
         ];
-        let [magic, kind, payload] = preamble(STRUCTURE, self.words() - COMMON_WORDS as u64);
-        [
-            magic,
-            kind,
-            payload,
+        let fields = [
             self.keys,
             layout.buckets,
             self.seed,
@@ -126,90 +127,90 @@ impl Header {
             layout.key_slope as u64,
             layout.least_keys,
             layout.bucket_slope as u64,
-            0,
-            0,
-            0,
-            0,
-            0,
+        ];
+        let mut words = [0; HEADER_WORDS as usize];
+        let (head, rest) = words.split_at_mut(COMMON_WORDS);
+        head.copy_from_slice(&common(STRUCTURE, self.words() - COMMON_WORDS as u64, fields));
+        rest.copy_from_slice(&[
             self.tree_bits,
             layout.upper_keys_words,
             layout.upper_bits_words,
             self.shape.positions().into(),
-        ]
+        ]);
+        words
     }
 }
 
 /// Checks words and reads their header. Never panics and allocates nothing.
-pub(crate) fn parse(words: &[u64]) -> Result<Header, Error> {
-    let invalid = |what| Err(Error::InvalidFormat(what));
-    let payload = check_preamble(words, STRUCTURE)?;
-    let Some(head) = words.first_chunk::<{ HEADER_WORDS as usize }>() else {
-        return invalid("shorter than a header");
+pub(crate) fn parse(words: &[u64]) -> Result<Header, FileError> {
+    let invalid = |field, value| Err(FileError::InvalidHeader { field, value });
+    let file::Header { payload_bytes, fields, .. } = parse_whole(words, STRUCTURE)?;
+    let [keys, buckets, seed, bytes, sizes, key_slope, least_keys, bucket_slope] = fields;
+    let &[tree_bits, upper_keys_words, upper_bits_words, positions, ..] = &words[COMMON_WORDS..] else {
+        return invalid("payload bytes", payload_bytes);
     };
-    if payload != (words.len() - COMMON_WORDS) as u64 || head[11..15] != [0; 4] {
-        return invalid("lengths do not fit");
-    }
-    let [leaf, first, second, method, remix, log_stride, low_keys, low_bits] = head[6].to_le_bytes();
+    let [leaf, first, second, method, remix, log_stride, low_keys, low_bits] = bytes.to_le_bytes();
     let method = match method {
         0 => Method::BruteForce,
         1 => Method::Rotation,
         2 => Method::Grouped,
-        _ => return invalid("unknown search method"),
+        _ => return invalid("method", method.into()),
     };
     let remix = match remix {
         0 => Remix::Bits32,
         1 => Remix::Bits64,
-        _ => return invalid("unknown remix"),
+        _ => return invalid("remix", remix.into()),
     };
     let shape = Shape::new(leaf.into(), first.into(), second.into(), method);
-    let Some(shape) = shape.and_then(|shape| shape.with_positions(u32::try_from(head[19]).ok()?)) else {
-        return invalid("no such shape");
+    let Some(shape) = shape.and_then(|shape| shape.with_positions(u32::try_from(positions).ok()?)) else {
+        return invalid("shape", bytes);
     };
     let header = Header {
-        keys: head[3],
-        seed: head[5],
+        keys,
+        seed,
         shape,
         remix,
-        largest_bucket: head[7] as u32,
-        bucket_size: (head[7] >> 32) as u32,
-        tree_bits: head[16],
+        largest_bucket: sizes as u32,
+        bucket_size: (sizes >> 32) as u32,
+        tree_bits,
         layout: Layout {
-            buckets: head[4],
-            key_slope: head[8] as i64,
-            least_keys: head[9],
-            bucket_slope: head[10] as i64,
+            buckets,
+            key_slope: key_slope as i64,
+            least_keys,
+            bucket_slope: bucket_slope as i64,
             low_keys: low_keys.into(),
             low_bits: low_bits.into(),
             log_stride: log_stride.into(),
-            upper_keys_words: head[17],
-            upper_bits_words: head[18],
+            upper_keys_words,
+            upper_bits_words,
         },
     };
     let layout = &header.layout;
     let limit = words.len() as u64;
     if layout.low_keys > 62 || layout.low_bits > 62 || !LOG_STRIDES.contains(&layout.log_stride) {
-        return invalid("list parameters out of range");
+        return invalid("list parameters", bytes);
     }
     // Bounds that keep every sum below from overflowing; there is a one for every bucket in the upper bits.
-    if layout.upper_keys_words > limit
-        || layout.upper_bits_words > limit
-        || header.tree_bits / 64 > limit
-        || layout.buckets >= layout.upper_keys_words * 64
-        || layout.buckets >= layout.upper_bits_words * 64
-        || header.words() != limit
-    {
-        return invalid("lengths do not fit");
+    if upper_keys_words > limit || buckets >= upper_keys_words * 64 {
+        return invalid("words of the upper bits of keys", upper_keys_words);
+    }
+    if upper_bits_words > limit || buckets >= upper_bits_words * 64 {
+        return invalid("words of the upper bits of tree positions", upper_bits_words);
+    }
+    if tree_bits / 64 > limit {
+        return invalid("bits of the trees", tree_bits);
+    }
+    if header.words() != limit {
+        return invalid("payload bytes", payload_bytes);
     }
     if header.largest_bucket as usize > MAX_BUCKET
-        || u64::from(header.largest_bucket) > header.keys
-        || u64::from(header.largest_bucket) > (header.tree_bits + 1) * u64::from(leaf)
-        || (header.keys > 0) != (layout.buckets > 0)
-        || u128::from(header.keys) > u128::from(layout.buckets) * u128::from(header.largest_bucket)
+        || u64::from(header.largest_bucket) > keys
+        || u64::from(header.largest_bucket) > (tree_bits + 1) * u64::from(leaf)
+        || (keys > 0) != (buckets > 0)
+        || u128::from(keys) > u128::from(buckets) * u128::from(header.largest_bucket)
     {
-        return invalid("numbers of keys and buckets do not fit");
+        return invalid("largest bucket", sizes);
     }
-    if checksum(words) != head[COMMON_WORDS - 1] {
-        return invalid("the checksum is wrong");
-    }
+    verify(words)?;
     Ok(header)
 }

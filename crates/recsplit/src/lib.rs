@@ -48,4 +48,5 @@ pub use function::{RecSplit, Space, Words};
 pub use key::{Bytes, Hash128, Key};
 pub use search::Simd;
 pub use store::Mapped;
+pub use warpset_base::file::FileError;
 pub use warpset_core::recsplit::{Method, Remix, Shape};

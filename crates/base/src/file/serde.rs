@@ -1,7 +1,6 @@
 //! serde, as the bytes of the saved form: compact in binary formats, checked on the way in.
 
 use std::fmt::{self, Display};
-use std::marker::PhantomData;
 
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserializer, Serializer};
@@ -19,20 +18,36 @@ where
     T: Saved<Error: Display>,
     D: Deserializer<'de>,
 {
-    deserializer.deserialize_bytes(Bytes(PhantomData))
+    deserialize_with(deserializer, T::NAME, from_bytes)
 }
 
-struct Bytes<T>(PhantomData<T>);
+/// For `Deserialize`: the structure that `read` makes of the saved bytes; `name` is for messages.
+pub fn deserialize_with<'de, T, E, D>(
+    deserializer: D,
+    name: &'static str,
+    read: fn(&[u8]) -> Result<T, E>,
+) -> Result<T, D::Error>
+where
+    E: Display,
+    D: Deserializer<'de>,
+{
+    deserializer.deserialize_bytes(Bytes { name, read })
+}
 
-impl<'de, T: Saved<Error: Display>> Visitor<'de> for Bytes<T> {
+struct Bytes<T, E> {
+    name: &'static str,
+    read: fn(&[u8]) -> Result<T, E>,
+}
+
+impl<'de, T, E: Display> Visitor<'de> for Bytes<T, E> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the bytes of a saved {}", T::NAME)
+        write!(f, "the bytes of a saved {}", self.name)
     }
 
-    fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<T, E> {
-        from_bytes(bytes).map_err(E::custom)
+    fn visit_bytes<D: serde::de::Error>(self, bytes: &[u8]) -> Result<T, D> {
+        (self.read)(bytes).map_err(D::custom)
     }
 
     /// Formats without bytes, JSON for one, make a sequence of numbers.
@@ -41,6 +56,6 @@ impl<'de, T: Saved<Error: Display>> Visitor<'de> for Bytes<T> {
         while let Some(byte) = seq.next_element::<u8>()? {
             bytes.push(byte);
         }
-        from_bytes(&bytes).map_err(A::Error::custom)
+        (self.read)(&bytes).map_err(A::Error::custom)
     }
 }
