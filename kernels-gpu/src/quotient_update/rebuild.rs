@@ -5,8 +5,9 @@
 //! decoupled look-back tells it which slot that is; then it writes. So no list of fingerprints is ever made, where
 //! algorithm 8 extracts, compacts, merges and builds.
 
+use warpset_core::quotient::Split;
 use warpset_core::quotient::combine::{Rule, combine};
-use warpset_core::quotient::slots::{Appender, ByteSlots, Container, PackedSlots, Slots};
+use warpset_core::quotient::slots::{Appender, BLOCK_SLOTS, ByteSlots, Container, PackedSlots, Slots};
 use warpset_core::quotient::standard as core;
 use warpset_core::scan::{Lift, Operator};
 use warpset_simt::shared::{self, Shared};
@@ -22,11 +23,11 @@ pub const TILE_BLOCKS: u64 = THREADS as u64;
 /// Dynamic shared memory, in bytes.
 pub const SHARED_BYTES: u32 = SCRATCH_AT + block::scratch_bytes::<Fill>(WARPS);
 
-pub(super) const WARPS: u32 = THREADS / 32;
+const WARPS: u32 = THREADS / 32;
 /// Where in the batch the tile begins and ends.
-pub(super) const ENDS_AT: u32 = 16;
-pub(super) const PREFIX_AT: u32 = 32;
-pub(super) const SCRATCH_AT: u32 = 48;
+const ENDS_AT: u32 = 16;
+const PREFIX_AT: u32 = 32;
+const SCRATCH_AT: u32 = 48;
 
 /// Words of the look-back of so many tiles.
 pub const fn look_back_words(tiles: usize) -> usize {
@@ -38,7 +39,7 @@ pub const fn look_back_words(tiles: usize) -> usize {
 /// # Safety
 /// They are ascending and readable.
 #[inline(always)]
-pub(super) unsafe fn lower_bound<F: Fingerprint>(
+unsafe fn lower_bound<F: Fingerprint>(
     batch: Global<F>,
     first: usize,
     end: usize,
@@ -58,6 +59,82 @@ pub(super) unsafe fn lower_bound<F: Fingerprint>(
     from
 }
 
+/// A tile of quotients, as one thread sees it.
+pub(super) struct Tile {
+    number: usize,
+    /// Of 64 quotients: the thread's.
+    pub(super) block: u64,
+    /// Whether that block has quotients.
+    pub(super) has_quotients: bool,
+    /// Where in the batch fingerprints of the block begin and end.
+    pub(super) range: (usize, usize),
+}
+
+impl Tile {
+    /// The block's tile.
+    ///
+    /// # Safety
+    /// All threads of the block come here together. As [`quotient_update_rebuild_u32`], whose arguments these are.
+    #[inline(always)]
+    pub(super) unsafe fn open<F: Fingerprint>(
+        ticket: GlobalMut<u32>,
+        batch: Global<F>,
+        n: usize,
+        split: Split,
+    ) -> Tile {
+        let ends: Shared<u64> = shared::dynamic(ENDS_AT);
+        let t = thread::thread_idx_x();
+        // SAFETY: shared regions are apart, and a barrier stands between writing and reading each; the batch is read below
+        // `n`.
+        unsafe {
+            let number = look_back::ticket(ticket, shared::dynamic(0));
+            let first_block = number as u64 * TILE_BLOCKS;
+            // A thread of two warps each looks for an end of the tile's part of the batch.
+            if t % 32 == 0 && t < 64 {
+                let block = first_block + if t == 0 { 0 } else { TILE_BLOCKS };
+                ends.set(t / 32, lower_bound(batch, 0, n, split.remainder_bits, block * BLOCK_SLOTS) as u64);
+            }
+            thread::sync_threads();
+            let (tile_first, tile_end) = (ends.get(0) as usize, ends.get(1) as usize);
+            let block = first_block + t as u64;
+            let has_quotients = block * BLOCK_SLOTS < split.quotients();
+            let mut range = (tile_end, tile_end);
+            if has_quotients {
+                let quotient = block * BLOCK_SLOTS;
+                range.0 = lower_bound(batch, tile_first, tile_end, split.remainder_bits, quotient);
+                range.1 = lower_bound(batch, range.0, tile_end, split.remainder_bits, quotient + BLOCK_SLOTS);
+            }
+            Tile { number, block, has_quotients, range }
+        }
+    }
+
+    /// The first slot that is free for the thread's block, given what its items do to that slot.
+    ///
+    /// # Safety
+    /// As for [`open`](Self::open).
+    #[inline(always)]
+    pub(super) unsafe fn first_free(
+        &self,
+        fill: Lift<u64>,
+        look_back: GlobalMut<u64>,
+        totals: GlobalMut<u64>,
+        split: Split,
+    ) -> u64 {
+        // SAFETY: shared regions are apart, and a barrier stands between writing and reading each.
+        unsafe {
+            let (in_block, all) = block::exclusive_scan::<Filling, WARPS>(Fill(fill), shared::dynamic(SCRATCH_AT));
+            let prefix = look_back::tile_prefix::<Filling>(look_back, self.number, all, shared::dynamic(PREFIX_AT));
+            let end_block = (self.number as u64 + 1) * TILE_BLOCKS;
+            if thread::thread_idx_x() == 0 && end_block * BLOCK_SLOTS >= split.quotients() {
+                let Fill(total) = Filling::combine(prefix, all);
+                totals.write(0, total.add);
+                totals.write(1, total.apply(0));
+            }
+            Filling::combine(prefix, in_block).0.apply(0)
+        }
+    }
+}
+
 /// A tile.
 ///
 /// # Safety
@@ -74,52 +151,23 @@ unsafe fn rebuild<F: Fingerprint, S: Slots>(
     words: GlobalMut<u64>,
     totals: GlobalMut<u64>,
 ) {
-    let number: Shared<u32> = shared::dynamic(0);
-    let ends: Shared<u64> = shared::dynamic(ENDS_AT);
-    let prefix_slot: Shared<u32> = shared::dynamic(PREFIX_AT);
-    let scratch: Shared<u32> = shared::dynamic(SCRATCH_AT);
     let split = parameters.split();
     let slots = old.len();
-    let t = thread::thread_idx_x();
-    // SAFETY: shared regions are apart, and a barrier stands between writing and reading each; the batch is read below
-    // `n`; slots are written below `slots`.
+    // SAFETY: the batch is read below `n`; slots are written below `slots`; all threads come to the tile's steps.
     unsafe {
-        let tile = look_back::ticket(ticket, number);
-        let first_block = tile as u64 * TILE_BLOCKS;
-        // A thread of two warps each looks for an end of the tile's part of the batch.
-        if t % 32 == 0 && t < 64 {
-            let block = first_block + if t == 0 { 0 } else { TILE_BLOCKS };
-            ends.set(t / 32, lower_bound(batch, 0, n, split.remainder_bits, block * 64) as u64);
-        }
-        thread::sync_threads();
-        let (tile_first, tile_end) = (ends.get(0) as usize, ends.get(1) as usize);
-        let block = first_block + t as u64;
-        let inside = block * 64 < split.quotients();
-        let mut range = (tile_end, tile_end);
-        if inside {
-            range.0 = lower_bound(batch, tile_first, tile_end, split.remainder_bits, block * 64);
-            range.1 = lower_bound(batch, range.0, tile_end, split.remainder_bits, block * 64 + 64);
-        }
+        let tile = Tile::open(ticket, batch, n, split);
         let theirs = |i: usize| batch.read_nc(i).bits();
 
         let mut fill = Filling::IDENTITY.0;
-        if inside {
-            combine(&old, split, block, theirs, range, rule, |item| {
+        if tile.has_quotients {
+            combine(&old, split, tile.block, theirs, tile.range, rule, |item| {
                 fill = Lift { floor: core::place(fill.floor, item.quotient) + 1, add: fill.add + 1 };
             });
         }
-        let (in_block, all) = block::exclusive_scan::<Filling, WARPS>(Fill(fill), scratch);
-        let prefix = look_back::tile_prefix::<Filling>(look_back, tile, all, prefix_slot);
-        if t == 0 && (first_block + TILE_BLOCKS) * 64 >= split.quotients() {
-            let Fill(total) = Filling::combine(prefix, all);
-            totals.write(0, total.add);
-            totals.write(1, total.apply(0));
-        }
-
-        let mut free = Filling::combine(prefix, in_block).0.apply(0);
-        if inside {
+        let mut free = tile.first_free(fill, look_back, totals, split);
+        if tile.has_quotients {
             let mut target = Appender::new(Shareable(words), parameters.container(), split.remainder_bits);
-            combine(&old, split, block, theirs, range, rule, |item| {
+            combine(&old, split, tile.block, theirs, tile.range, rule, |item| {
                 let slot = core::place(free, item.quotient);
                 free = slot + 1;
                 if slot < slots {

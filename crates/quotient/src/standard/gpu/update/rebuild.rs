@@ -1,10 +1,9 @@
 //! Filters written anew, from their own fingerprints and an ascending batch.
 
 use warpset_core::quotient::combine::Rule;
-use warpset_core::quotient::slots::Container;
 use warpset_gpu::{DeviceSlice, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::quotient_update::rebuild::{self, SHARED_BYTES, THREADS, TILE_BLOCKS};
-use warpset_kernels::quotient_update::rebuild_packed::MAX_REMAINDER_BITS;
+use warpset_kernels::quotient_update::rebuild_near::{MAX_SLOTS, MIN_QUOTIENT_BITS};
 
 use super::Change;
 use super::widths::{Anew, Width};
@@ -28,11 +27,8 @@ impl StandardQuotientFilter {
             Change::Insert if layout.keeps_duplicates() => Rule::Sum,
             Change::Insert => Rule::Union,
         };
-        let is_short = layout.container == Container::Packed
-            && layout.fingerprint_bits() <= 32
-            && layout.remainder_bits() <= MAX_REMAINDER_BITS
-            && layout.slots() < 1 << 32
-            && batch.len() < 1 << 32;
+        let is_near =
+            layout.quotient_bits() >= MIN_QUOTIENT_BITS && layout.slots() < MAX_SLOTS && batch.len() < 1 << 32;
         let mut words = stream.alloc_zeroed::<u64>(old.len())?;
         let tiles = layout.quotients().div_ceil(64).div_ceil(TILE_BLOCKS) as usize;
         let look_back_words = rebuild::look_back_words(tiles);
@@ -43,7 +39,7 @@ impl StandardQuotientFilter {
             slots: layout.slots(),
             parameters: parameters(layout),
             rule,
-            is_short,
+            is_near,
             look_back,
             ticket: look_back.at(look_back_words).cast(),
             words: words.global_mut(),

@@ -31,13 +31,24 @@ fn hashes(layout: &Layout, fingerprints: &[u64]) -> Vec<Hashed> {
     fingerprints.iter().map(|&f| Hashed(f << (64 - layout.fingerprint_bits()))).collect()
 }
 
-/// Inserts or removes a batch by each method, from the same filter; all must be what the host makes of it.
+/// [`check_by`] all methods.
 fn check(device: &Device, host: &mut HostFilter, batch: &[u64], removes: bool) -> Result<(), TestCaseError> {
+    check_by(&METHODS, device, host, batch, removes)
+}
+
+/// Inserts or removes a batch by each method, from the same filter; all must be what the host makes of it.
+fn check_by(
+    methods: &[UpdateMethod],
+    device: &Device,
+    host: &mut HostFilter,
+    batch: &[u64],
+    removes: bool,
+) -> Result<(), TestCaseError> {
     let before = host.clone();
     let keys = hashes(before.layout(), batch);
     let on_device = device.from_slice(&keys).unwrap();
     let expected = if removes { Ok(host.remove_bulk(&keys)) } else { host.insert_bulk(&keys) };
-    for method in METHODS {
+    for &method in methods {
         let mut filter = StandardQuotientFilter::from_host(device, &before).unwrap();
         let found = if removes {
             filter.remove_bulk_with(on_device.as_slice(), method)
@@ -121,6 +132,26 @@ fn full_filters_across_tiles() {
             check(&device, &mut host, &gone, true).unwrap();
             check(&device, &mut host, &all[..100], false).unwrap();
             check(&device, &mut host, &[], true).unwrap();
+        }
+    }
+}
+
+/// Filters written anew: in arithmetic relative to blocks, and of few quotients in that of the whole filter.
+#[test]
+fn rebuilds_of_every_form() {
+    for device in devices(10) {
+        for (q, r) in [(9, 5), (8, 24), (7, 25), (6, 26), (5, 5), (8, 33), (8, 40), (7, 57), (6, 58), (3, 61)] {
+            for (packed, keep) in [(true, true), (true, false), (false, true), (false, false)] {
+                let layout = layout(q, r, 0.95, packed, keep);
+                let all = some(&layout, layout.limit() as usize, 5);
+                let half = all.len() / 2;
+                let mut host = HostFilter::from_fingerprints(layout, &all[..half]).unwrap();
+                check_by(&[UpdateMethod::Rebuild], &device, &mut host, &all[half..], false).unwrap();
+                check_by(&[UpdateMethod::Rebuild], &device, &mut host, &all[half / 2..][..half], true).unwrap();
+                let extremes = [0, layout.last_fingerprint(), layout.last_fingerprint()];
+                check_by(&[UpdateMethod::Rebuild], &device, &mut host, &extremes, false).unwrap();
+                check_by(&[UpdateMethod::Rebuild], &device, &mut host, &extremes, true).unwrap();
+            }
         }
     }
 }

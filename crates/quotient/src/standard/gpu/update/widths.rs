@@ -2,7 +2,7 @@
 
 use warpset_core::quotient::combine::Rule;
 use warpset_gpu::{GpuError, LaunchConfig, Stream};
-use warpset_kernels::quotient_update::{in_place, rebuild, rebuild_packed, superclusters};
+use warpset_kernels::quotient_update::{in_place, rebuild, rebuild_near, superclusters};
 use warpset_primitives::select;
 use warpset_simt::{Global, GlobalMut};
 
@@ -32,8 +32,8 @@ pub(super) struct Anew {
     pub(super) slots: u64,
     pub(super) parameters: u32,
     pub(super) rule: Rule,
-    /// Whether the slots are packed, with remainders of few bits.
-    pub(super) is_short: bool,
+    /// Whether the filter and the batch are what the kernels of [`rebuild_near`] ask for.
+    pub(super) is_near: bool,
     pub(super) look_back: GlobalMut<u64>,
     pub(super) ticket: GlobalMut<u32>,
     pub(super) words: GlobalMut<u64>,
@@ -82,7 +82,7 @@ pub(in crate::standard::gpu) trait Width: select::Item {
 
 macro_rules! widths {
     ($($word:ty: $bid:ident, $insert_winners:ident, $remove_winners:ident, $regions:ident, $insert_sorted:ident,
-        $remove_sorted:ident, $rebuild:ident;)*) => {$(
+        $remove_sorted:ident, $rebuild:ident, $insert_near:ident, $remove_near:ident;)*) => {$(
         impl Width for $word {
             unsafe fn work_off_winners(
                 stream: &Stream,
@@ -141,18 +141,17 @@ macro_rules! widths {
                 batch: Global<$word>,
                 anew: Anew,
             ) -> Result<(), GpuError> {
-                let Anew { old, slots, parameters, rule, is_short, look_back, ticket, words, totals } = anew;
+                let Anew { old, slots, parameters, rule, is_near, look_back, ticket, words, totals } = anew;
                 let n = batch.len();
-                // SAFETY: the caller's promise is the same; short ones have 32 bits.
+                // SAFETY: the caller's promise is the same.
                 unsafe {
-                    if is_short {
-                        let batch = batch.cast();
+                    if is_near {
                         return if rule == Rule::Difference {
-                            rebuild_packed::quotient_update_remove_packed::launch(
+                            rebuild_near::$remove_near::launch(
                                 stream, config, old, slots, parameters, batch, n, look_back, ticket, words, totals,
                             )
                         } else {
-                            rebuild_packed::quotient_update_insert_packed::launch(
+                            rebuild_near::$insert_near::launch(
                                 stream, config, old, slots, parameters, batch, n, look_back, ticket, words, totals,
                             )
                         };
@@ -169,8 +168,8 @@ macro_rules! widths {
 widths! {
     u32: quotient_update_bid_u32, quotient_update_insert_winners_u32, quotient_update_remove_winners_u32,
         quotient_update_regions_u32, quotient_update_insert_sorted_u32, quotient_update_remove_sorted_u32,
-        quotient_update_rebuild_u32;
+        quotient_update_rebuild_u32, quotient_update_insert_near_u32, quotient_update_remove_near_u32;
     u64: quotient_update_bid_u64, quotient_update_insert_winners_u64, quotient_update_remove_winners_u64,
         quotient_update_regions_u64, quotient_update_insert_sorted_u64, quotient_update_remove_sorted_u64,
-        quotient_update_rebuild_u64;
+        quotient_update_rebuild_u64, quotient_update_insert_near_u64, quotient_update_remove_near_u64;
 }
