@@ -7,13 +7,17 @@ use warpset_core::hash;
 use warpset_core::quotient::slots::{ByteSlots, Container, PackedSlots, Slots};
 use warpset_core::quotient::standard as core;
 
-use super::packed::{self, BATCH, Packed};
+use super::packed::{self, BATCH, Packed, Waiting};
 use super::{source, with_slots};
 use crate::key::Seed;
 use crate::{Error, Hashed, Key, Layout, fpr};
 
 /// Keys that one task of a parallel bulk operation takes; a multiple of [`BATCH`].
 pub(super) const TASK: usize = 1 << 13;
+
+/// Lookups a block from which on the pass that counts waiting runs is worth its time, in filters of at least this load.
+const LOOKUPS_PER_BLOCK: u64 = 4;
+const LEAST_LOAD_TO_COUNT: f64 = 0.6;
 
 /// A filter's parameters and a borrow of its words: answers queries, owns nothing.
 ///
@@ -139,13 +143,21 @@ impl<'a> View<'a> {
         packed::prefetch(self.words, word as usize);
     }
 
+    /// The runs that wait at each block, where so many lookups are worth counting them.
+    fn waiting(&self, lookups: usize) -> Option<Waiting> {
+        let worth = self.layout.container == Container::Packed
+            && self.load_factor() >= LEAST_LOAD_TO_COUNT
+            && lookups as u64 >= self.layout.blocks * LOOKUPS_PER_BLOCK;
+        worth.then(|| Packed::new(self.words, self.layout.split).waiting())
+    }
+
     /// Hands out whether each of `keys` may be in the filter.
-    fn answer_contains<K: Key>(&self, keys: &[K], take: impl FnMut(usize, bool)) {
+    fn answer_contains<K: Key>(&self, keys: &[K], waiting: Option<&Waiting>, take: impl FnMut(usize, bool)) {
         let seed = Seed::new(self.layout.seed);
         match self.layout.container {
             Container::Packed => {
                 let packed = Packed::new(self.words, self.layout.split);
-                packed.answer_many(keys.len(), |i| self.layout.fingerprint_with(seed, &keys[i]), take);
+                packed.answer_many(waiting, keys.len(), |i| self.layout.fingerprint_with(seed, &keys[i]), take);
             }
             Container::Bytes => {
                 let slots = ByteSlots::new(self.words, self.layout.slots(), self.layout.split.remainder_bits);
@@ -156,7 +168,10 @@ impl<'a> View<'a> {
 
     /// [`View::answer_contains`] into a slice of the same length, on all threads.
     fn fill_contains<K: Key>(&self, keys: &[K], answers: &mut [bool]) {
-        let task = |keys: &[K], answers: &mut [bool]| self.answer_contains(keys, |i, yes| answers[i] = yes);
+        let waiting = self.waiting(keys.len());
+        let task = |keys: &[K], answers: &mut [bool]| {
+            self.answer_contains(keys, waiting.as_ref(), |i, yes| answers[i] = yes);
+        };
         if is_serial(keys.len()) {
             return task(keys, answers);
         }
@@ -214,9 +229,10 @@ impl<'a> View<'a> {
 
     /// How many of the keys may be in the filter.
     pub fn count_contained<K: Key>(&self, keys: &[K]) -> usize {
+        let waiting = self.waiting(keys.len());
         let task = |keys: &[K]| {
             let mut count = 0;
-            self.answer_contains(keys, |_, yes| count += yes as usize);
+            self.answer_contains(keys, waiting.as_ref(), |_, yes| count += yes as usize);
             count
         };
         if is_serial(keys.len()) { task(keys) } else { keys.par_chunks(TASK).map(task).sum() }

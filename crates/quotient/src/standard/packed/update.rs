@@ -6,6 +6,7 @@ use warpset_core::quotient::Split;
 use warpset_core::quotient::standard::Inserted;
 
 use super::Packed;
+use super::bits::bits;
 
 /// Packed slots that are written: those of a filter, or of a part of one whose first slot is then the first quotient.
 pub(in super::super) struct PackedMut<'a> {
@@ -16,12 +17,6 @@ pub(in super::super) struct PackedMut<'a> {
 
 /// A slot, as block and place in it.
 type Slot = (usize, u32);
-
-/// The bits `from..to` of a word, `to` up to 64.
-#[inline(always)]
-const fn bits(from: u32, to: u32) -> u64 {
-    if from >= to { 0 } else { (!0 >> (64 - (to - from))) << from }
-}
 
 impl<'a> PackedMut<'a> {
     /// The slots in `words`, whole blocks of them.
@@ -240,7 +235,7 @@ impl<'a> PackedMut<'a> {
             fn fast(slots: &mut PackedMut<'_>, quotient: u64, remainder: u64, duplicates: bool) -> Inserted {
                 slots.insert(quotient, remainder, duplicates)
             }
-            if super::has_bit_instructions() {
+            if super::bits::has_bit_instructions() {
                 // SAFETY: the processor has these instructions.
                 return unsafe { fast(self, quotient, remainder, duplicates) };
             }
@@ -256,7 +251,7 @@ impl<'a> PackedMut<'a> {
             fn fast(slots: &mut PackedMut<'_>, quotient: u64, remainder: u64) -> bool {
                 slots.remove(quotient, remainder)
             }
-            if super::has_bit_instructions() {
+            if super::bits::has_bit_instructions() {
                 // SAFETY: the processor has these instructions.
                 return unsafe { fast(self, quotient, remainder) };
             }
@@ -319,7 +314,7 @@ impl<'a> PackedMut<'a> {
         leave: impl FnMut(u64),
     ) -> u64 {
         #[cfg(target_arch = "x86_64")]
-        if super::has_bit_instructions() {
+        if super::bits::has_bit_instructions() {
             // SAFETY: the processor has these instructions.
             return unsafe { self.work_with_bit_instructions(batch, first, change, leave) };
         }

@@ -1,0 +1,314 @@
+//! Lookups in packed slots on the CPU: a batch of keys at a time.
+//!
+//! The answers are those of `warpset_core::quotient::standard::contains`. Where a batch is large against the filter, a pass
+//! over the filter's metadata first finds how many runs wait at each block's first slot, and no lookup has to go left.
+
+use rayon::prelude::*;
+
+use super::bits::bits;
+#[cfg(target_arch = "x86_64")]
+use super::bits::has_bit_instructions;
+use super::{BATCH, Packed, prefetch};
+
+/// Blocks that one task counts the waiting runs of.
+const TASK_BLOCKS: usize = 1 << 12;
+
+/// For each block, how many quotients of the blocks before it have a run that begins in it or behind it.
+pub(in super::super) struct Waiting(Vec<u32>);
+
+/// For each width, a word with a one in the lowest bit of each field as wide.
+const LOWEST: [u64; 65] = {
+    let mut words = [0; 65];
+    let mut width = 1;
+    while width <= 64 {
+        let mut at = 0;
+        while at + width <= 64 {
+            words[width] |= 1 << at;
+            at += width;
+        }
+        width += 1;
+    }
+    words
+};
+
+impl Packed<'_> {
+    /// Counts the waiting runs of all blocks, on all threads.
+    pub(in super::super) fn waiting(&self) -> Waiting {
+        let mut counts = vec![0; self.words.len() / self.block_words];
+        counts
+            .par_chunks_mut(TASK_BLOCKS)
+            .enumerate()
+            .for_each(|(i, counts)| self.count_waiting(i * TASK_BLOCKS, counts));
+        Waiting(counts)
+    }
+
+    /// Counts those of the blocks from `first` on.
+    fn count_waiting(&self, first: usize, counts: &mut [u32]) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
+            fn fast(slots: &Packed<'_>, first: usize, counts: &mut [u32]) {
+                slots.count_waiting_from(first, counts);
+            }
+            if has_bit_instructions() {
+                // SAFETY: the processor has these instructions.
+                return unsafe { fast(self, first, counts) };
+            }
+        }
+        self.count_waiting_from(first, counts);
+    }
+
+    #[inline(always)]
+    fn count_waiting_from(&self, first: usize, counts: &mut [u32]) {
+        // From a block on at whose first slot no run waits, because it is empty or the start of a cluster.
+        let mut block = first;
+        while block > 0 && self.metadata(block)[2] & 1 != 0 {
+            block -= 1;
+        }
+        let mut waiting = 0u32;
+        for block in block..first + counts.len() {
+            if block >= first {
+                counts[block - first] = waiting;
+            }
+            let [occupieds, continuations, shifteds] = self.metadata(block);
+            let heads = !continuations & (occupieds | shifteds);
+            waiting = waiting.wrapping_add(occupieds.count_ones()).wrapping_sub(heads.count_ones());
+        }
+    }
+
+    /// [`Packed::run_start`] of a quotient that has a run, if `waiting` runs wait at its block's first slot.
+    #[inline(always)]
+    fn run_start_after(&self, quotient: u64, waiting: u32) -> (usize, u32) {
+        let (block, at) = ((quotient / 64) as usize, (quotient % 64) as u32);
+        let [occupieds, continuations, shifteds] = self.metadata(block);
+        let heads = !continuations & (occupieds | shifteds);
+        let before = bits(0, at);
+        let begun = (heads & before).count_ones();
+        let rank = waiting.wrapping_add((occupieds & before).count_ones()).wrapping_sub(begun);
+        self.nth_head(block, heads & !before, rank)
+    }
+
+    /// Whether a remainder is in the run that begins there.
+    #[inline(always)]
+    fn is_in_run(&self, (block, at): (usize, u32), remainder: u64) -> bool {
+        let width = self.split.remainder_bits;
+        let len = 1 + (!(self.metadata(block)[1] >> at >> 1)).trailing_zeros();
+        if at + len >= 64 || len * width > 64 {
+            return self.find_in_run((block, at), remainder).1;
+        }
+        // All of them at once: a field is zero where they are equal, and then nothing carries into its highest bit.
+        let lowest = LOWEST[width as usize % LOWEST.len()];
+        let highest = lowest << (width - 1);
+        let differ = self.remainders_from(block, at) ^ lowest.wrapping_mul(remainder);
+        let equal = !((differ & !highest).wrapping_add(!highest) | differ) & highest;
+        equal & bits(0, len * width) != 0
+    }
+
+    /// Whether an occupied quotient's fingerprint is stored.
+    #[inline(always)]
+    fn is_stored(&self, fingerprint: u64) -> bool {
+        self.is_in_run(self.run_start(self.split.quotient(fingerprint), false), self.split.remainder(fingerprint))
+    }
+
+    /// [`Packed::is_stored`] by way of the waiting runs.
+    #[inline(always)]
+    fn is_stored_after(&self, fingerprint: u64, waiting: &Waiting) -> bool {
+        let quotient = self.split.quotient(fingerprint);
+        let waiting = waiting.0.get((quotient / 64) as usize).map_or(0, |waiting| *waiting);
+        self.is_in_run(self.run_start_after(quotient, waiting), self.split.remainder(fingerprint))
+    }
+
+    /// Whether a fingerprint is stored.
+    #[inline]
+    pub(in super::super) fn contains(&self, fingerprint: u64) -> bool {
+        if !self.is_occupied(fingerprint) {
+            return false;
+        }
+        #[cfg(target_arch = "x86_64")]
+        if has_bit_instructions() {
+            // SAFETY: the processor has these instructions.
+            return unsafe { self.is_stored_with_bit_instructions(fingerprint) };
+        }
+        self.is_stored(fingerprint)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
+    fn is_stored_with_bit_instructions(&self, fingerprint: u64) -> bool {
+        self.is_stored(fingerprint)
+    }
+
+    /// Asks for the cache line with the metadata of a quotient, and the one where its remainder would be.
+    #[inline(always)]
+    fn prefetch(&self, fingerprint: u64) {
+        let quotient = self.split.quotient(fingerprint) as usize;
+        let block = quotient / 64 * self.block_words;
+        prefetch(self.words, block);
+        if self.block_words > 8 {
+            prefetch(self.words, block + 3 + quotient % 64 * self.split.remainder_bits as usize / 64);
+        }
+    }
+
+    /// Hands out the answers of `len` keys, a batch at a time; `fingerprint` gives that of a key by its number.
+    #[inline(always)]
+    fn answer(
+        &self,
+        waiting: Option<&Waiting>,
+        len: usize,
+        fingerprint: impl Fn(usize) -> u64,
+        mut take: impl FnMut(usize, bool),
+    ) {
+        let mut fingerprints = [0; BATCH];
+        let mut first = 0;
+        while first < len {
+            let count = BATCH.min(len - first);
+            for (i, place) in fingerprints[..count].iter_mut().enumerate() {
+                *place = fingerprint(first + i);
+                self.prefetch(*place);
+            }
+            // Those without a run are sorted out first: a branch on each would be guessed wrong as often as not.
+            let (mut left, mut answers) = ([0u8; BATCH], [false; BATCH]);
+            let mut stay = 0;
+            for (i, &fingerprint) in fingerprints[..count].iter().enumerate() {
+                left[stay] = i as u8;
+                stay += self.is_occupied(fingerprint) as usize;
+            }
+            for &i in &left[..stay] {
+                let i = i as usize % BATCH;
+                answers[i] = match waiting {
+                    Some(waiting) => self.is_stored_after(fingerprints[i], waiting),
+                    None => self.is_stored(fingerprints[i]),
+                };
+            }
+            for (i, answer) in answers[..count].iter().enumerate() {
+                take(first + i, *answer);
+            }
+            first += count;
+        }
+    }
+
+    /// Hands out the answers of `len` keys; `fingerprint` gives that of a key by its number.
+    pub(in super::super) fn answer_many(
+        &self,
+        waiting: Option<&Waiting>,
+        len: usize,
+        fingerprint: impl Fn(usize) -> u64,
+        take: impl FnMut(usize, bool),
+    ) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
+            fn fast(
+                slots: &Packed<'_>,
+                waiting: Option<&Waiting>,
+                len: usize,
+                fingerprint: impl Fn(usize) -> u64,
+                take: impl FnMut(usize, bool),
+            ) {
+                slots.answer(waiting, len, fingerprint, take);
+            }
+            if has_bit_instructions() {
+                // SAFETY: the processor has these instructions.
+                return unsafe { fast(self, waiting, len, fingerprint, take) };
+            }
+        }
+        self.answer(waiting, len, fingerprint, take);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use warpset_core::quotient::Split;
+    use warpset_core::quotient::slots::PackedSlots;
+    use warpset_core::quotient::standard as core;
+
+    use super::*;
+    use crate::{Builder, Duplicates, StandardQuotientFilter};
+
+    /// Every fingerprint that there is or many, and each answer as the slot-by-slot walk gives it.
+    fn agrees(filter: &StandardQuotientFilter) {
+        let layout = filter.layout();
+        let split = layout.split;
+        let packed = Packed::new(filter.words(), split);
+        let slots = PackedSlots::new(filter.words(), layout.slots(), split.remainder_bits);
+        let last = layout.last_fingerprint();
+        let highest = 1 << (split.remainder_bits - 1);
+        let stored = filter.fingerprints().flat_map(|f| [f, f ^ 1, f ^ highest, f ^ highest ^ 1]);
+        let all: Vec<u64> = (0..=last.min(1 << 13)).chain(stored).collect();
+        let wanted: Vec<bool> =
+            all.iter().map(|&f| core::contains(&slots, split.quotient(f), split.remainder(f))).collect();
+        let counted = packed.waiting();
+        for waiting in [None, Some(&counted)] {
+            let mut plain = vec![false; all.len()];
+            packed.answer(waiting, all.len(), |i| all[i], |i, yes| plain[i] = yes);
+            assert_eq!(plain, wanted);
+            let mut fast = vec![false; all.len()];
+            packed.answer_many(waiting, all.len(), |i| all[i], |i, yes| fast[i] = yes);
+            assert_eq!(fast, wanted);
+        }
+        // From every block on the same counts, also without the processor's instructions.
+        for first in 0..counted.0.len() {
+            let mut counts = vec![0; counted.0.len() - first];
+            packed.count_waiting_from(first, &mut counts);
+            assert_eq!(counts, counted.0[first..]);
+        }
+        assert!(all.iter().zip(&wanted).all(|(&f, &yes)| packed.contains(f) == yes));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn answers_are_those_of_the_walk(
+            q in 1u32..9, r in prop::sample::select(vec![1u32, 2, 3, 4, 5, 6, 8, 13, 16, 21, 31, 32, 33, 60, 61]), kept: bool,
+            chosen in prop::collection::vec(any::<u64>(), 0..600), low in 0u32..8,
+        ) {
+            let duplicates = if kept { Duplicates::Kept } else { Duplicates::Dropped };
+            let q = q.min(64 - r);
+            let layout = Builder::with_bits(q, r).max_load(0.99).duplicates(duplicates).layout().unwrap();
+            // Half of them crowded into few quotients, so that clusters reach over blocks.
+            let of = |(i, hash): (usize, &u64)| (hash >> if i % 2 == 0 { low } else { 0 }) & layout.last_fingerprint();
+            let mut fingerprints: Vec<u64> = chosen.iter().enumerate().map(of).collect();
+            fingerprints.truncate(layout.limit() as usize);
+            if let Ok(filter) = StandardQuotientFilter::from_fingerprints(layout, &fingerprints) {
+                agrees(&filter);
+            }
+        }
+    }
+
+    #[test]
+    fn clusters_over_many_blocks() {
+        let layout = Builder::with_bits(10, 4).max_load(0.99).duplicates(Duplicates::Kept).layout().unwrap();
+        // One run of 300; runs of three on every third quotient behind it; one cluster up to the end.
+        let run = std::iter::repeat_n(100 << 4 | 7, 300);
+        let runs = (101..300u64).flat_map(|quotient| [quotient << 4 | 1, quotient << 4 | 1, quotient << 4 | 9]);
+        let fingerprints: Vec<u64> = run.chain(runs).collect();
+        agrees(&StandardQuotientFilter::from_fingerprints(layout, &fingerprints).unwrap());
+    }
+
+    #[test]
+    fn damaged_words_give_answers_and_nothing_worse() {
+        let split = Split::new(9, 5).unwrap();
+        let mut state = 1u64;
+        for density in 0..4 {
+            let words: Vec<u64> = (0..8 * 8)
+                .map(|_| {
+                    state = warpset_core::hash::finalise(state);
+                    match density {
+                        0 => state,
+                        1 => state | state.rotate_left(17) | state.rotate_left(31),
+                        2 => state & state.rotate_left(17),
+                        _ => !0,
+                    }
+                })
+                .collect();
+            let packed = Packed::new(&words, split);
+            let mut answers = 0;
+            for waiting in [None, Some(&packed.waiting())] {
+                packed.answer_many(waiting, 1 << 14, |i| i as u64, |_, yes| answers += yes as u64);
+            }
+            assert!(answers <= 2 << 14);
+        }
+    }
+}
