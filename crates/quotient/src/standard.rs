@@ -20,6 +20,7 @@ mod paper_builds;
 mod rebuild;
 #[cfg(feature = "serde")]
 mod serde;
+mod sort;
 mod source;
 mod validate;
 mod view;
@@ -221,7 +222,7 @@ impl StandardQuotientFilter {
 
     /// The stored fingerprints in ascending order.
     pub fn fingerprints(&self) -> impl Iterator<Item = u64> + '_ {
-        source::stored(self.view(), 0).from(0)
+        source::Each(source::stored(self.view(), 0).from(0))
     }
 
     /// How many different fingerprints are stored.

@@ -5,6 +5,7 @@ use warpset_core::quotient::slots::{BLOCK_SLOTS, ByteSlots, Container, PackedSlo
 use warpset_core::quotient::standard::{self as core, Inserted};
 
 use super::packed::{Change, PackedMut};
+use super::sort::sort;
 use super::source::{self, Combined, Rule, Sorted};
 use super::{BuildMethod, paper_builds, rebuild, with_slots};
 use crate::{Error, Key, Layout, StandardQuotientFilter};
@@ -228,41 +229,28 @@ impl StandardQuotientFilter {
 
     /// Whether every fingerprint of an ascending batch surely finds an empty slot, with one left over at the end.
     ///
-    /// An insertion takes the first empty slot behind its cluster. So all of them find one if, for each quotient, the slots
-    /// from it on have more empty ones than the batch has fingerprints. That is looked at from the end backwards, gap by
-    /// gap, until there are enough for the whole batch; a gap's own slots count from the last of the batch on.
+    /// An insertion takes the first empty slot behind its cluster. So all of them find one if, for each block, the slots
+    /// behind it have more empty ones than the batch has fingerprints for it and what is behind it. That is looked at from
+    /// the end backwards, until there are enough for the whole batch.
     fn has_room_behind(&self, batch: &[u64]) -> bool {
         let (split, count) = (self.layout.split, batch.len() as u64);
-        let (quotients, last) = (self.layout.quotients(), batch.last().map_or(0, |&last| split.quotient(last)));
         with_slots!(&self.layout, self.words.as_slice(), self.layout.slots(), |slots| {
-            let len = slots.len();
-            let mut window = 4 * count.max(BLOCK_SLOTS);
-            loop {
-                let mut gaps = Vec::new();
-                let first = quotients.saturating_sub(window);
-                let mut gap = slots.empty_from(first);
-                while gap < len {
-                    let end = slots.used_from(gap);
-                    gaps.push((gap, end));
-                    gap = slots.empty_from(end);
+            let (mut empty, mut before) = (0, batch.len());
+            for block in (0..self.layout.blocks).rev() {
+                while before > 0 && split.quotient(batch[before - 1]) >= block * BLOCK_SLOTS {
+                    before -= 1;
                 }
-                let mut empty = 0;
-                for &(gap, end) in gaps.iter().rev() {
-                    let behind = batch.partition_point(|&fingerprint| split.quotient(fingerprint) < gap);
-                    let behind = count - behind as u64;
-                    if behind > 0 && behind >= empty + (end - last.clamp(gap, end - 1)) {
-                        return false;
-                    }
-                    empty += end - gap;
-                    if empty > count {
-                        return true;
-                    }
-                }
-                if first == 0 {
+                let behind = count - before as u64;
+                if behind > 0 && behind >= empty {
                     return false;
                 }
-                window = window.saturating_mul(4);
+                let [occupieds, _, shifteds] = slots.metadata_words(block);
+                empty += u64::from((occupieds | shifteds).count_zeros());
+                if empty > count {
+                    break;
+                }
             }
+            true
         })
     }
 
@@ -315,18 +303,17 @@ fn sorted_fingerprints<K: Key>(layout: &Layout, keys: &[K]) -> Vec<u64> {
     let seed = crate::key::Seed::new(layout.seed);
     let mut fingerprints: Vec<u64> =
         keys.par_iter().with_min_len(1 << 12).map(|key| layout.fingerprint_with(seed, key)).collect();
-    fingerprints.par_sort_unstable();
+    sort(&mut fingerprints, layout.fingerprint_bits());
     fingerprints
 }
 
 /// The fingerprints in ascending order, or an error if one has too many bits.
 fn checked(layout: &Layout, fingerprints: &[u64]) -> Result<Vec<u64>, Error> {
-    let mut sorted = fingerprints.to_vec();
-    sorted.par_sort_unstable();
-    match sorted.last() {
-        Some(&fingerprint) if fingerprint > layout.last_fingerprint() => {
-            Err(Error::InvalidFingerprint { fingerprint, bits: layout.fingerprint_bits() })
-        }
-        _ => Ok(sorted),
+    let last = layout.last_fingerprint();
+    if let Some(&fingerprint) = fingerprints.iter().find(|fingerprint| **fingerprint > last) {
+        return Err(Error::InvalidFingerprint { fingerprint, bits: layout.fingerprint_bits() });
     }
+    let mut sorted = fingerprints.to_vec();
+    sort(&mut sorted, layout.fingerprint_bits());
+    Ok(sorted)
 }

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use warpset_core::quotient::slots::{Appender, BLOCK_SLOTS, ByteSlots, Container, PackedSlots, SlotsMut};
 use warpset_core::quotient::{Split, standard as core};
 
-use super::source::Source;
+use super::source::{Each, Source};
 use super::with_slots;
 use crate::Words;
 use crate::{Error, Layout, StandardQuotientFilter};
@@ -35,8 +35,7 @@ struct Spilled {
 fn items_of(layout: &Layout, source: &impl Source, first: u64, end: u64) -> impl Iterator<Item = (u64, u64, bool)> {
     let (split, keep) = (layout.split, layout.keeps_duplicates());
     let mut before = None;
-    source
-        .from(split.join(first, 0))
+    Each(source.from(split.join(first, 0)))
         .map(move |fingerprint| (fingerprint, split.quotient(fingerprint)))
         .take_while(move |&(_, quotient)| quotient < end)
         .filter_map(move |(fingerprint, quotient)| {

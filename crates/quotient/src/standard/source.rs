@@ -10,28 +10,79 @@ use warpset_core::quotient::standard::Fingerprints;
 use super::View;
 use super::packed::{Packed, PackedWalk};
 
-/// Ascending fingerprints.
+/// Ascending fingerprints, some at a time.
+pub(crate) trait Ascending {
+    /// Those that come next, none only at the end.
+    fn ready(&mut self) -> &[u64];
+
+    /// Goes past the first `count` of those that are ready.
+    fn advance(&mut self, count: usize);
+}
+
+/// Where ascending fingerprints come from.
 pub(crate) trait Source: Sync {
     /// What reads them.
-    type Iter<'a>: Iterator<Item = u64>
+    type Run<'a>: Ascending
     where
         Self: 'a;
 
     /// Those that are at least `first`, in ascending order.
-    fn from(&self, first: u64) -> Self::Iter<'_>;
+    fn from(&self, first: u64) -> Self::Run<'_>;
+}
+
+/// Ascending fingerprints one by one.
+pub(crate) struct Each<A>(pub A);
+
+impl<A: Ascending> Iterator for Each<A> {
+    type Item = u64;
+
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        let next = self.0.ready().first().copied();
+        self.0.advance(next.is_some() as usize);
+        next
+    }
 }
 
 /// A slice in ascending order.
 pub(crate) struct Sorted<'s>(pub &'s [u64]);
 
 impl Source for Sorted<'_> {
-    type Iter<'a>
-        = std::iter::Copied<std::slice::Iter<'a, u64>>
+    type Run<'a>
+        = &'a [u64]
     where
         Self: 'a;
 
-    fn from(&self, first: u64) -> Self::Iter<'_> {
-        self.0[self.0.partition_point(|&fingerprint| fingerprint < first)..].iter().copied()
+    fn from(&self, first: u64) -> Self::Run<'_> {
+        &self.0[self.0.partition_point(|&fingerprint| fingerprint < first)..]
+    }
+}
+
+impl Ascending for &[u64] {
+    #[inline]
+    fn ready(&mut self) -> &[u64] {
+        self
+    }
+
+    #[inline]
+    fn advance(&mut self, count: usize) {
+        *self = &self[count..];
+    }
+}
+
+/// A few fingerprints on the way, filled anew whenever all have gone.
+struct Buffer {
+    fingerprints: [u64; 64],
+    next: usize,
+    end: usize,
+}
+
+impl Buffer {
+    const EMPTY: Buffer = Buffer { fingerprints: [0; 64], next: 0, end: 0 };
+
+    #[inline]
+    fn left(&self) -> &[u64] {
+        self.fingerprints.get(self.next..self.end).unwrap_or(&[])
     }
 }
 
@@ -56,24 +107,43 @@ pub(crate) struct StoredFrom<'a> {
     walk: Walk<'a>,
     dropped: u32,
     first: u64,
+    buffer: Buffer,
 }
 
-impl Iterator for StoredFrom<'_> {
-    type Item = u64;
+impl StoredFrom<'_> {
+    fn fill(&mut self) {
+        let Buffer { fingerprints, next, end } = &mut self.buffer;
+        *next = 0;
+        *end = match &mut self.walk {
+            Walk::Bytes(walk) => {
+                let places = fingerprints.iter_mut().zip(walk);
+                places.map(|(place, fingerprint)| *place = fingerprint).count()
+            }
+            Walk::Packed(walk) => walk.next_block(fingerprints),
+        };
+        if self.dropped > 0 {
+            fingerprints[..*end].iter_mut().for_each(|fingerprint| *fingerprint >>= self.dropped);
+        }
+    }
+}
+
+impl Ascending for StoredFrom<'_> {
+    #[inline]
+    fn ready(&mut self) -> &[u64] {
+        while self.buffer.next >= self.buffer.end {
+            self.fill();
+            if self.buffer.end == 0 {
+                break;
+            }
+            // Only the run in which the walk began can have smaller ones.
+            self.buffer.next = self.buffer.left().partition_point(|&fingerprint| fingerprint < self.first);
+        }
+        self.buffer.left()
+    }
 
     #[inline]
-    fn next(&mut self) -> Option<u64> {
-        loop {
-            let fingerprint = match &mut self.walk {
-                Walk::Bytes(walk) => walk.next()?,
-                Walk::Packed(walk) => walk.next()?,
-            };
-            let fingerprint = fingerprint >> self.dropped;
-            // Only the run in which the walk began can have smaller ones.
-            if fingerprint >= self.first {
-                return Some(fingerprint);
-            }
-        }
+    fn advance(&mut self, count: usize) {
+        self.buffer.next += count;
     }
 }
 
@@ -91,12 +161,12 @@ impl<'v> Stored<'v> {
             }
             Container::Packed => Walk::Packed(PackedWalk::from_quotient(Packed::new(words, split), quotient)),
         };
-        StoredFrom { walk, dropped: self.dropped, first }
+        StoredFrom { walk, dropped: self.dropped, first, buffer: Buffer::EMPTY }
     }
 }
 
 impl Source for Stored<'_> {
-    type Iter<'a>
+    type Run<'a>
         = StoredFrom<'a>
     where
         Self: 'a;
@@ -129,56 +199,89 @@ pub(crate) struct CombinedFrom<A, B> {
     rule: Rule,
     a: A,
     b: B,
-    next_a: Option<u64>,
-    next_b: Option<u64>,
+    buffer: Buffer,
 }
 
-impl<A: Iterator<Item = u64>, B: Iterator<Item = u64>> Iterator for CombinedFrom<A, B> {
-    type Item = u64;
-
+impl<A: Ascending, B: Ascending> CombinedFrom<A, B> {
     #[inline]
-    fn next(&mut self) -> Option<u64> {
-        loop {
-            let Some(a) = self.next_a else {
-                let b = if self.rule == Rule::Sum { self.next_b } else { None };
-                self.next_b = self.b.next();
-                return b;
-            };
-            match self.next_b {
-                Some(b) if b < a => {
-                    self.next_b = self.b.next();
-                    if self.rule == Rule::Sum {
-                        return Some(b);
-                    }
-                }
-                Some(b) if b == a && self.rule != Rule::Sum => {
-                    self.next_a = self.a.next();
-                    self.next_b = self.b.next();
-                    if self.rule == Rule::Common {
-                        return Some(a);
-                    }
-                }
-                _ => {
-                    self.next_a = self.a.next();
-                    if self.rule != Rule::Common {
-                        return Some(a);
-                    }
-                }
+    fn fill(&mut self) {
+        let Buffer { fingerprints, next, end } = &mut self.buffer;
+        (*next, *end) = (0, 0);
+        while *end < fingerprints.len() {
+            let (a, b) = (self.a.ready(), self.b.ready());
+            if a.is_empty() && (b.is_empty() || self.rule != Rule::Sum) {
+                break;
             }
+            let places = &mut fingerprints[*end..];
+            let (from_a, from_b, put) = match self.rule {
+                _ if b.is_empty() || a.is_empty() => {
+                    let rest = if b.is_empty() { a } else { b };
+                    let count = rest.len().min(places.len());
+                    let put = if self.rule == Rule::Common { 0 } else { count };
+                    places[..put].copy_from_slice(&rest[..put]);
+                    if b.is_empty() { (count, 0, put) } else { (0, count, put) }
+                }
+                Rule::Sum => merge(a, b, places),
+                Rule::Difference => cancel(a, b, places, false),
+                Rule::Common => cancel(a, b, places, true),
+            };
+            self.a.advance(from_a);
+            self.b.advance(from_b);
+            *end += put;
         }
     }
 }
 
+/// Merges until one of `a` and `b` has gone or the places are full; says how many went from each and how many came.
+#[inline]
+fn merge(a: &[u64], b: &[u64], places: &mut [u64]) -> (usize, usize, usize) {
+    let (mut i, mut j) = (0, 0);
+    while let (Some(&x), Some(&y), Some(place)) = (a.get(i), b.get(j), places.get_mut(i + j)) {
+        // Which is smaller is anybody's guess, so it is no branch.
+        *place = x.min(y);
+        i += (x <= y) as usize;
+        j += (x > y) as usize;
+    }
+    (i, j, i + j)
+}
+
+/// Those of `a` that have an equal in `b`, or those that have none, one for one, until one of them has gone or the places
+/// are full; says how many went from each and how many came.
+#[inline]
+fn cancel(a: &[u64], b: &[u64], places: &mut [u64], common: bool) -> (usize, usize, usize) {
+    let (mut i, mut j, mut put) = (0, 0, 0);
+    while let (Some(&x), Some(&y), Some(place)) = (a.get(i), b.get(j), places.get_mut(put)) {
+        *place = x;
+        put += if common { x == y } else { x < y } as usize;
+        i += (x <= y) as usize;
+        j += (x >= y) as usize;
+    }
+    (i, j, put)
+}
+
+impl<A: Ascending, B: Ascending> Ascending for CombinedFrom<A, B> {
+    #[inline]
+    fn ready(&mut self) -> &[u64] {
+        if self.buffer.next >= self.buffer.end {
+            self.fill();
+        }
+        self.buffer.left()
+    }
+
+    #[inline]
+    fn advance(&mut self, count: usize) {
+        self.buffer.next += count;
+    }
+}
+
 impl<A: Source, B: Source> Source for Combined<A, B> {
-    type Iter<'a>
-        = CombinedFrom<A::Iter<'a>, B::Iter<'a>>
+    type Run<'a>
+        = CombinedFrom<A::Run<'a>, B::Run<'a>>
     where
         Self: 'a;
 
-    fn from(&self, first: u64) -> Self::Iter<'_> {
-        let (mut a, mut b) = (self.a.from(first), self.b.from(first));
-        let (next_a, next_b) = (a.next(), b.next());
-        CombinedFrom { rule: self.rule, a, b, next_a, next_b }
+    fn from(&self, first: u64) -> Self::Run<'_> {
+        CombinedFrom { rule: self.rule, a: self.a.from(first), b: self.b.from(first), buffer: Buffer::EMPTY }
     }
 }
 
@@ -195,14 +298,14 @@ fn ranges(last: u64) -> impl IndexedParallelIterator<Item = (u64, u64)> {
 
 /// How many fingerprints up to `last` there are.
 pub(crate) fn count(source: &impl Source, last: u64) -> u64 {
-    ranges(last).map(|(first, last)| source.from(first).take_while(|&f| f <= last).count() as u64).sum()
+    ranges(last).map(|(first, last)| Each(source.from(first)).take_while(|&f| f <= last).count() as u64).sum()
 }
 
 /// How many different fingerprints up to `last` there are.
 pub(crate) fn count_distinct(source: &impl Source, last: u64) -> u64 {
     let distinct = |(first, last): (u64, u64)| {
         let mut before = None;
-        let changes = source.from(first).take_while(|&f| f <= last).filter(|&f| before.replace(f) != Some(f));
+        let changes = Each(source.from(first)).take_while(|&f| f <= last).filter(|&f| before.replace(f) != Some(f));
         changes.count() as u64
     };
     ranges(last).map(distinct).sum()
@@ -215,12 +318,12 @@ mod tests {
     #[test]
     fn multisets_combine() {
         let (a, b) = ([1, 2, 2, 2, 5, 9], [0, 2, 2, 3, 5, 5, 9, 9]);
-        let all = |rule| Combined { rule, a: Sorted(&a), b: Sorted(&b) }.from(0).collect::<Vec<_>>();
+        let all = |rule| Each(Combined { rule, a: Sorted(&a), b: Sorted(&b) }.from(0)).collect::<Vec<_>>();
         assert_eq!(all(Rule::Sum), [0, 1, 2, 2, 2, 2, 2, 3, 5, 5, 5, 9, 9, 9]);
         assert_eq!(all(Rule::Difference), [1, 2]);
         assert_eq!(all(Rule::Common), [2, 2, 5, 9]);
         let late = Combined { rule: Rule::Sum, a: Sorted(&a), b: Sorted(&b) };
-        assert_eq!(late.from(6).collect::<Vec<_>>(), [9, 9, 9]);
+        assert_eq!(Each(late.from(6)).collect::<Vec<_>>(), [9, 9, 9]);
         assert_eq!(count(&late, 5), 11);
         assert_eq!(count_distinct(&late, u64::MAX), 6);
         let none = Combined { rule: Rule::Sum, a: Sorted(&[]), b: Sorted(&[]) };
