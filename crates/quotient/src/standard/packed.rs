@@ -7,11 +7,13 @@
 
 use warpset_core::quotient::Split;
 
+mod append;
 mod bits;
 mod lookup;
 mod update;
 mod walk;
 
+pub(super) use append::PackedAppender;
 use bits::{above_last, nth_one};
 pub(super) use lookup::Waiting;
 pub(super) use update::{Change, PackedMut};

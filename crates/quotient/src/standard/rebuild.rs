@@ -9,7 +9,8 @@ use rayon::prelude::*;
 use warpset_core::quotient::slots::{Appender, BLOCK_SLOTS, ByteSlots, Container, PackedSlots, SlotsMut};
 use warpset_core::quotient::{Split, standard as core};
 
-use super::source::{Each, Source};
+use super::packed::PackedAppender;
+use super::source::{Ascending, Source};
 use super::with_slots;
 use crate::Words;
 use crate::{Error, Layout, StandardQuotientFilter};
@@ -31,29 +32,48 @@ struct Spilled {
     remainder: u64,
 }
 
-/// The fingerprints of quotients `first..end`; equal ones once, unless duplicates are kept.
-fn items_of(layout: &Layout, source: &impl Source, first: u64, end: u64) -> impl Iterator<Item = (u64, u64, bool)> {
+/// An item: its quotient, its remainder, and whether the item before has the same quotient.
+#[derive(Clone, Copy)]
+struct Item {
+    quotient: u64,
+    remainder: u64,
+    follows: bool,
+}
+
+/// Goes through the fingerprints of quotients `first..end`; equal ones once, unless duplicates are kept.
+#[inline(always)]
+fn for_each_item(layout: &Layout, source: &impl Source, first: u64, end: u64, mut visit: impl FnMut(Item)) {
     let (split, keep) = (layout.split, layout.keeps_duplicates());
-    let mut before = None;
-    Each(source.from(split.join(first, 0)))
-        .map(move |fingerprint| (fingerprint, split.quotient(fingerprint)))
-        .take_while(move |&(_, quotient)| quotient < end)
-        .filter_map(move |(fingerprint, quotient)| {
-            let last = before.replace(fingerprint);
-            if last == Some(fingerprint) && !keep {
-                return None;
+    // No item has this quotient.
+    let (mut quotient_before, mut before) = (u64::MAX, 0);
+    let mut run = source.from(split.join(first, 0));
+    loop {
+        let ready = run.ready();
+        let count = ready.len();
+        if count == 0 {
+            return;
+        }
+        for &fingerprint in ready {
+            let quotient = split.quotient(fingerprint);
+            if quotient >= end {
+                return;
             }
-            let follows = last.is_some_and(|last| split.quotient(last) == quotient);
-            Some((quotient, split.remainder(fingerprint), follows))
-        })
+            let follows = quotient == quotient_before;
+            if !(follows && fingerprint == before && !keep) {
+                visit(Item { quotient, remainder: split.remainder(fingerprint), follows });
+            }
+            (quotient_before, before) = (quotient, fingerprint);
+        }
+        run.advance(count);
+    }
 }
 
 fn lay_out(layout: &Layout, source: &impl Source, first: u64, end: u64) -> Part {
     let mut part = Part { items: 0, end: 0 };
-    for (quotient, ..) in items_of(layout, source, first, end) {
-        part.end = core::place(part.end, quotient) + 1;
+    for_each_item(layout, source, first, end, |item| {
+        part.end = core::place(part.end, item.quotient) + 1;
         part.items += 1;
-    }
+    });
     part
 }
 
@@ -66,34 +86,48 @@ struct Written {
     spilled: Vec<Spilled>,
 }
 
-/// Writes the items of quotients from `first` on, the first free slot being `free`, into the zero `words` of the slots
-/// from `first` on.
-fn write(
-    layout: &Layout,
-    words: &mut [u64],
-    items: impl Iterator<Item = (u64, u64, bool)>,
-    first: u64,
-    mut free: u64,
-) -> Written {
+/// Writes the items of quotients `first..end`, the first free slot being `free`, into the zero `words` of the slots from
+/// `first` on.
+fn write(layout: &Layout, words: &mut [u64], source: &impl Source, first: u64, end: u64, mut free: u64) -> Written {
     let len = words.len() as u64 / layout.block_words() * BLOCK_SLOTS;
-    let mut slots = Appender::new(words, layout.container, layout.split.remainder_bits);
-    let (mut count, mut spilled) = (0, Vec::new());
-    for (quotient, remainder, follows) in items {
-        count += 1;
-        let slot = core::place(free, quotient);
+    let (mut items, mut spilled) = (0, Vec::new());
+    // Where an item goes, if that is in the words.
+    let mut place = |item: Item| {
+        items += 1;
+        let slot = core::place(free, item.quotient);
         free = slot + 1;
-        let metadata = core::item_metadata(slot, quotient, follows);
-        if !follows {
-            slots.occupy(quotient - first);
-        }
         if slot - first < len {
-            slots.item(slot - first, metadata, remainder);
-        } else {
-            spilled.push(Spilled { slot, metadata, remainder });
+            return Some(slot - first);
+        }
+        let metadata = core::item_metadata(slot, item.quotient, item.follows);
+        spilled.push(Spilled { slot, metadata, remainder: item.remainder });
+        None
+    };
+    match layout.container {
+        Container::Packed => {
+            let mut slots = PackedAppender::new(words, layout.split.remainder_bits);
+            for_each_item(layout, source, first, end, |item| {
+                let quotient = item.quotient - first;
+                slots.occupy(quotient);
+                if let Some(slot) = place(item) {
+                    slots.item(slot, item.follows, slot != quotient, item.remainder);
+                }
+            });
+            slots.finish();
+        }
+        Container::Bytes => {
+            let mut slots = Appender::new(words, Container::Bytes, layout.split.remainder_bits);
+            for_each_item(layout, source, first, end, |item| {
+                let quotient = item.quotient - first;
+                slots.occupy(quotient);
+                if let Some(slot) = place(item) {
+                    slots.item(slot, core::item_metadata(slot, quotient, item.follows), item.remainder);
+                }
+            });
+            slots.finish();
         }
     }
-    slots.finish();
-    Written { items: count, free, spilled }
+    Written { items, free, spilled }
 }
 
 /// Quotients of a part: a power of two, so many that all threads have work and few enough that parts are worth it.
@@ -124,8 +158,7 @@ pub(super) fn build(layout: Layout, source: &impl Source) -> Result<StandardQuot
     if step == split.quotients() {
         // One part begins at its first slot, so it is written without having been laid out before.
         let mut words = Words::zeroed(layout.words())?;
-        let items = items_of(&layout, source, 0, split.quotients());
-        let Written { items, free, .. } = write(&layout, words.as_mut_slice(), items, 0, 0);
+        let Written { items, free, .. } = write(&layout, words.as_mut_slice(), source, 0, split.quotients(), 0);
         check(&layout, items, free)?;
         return Ok(StandardQuotientFilter::from_parts(layout, words, items));
     }
@@ -164,7 +197,7 @@ pub(super) fn build(layout: Layout, source: &impl Source) -> Result<StandardQuot
         .enumerate()
         .map(|(i, (chunk, free))| {
             let first = i as u64 * step;
-            write(&layout, chunk, items_of(&layout, source, first, first + step), first, free).spilled
+            write(&layout, chunk, source, first, first + step, free).spilled
         })
         .collect();
     with_slots!(&layout, words.as_mut_slice(), layout.slots(), |slots| {

@@ -1,0 +1,133 @@
+//! Writing packed slots in ascending order into zero memory on the CPU: what
+//! `warpset_core::quotient::slots::Appender` writes, with the words of a block kept in registers.
+
+/// Writes items of ascending slots, and their quotients, into whole blocks that are zero.
+pub(in super::super) struct PackedAppender<'a> {
+    words: &'a mut [u64],
+    width: u32,
+    block_words: usize,
+    /// The last quotient's block, and the `is_occupied` bits of it that are not written yet.
+    home: usize,
+    occupieds: u64,
+    /// The last slot's block, and its `is_continuation` and `is_shifted` bits.
+    block: usize,
+    continuations: u64,
+    shifteds: u64,
+    /// The word of the last remainder, and its bits.
+    index: usize,
+    remainders: u64,
+}
+
+impl<'a> PackedAppender<'a> {
+    pub(in super::super) fn new(words: &'a mut [u64], remainder_bits: u32) -> PackedAppender<'a> {
+        PackedAppender {
+            words,
+            width: remainder_bits,
+            block_words: remainder_bits as usize + 3,
+            home: 0,
+            occupieds: 0,
+            block: 0,
+            continuations: 0,
+            shifteds: 0,
+            index: 3,
+            remainders: 0,
+        }
+    }
+
+    /// Sets `is_occupied` of a quotient, which may be the last one again.
+    #[inline(always)]
+    pub(in super::super) fn occupy(&mut self, quotient: u64) {
+        let home = (quotient / 64) as usize;
+        if home != self.home {
+            self.write_occupieds();
+            self.home = home;
+        }
+        self.occupieds |= 1 << (quotient % 64);
+    }
+
+    /// Puts an item into a slot behind the last one.
+    #[inline(always)]
+    pub(in super::super) fn item(&mut self, slot: u64, continuation: bool, shifted: bool, remainder: u64) {
+        let (block, at) = ((slot / 64) as usize, (slot % 64) as u32);
+        if block != self.block {
+            self.write_metadata();
+            self.block = block;
+        }
+        self.continuations |= u64::from(continuation) << at;
+        self.shifteds |= u64::from(shifted) << at;
+        let bit = at * self.width;
+        let (index, shift) = (block * self.block_words + 3 + (bit / 64) as usize, bit % 64);
+        if index != self.index {
+            self.write_remainders(index);
+        }
+        self.remainders |= remainder << shift;
+        if shift + self.width > 64 {
+            self.write_remainders(index + 1);
+            self.remainders = remainder >> (64 - shift);
+        }
+    }
+
+    /// Writes what is in registers.
+    pub(in super::super) fn finish(mut self) {
+        self.write_occupieds();
+        self.write_metadata();
+        self.write_remainders(0);
+    }
+
+    #[inline(always)]
+    fn write_occupieds(&mut self) {
+        self.words[self.home * self.block_words] = self.occupieds;
+        self.occupieds = 0;
+    }
+
+    #[inline(always)]
+    fn write_metadata(&mut self) {
+        let first = self.block * self.block_words;
+        self.words[first + 1] = self.continuations;
+        self.words[first + 2] = self.shifteds;
+        (self.continuations, self.shifteds) = (0, 0);
+    }
+
+    /// And goes on to another word.
+    #[inline(always)]
+    fn write_remainders(&mut self, next: usize) {
+        self.words[self.index] = self.remainders;
+        (self.index, self.remainders) = (next, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use warpset_core::quotient::slots::{Appender, CONTINUATION, Container, SHIFTED};
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_same_words_as_the_shared_appender(
+            r in 1u32..62, items in prop::collection::vec((1u64..90, any::<bool>(), any::<bool>(), any::<u64>()), 0..300),
+        ) {
+            let blocks = items.iter().map(|item| item.0).sum::<u64>() / 64 + 1;
+            let mut wanted = vec![0; blocks as usize * (r as usize + 3)];
+            let mut written = wanted.clone();
+            let mut appender = Appender::new(&mut wanted[..], Container::Packed, r);
+            let mut packed = PackedAppender::new(&mut written, r);
+            let mut slot = u64::MAX;
+            for (step, continuation, shifted, remainder) in items {
+                slot = slot.wrapping_add(step);
+                let remainder = remainder >> (64 - r);
+                // Quotients are at most their slots.
+                let quotient = slot - u64::from(shifted && slot > 0);
+                appender.occupy(quotient);
+                packed.occupy(quotient);
+                let metadata = (u64::from(continuation) * CONTINUATION) | (u64::from(shifted) * SHIFTED);
+                appender.item(slot, metadata, remainder);
+                packed.item(slot, continuation, shifted, remainder);
+            }
+            appender.finish();
+            packed.finish();
+            prop_assert_eq!(written, wanted);
+        }
+    }
+}
