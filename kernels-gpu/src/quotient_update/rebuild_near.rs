@@ -406,7 +406,7 @@ unsafe fn rebuild<F: Near, const PACKED: bool, const REMOVES: bool>(arguments: A
         let tile = Tile::open(ticket, batch, n, split);
         let block = tile.block;
         let range = (tile.range.0 as u32, tile.range.1 as u32);
-        let base = F::of(block * BLOCK_SLOTS << bits); // of the block's fingerprints
+        let base = F::of((block * BLOCK_SLOTS) << bits); // of the block's fingerprints
 
         // The first free slot behind the block's items, relative to the block, and how many they are.
         let (mut start, mut free, mut count) = (0, 0u32, 0u32);
