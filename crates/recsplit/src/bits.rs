@@ -1,5 +1,7 @@
 //! Writing bit vectors.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 /// A growing vector of bits, least significant bit first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BitVec {
@@ -63,11 +65,39 @@ impl BitVec {
         self.push(other.open, rest);
     }
 
+    /// Puts all bits at position `start` of `to`, where there are zeros so far. Others may do the same beside.
+    pub(crate) fn copy_to(&self, to: &[AtomicU64], start: u64) {
+        if self.len == 0 {
+            return;
+        }
+        let (first, last) = ((start / 64) as usize, ((start + self.len - 1) / 64) as usize);
+        let shift = start as u32 % 64;
+        let mut carry = 0;
+        for (at, &word) in (first..=last).zip(self.words.iter().chain([&self.open, &0])) {
+            let moved = carry | word << shift;
+            // Two shifts, since a shift by 64 has no meaning.
+            carry = (word >> 1) >> (63 - shift);
+            // Only the first and the last word may be shared with others.
+            if at == first || at == last {
+                to[at].fetch_or(moved, Ordering::Relaxed);
+            } else {
+                to[at].store(moved, Ordering::Relaxed);
+            }
+        }
+    }
+
     /// All words, the last one filled up with zeros.
-    pub(crate) fn words(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
+    #[cfg(test)]
+    fn words(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
         let all = self.len.div_ceil(64) as usize;
         (0..all).map(|i| if i < self.words.len() { self.words[i] } else { self.open })
     }
+}
+
+/// Words for several threads to write to.
+pub(crate) fn shared(words: &mut [u64]) -> &[AtomicU64] {
+    // SAFETY: `AtomicU64` has the layout of `u64`, and the exclusive borrow lasts as long as the shared one.
+    unsafe { std::slice::from_raw_parts(words.as_mut_ptr().cast(), words.len()) }
 }
 
 #[cfg(test)]
@@ -91,6 +121,26 @@ mod tests {
                     assert_eq!(field(&words, u64::from(offset + i), 1), u64::from(i % 3 == 0), "{offset} {len} {i}");
                 }
                 assert_eq!(field(&words, u64::from(offset + len), 3), 5);
+            }
+        }
+    }
+
+    #[test]
+    fn copies_to_every_offset_beside_others() {
+        for offset in 0..130 {
+            for len in [0, 1, 2, 63, 64, 65, 127, 128, 129, 200] {
+                let mut part = BitVec::default();
+                (0..len).for_each(|i| part.push(u64::from(i % 3 == 0), 1));
+                let mut words = vec![0; 6];
+                let whole = u64::MAX;
+                words[offset as usize / 64] = !(whole << (offset % 64));
+                part.copy_to(shared(&mut words), offset);
+                for at in 0..6 * 64_u64 {
+                    let inside = at.wrapping_sub(offset);
+                    let before = at < offset && at / 64 == offset / 64;
+                    let expected = before || at >= offset && inside < len && inside % 3 == 0;
+                    assert_eq!(field(&words, at, 1) == 1, expected, "{offset} {len} {at}");
+                }
             }
         }
     }

@@ -1,9 +1,10 @@
 //! Building functions from keys in memory.
 
-use crate::engine::{Engine, Partitions, Settings};
+use crate::engine::{Built, Engine, Partitions, Settings};
 use crate::key::{Hash128, Key};
 use crate::room::Room;
 use crate::search::Simd;
+use crate::spread::spread;
 use crate::tree::{Failure, Part, Scratch};
 use crate::{Error, RecSplit};
 use rayon::prelude::*;
@@ -227,7 +228,8 @@ impl Builder {
     /// Runs `work` on the threads that were asked for.
     pub(crate) fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, Error> {
         match self.threads {
-            None => Ok(work()),
+            // On a thread of the pool, which does not have to be woken for each stage.
+            None => Ok(rayon::scope(|_| work())),
             Some(threads) => Ok(rayon::ThreadPoolBuilder::new().num_threads(threads).build()?.install(work)),
         }
     }
@@ -363,110 +365,51 @@ fn build_once(
     meter: &Meter,
 ) -> Result<RecSplit, Failure> {
     let count = keys as u64;
-    let buckets = settings.buckets(count);
     let engine = Engine::new(settings, count);
-    let parts = build_parts(&engine, keys, hash, 0..buckets, buckets, meter)?;
-    engine.join(count, &parts)
+    let mut built = Built::default();
+    let hashes = build_parts(&engine, keys, hash, 0..engine.buckets(), meter, &mut built)?;
+    // Giving memory back takes a while.
+    rayon::join(|| engine.join(count, built), || drop(hashes)).0
 }
 
-/// Builds the trees of the buckets `within` of all `buckets`; the `keys` hashes are those of these buckets.
+/// Builds the trees of the buckets `within`, which come after those in `built`; the `keys` hashes are those of these buckets.
+/// What is returned is only there to be dropped.
 pub(crate) fn build_parts(
     engine: &Engine,
     keys: usize,
     hash: impl Fn(usize) -> Hash128 + Sync,
     within: Range<u64>,
-    buckets: u64,
     meter: &Meter,
-) -> Result<Vec<Part>, Failure> {
+    built: &mut Built,
+) -> Result<Option<(Room, Vec<Scratch>)>, Failure> {
     if within.is_empty() {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let count = keys as u64;
     // Fewer keys in a partition where there would be too few partitions for the threads to share evenly.
     let threads = rayon::current_num_threads() as u64;
-    let even = if threads == 1 { PARTITION_KEYS } else { (count / (threads * 32)).max(1 << 9) };
-    let partitions = Partitions::new(count, within, buckets, PARTITION_KEYS.min(even), MOST_PARTITIONS);
-    let (hashes, ends) = spread(keys, hash, |hash| partitions.of(hash), partitions.count());
-    let hashes = hashes.as_slice();
+    let even = if threads == 1 { PARTITION_KEYS } else { (count / (threads * 64)).max(1 << 9) };
+    let partitions = Partitions::new(count, within, engine.buckets(), PARTITION_KEYS.min(even), MOST_PARTITIONS);
+    let (room, ends) = spread(keys, hash, |hash| partitions.of(hash), partitions.count());
+    let hashes = room.as_slice();
     // Partitions are taken one by one, and a thread's space goes from one to the next.
     let scratches: Mutex<Vec<Scratch>> = Mutex::default();
     let locked = || scratches.lock().unwrap_or_else(PoisonError::into_inner);
-    (0..ends.len())
+    let parts: Result<Vec<Part>, Failure> = (0..ends.len())
         .into_par_iter()
         .with_max_len(1)
         .map(|partition| {
             let from = if partition == 0 { 0 } else { ends[partition - 1] };
             let keys = &hashes[from..ends[partition]];
             let mut scratch = locked().pop().unwrap_or_default();
-            let part = engine.part(keys, partitions.range(partition), buckets, &mut scratch);
+            let part = engine.part(keys, partitions.range(partition), &mut scratch);
             locked().push(scratch);
             meter.add(keys.len() as u64);
             part
         })
-        .collect()
-}
-
-/// Puts `keys` hashes into the order of their partitions, `count` of them; also gives each partition's end.
-fn spread(
-    keys: usize,
-    hash: impl Fn(usize) -> Hash128 + Sync,
-    partition_of: impl Fn(&Hash128) -> usize + Sync,
-    count: usize,
-) -> (Room, Vec<usize>) {
-    let mut room = Room::new(keys);
-    let places = Places(room.as_mut_ptr());
-    let chunk = keys.div_ceil(rayon::current_num_threads() * 4).max(1 << 12);
-    let chunks = keys.div_ceil(chunk);
-    let range = |index: usize| index * chunk..keys.min((index + 1) * chunk);
-    let mut counts: Vec<Vec<usize>> = (0..chunks)
-        .into_par_iter()
-        .with_max_len(1)
-        .map(|index| {
-            let mut counts = vec![0_usize; count];
-            if count == 1 {
-                counts[0] = range(index).len();
-            } else {
-                range(index).for_each(|i| counts[partition_of(&hash(i))] += 1);
-            }
-            counts
-        })
         .collect();
-    // Turn counts into places: chunk by chunk within each partition.
-    let mut ends = Vec::with_capacity(count);
-    let mut sum = 0;
-    for partition in 0..count {
-        for counts in &mut counts {
-            sum += std::mem::replace(&mut counts[partition], sum);
-        }
-        ends.push(sum);
-    }
-    counts.par_iter_mut().enumerate().with_max_len(1).for_each(|(index, at)| {
-        for i in range(index) {
-            let hash = hash(i);
-            let at = &mut at[partition_of(&hash)];
-            // SAFETY: the counts of the first pass, over the same hashes, give every key of every chunk its own place
-            // below the number of keys, for which there is room.
-            unsafe { places.put(*at, hash) };
-            *at += 1;
-        }
-    });
-    // SAFETY: every place was written once.
-    unsafe { room.set_len(keys) };
-    (room, ends)
-}
-
-/// Where several threads write, each to its own places.
-struct Places(*mut Hash128);
-
-// SAFETY: all access is through `put`, whose callers write to disjoint places.
-unsafe impl Sync for Places {}
-
-impl Places {
-    /// # Safety
-    /// `at` is a place within the vector that nobody else writes.
-    #[inline]
-    unsafe fn put(&self, at: usize, hash: Hash128) {
-        // SAFETY: as the caller says.
-        unsafe { self.0.add(at).write(hash) };
-    }
+    built.parts.append(&mut parts?);
+    let scratches = scratches.into_inner().unwrap_or_else(PoisonError::into_inner);
+    scratches.iter().for_each(|scratch| built.least.merge(&scratch.least));
+    Ok(Some((room, scratches)))
 }

@@ -7,8 +7,8 @@
 //!   differences small: 0.02 to 0.1 bits a key at 5 to 50 keys a bucket.
 //! - Positions of every 256th one become every 4th to 128th one, by bucket size: with large buckets a denser jump array
 //!   costs nothing and saves the query its linear search.
-//! - Construction takes stretches of 2^14 buckets in parallel. The jump array needs no selection: the position of a one is
-//!   known when it is written.
+//! - Construction (`encode.rs`) takes stretches of buckets in parallel, which write to their places. The jump array needs no
+//!   selection: the position of a one is known when it is written.
 //!
 //! ```text
 //! lower bits   phi(0) chi(0) phi(1) chi(1) …            low_phi + low_chi bits an entry
@@ -16,12 +16,14 @@
 //! jump array   [u64 phi, u64 chi, (u16 phi, u16 chi) × 2^14 / stride] for every 2^14 entries
 //! ```
 
+mod encode;
 #[cfg(target_arch = "x86_64")]
 mod lanes;
 
+pub(crate) use encode::{Least, Prefixes, encode, layout};
+
 use crate::read::{Select, bits_from, prefetch, scan};
-use rayon::prelude::*;
-use warpset_core::recsplit::bits::{elias_fano_low_bits, field, word};
+use warpset_core::recsplit::bits::{field, word};
 
 /// Entries of one block of the jump array.
 const BLOCK: u64 = 1 << 14;
@@ -80,6 +82,18 @@ impl Layout {
         let keys = self.key_slope.wrapping_mul(keys as i64);
         (keys.wrapping_add(self.bucket_slope.wrapping_mul(bucket as i64)) >> POINT) as u64
     }
+
+    /// What the lists hold for entry `index`: keys above the least possible number, bits above the line.
+    #[inline(always)]
+    fn values(&self, index: u64, (keys, bits): (u64, u64)) -> [u64; 2] {
+        [keys - index * self.least_keys, bits.wrapping_sub(self.line(keys, index))]
+    }
+
+    /// Where the ones of an entry with these values are in the upper bits.
+    #[inline(always)]
+    fn ones(&self, index: u64, values: [u64; 2]) -> [u64; 2] {
+        [(values[0] >> self.low_keys) + index, (values[1] >> self.low_bits) + index]
+    }
 }
 
 /// Base-2 logarithm of the jump array's stride for an expected bucket size.
@@ -92,165 +106,6 @@ pub(crate) const fn log_stride(bucket_size: u32) -> u32 {
         1000..4000 => 3,
         _ => 2,
     }
-}
-
-/// Slopes for keys and for buckets of the line below all `(keys, bits)` of single buckets that is highest at the average
-/// number of keys; `least[k]` is the least number of bits of a bucket of `k` keys, `u64::MAX` if there is none.
-fn line_below(least: &[u64], (all_keys, buckets): (u64, u64)) -> (i64, i64) {
-    let points =
-        || (0..).zip(least).filter(|&(_, &bits)| bits != u64::MAX).map(|(k, &bits): (i64, _)| (k, bits as i64));
-    // The lower convex hull, from left to right, as far as the edge over the average.
-    let mut hull: Vec<(i64, i64)> = Vec::new();
-    for point in points() {
-        while let [.., a, b] = hull[..] {
-            let (ab, ac) = ((b.0 - a.0, b.1 - a.1), (point.0 - a.0, point.1 - a.1));
-            if i128::from(ab.1) * i128::from(ac.0) < i128::from(ac.1) * i128::from(ab.0) {
-                break;
-            }
-            hull.pop();
-        }
-        hull.push(point);
-    }
-    let right = |point: &(i64, i64)| u128::from(point.0 as u64) * u128::from(buckets) > u128::from(all_keys);
-    let edge = hull.iter().position(right).unwrap_or(hull.len().saturating_sub(1)).max(1);
-    let key_slope = match (hull.get(edge - 1), hull.get(edge)) {
-        (Some(a), Some(b)) => ((i128::from(b.1 - a.1) << POINT) / i128::from(b.0 - a.0)) as i64,
-        _ => 0,
-    };
-    // The slope is rounded, so that the height is found from all points.
-    let height = |(k, bits): (i64, i64)| (bits << POINT) - key_slope * k;
-    let bucket_slope = points().map(height).min().unwrap_or(0);
-    let reach = i128::from(key_slope.unsigned_abs()) * i128::from(all_keys)
-        + i128::from(bucket_slope.unsigned_abs()) * i128::from(buckets);
-    // Without a line it is only larger.
-    if reach < 1 << 62 { (key_slope, bucket_slope) } else { (0, 0) }
-}
-
-/// One stretch of upper bits.
-struct Upper {
-    first_word: u64,
-    words: Vec<u64>,
-}
-
-impl Upper {
-    fn from(first: u64, last: u64) -> Self {
-        let first_word = first / 64;
-        Self { first_word, words: vec![0; (last / 64 - first_word) as usize + 1] }
-    }
-
-    #[inline]
-    fn set(&mut self, at: u64) {
-        self.words[(at / 64 - self.first_word) as usize] |= 1 << (at % 64);
-    }
-}
-
-/// Encodes the prefix sums of keys (`keys[i]`: keys before bucket i) and the bit positions of trees; both have one entry
-/// more than there are buckets and begin with 0. `None` if the jump array's 16 bits do not do, which hashed keys make
-/// impossible in practice.
-pub(crate) fn build(keys: &[u64], bits: &[u64], log_stride: u32) -> Option<(Layout, Vec<u64>)> {
-    let entries = keys.len();
-    let buckets = entries as u64 - 1;
-    let mut layout = Layout {
-        buckets,
-        key_slope: 0,
-        bucket_slope: 0,
-        least_keys: 0,
-        low_keys: 0,
-        low_bits: 0,
-        log_stride,
-        upper_keys_words: 0,
-        upper_bits_words: 0,
-    };
-    let stretches = || (0..entries.div_ceil(BLOCK as usize)).into_par_iter();
-    let stretch = |i: usize| i * BLOCK as usize..entries.min((i + 1) * BLOCK as usize);
-    if buckets > 0 {
-        // The least number of bits by number of keys.
-        let see = |mut least: Vec<u64>, i: usize| {
-            for i in stretch(i).filter(|&i| i > 0) {
-                let size = (keys[i] - keys[i - 1]) as usize;
-                if size >= least.len() {
-                    least.resize(size + 1, u64::MAX);
-                }
-                least[size] = least[size].min(bits[i] - bits[i - 1]);
-            }
-            least
-        };
-        let merge = |a: Vec<u64>, b: Vec<u64>| {
-            let (mut long, short) = if a.len() < b.len() { (b, a) } else { (a, b) };
-            long.iter_mut().zip(short).for_each(|(long, short)| *long = short.min(*long));
-            long
-        };
-        let least = stretches().fold(Vec::new, see).reduce(Vec::new, merge);
-        layout.least_keys = least.iter().position(|&bits| bits != u64::MAX).unwrap_or(0) as u64;
-        (layout.key_slope, layout.bucket_slope) = line_below(&least, (keys[entries - 1], buckets));
-    }
-    let unfinished = layout;
-    let phi = |i: usize| keys[i] - i as u64 * unfinished.least_keys;
-    let chi = |i: usize| bits[i].wrapping_sub(unfinished.line(keys[i], i as u64));
-    let (low_keys, low_bits) =
-        (elias_fano_low_bits(phi(entries - 1), entries as u64), elias_fano_low_bits(chi(entries - 1), entries as u64));
-    let upper_phi = |i: usize| (phi(i) >> low_keys) + i as u64;
-    let upper_chi = |i: usize| (chi(i) >> low_bits) + i as u64;
-
-    let encode = |stretch_index: usize| {
-        let range = stretch(stretch_index);
-        let mut lower = crate::bits::BitVec::default();
-        let mut uppers = [
-            Upper::from(upper_phi(range.start), upper_phi(range.end - 1)),
-            Upper::from(upper_chi(range.start), upper_chi(range.end - 1)),
-        ];
-        let firsts = [upper_phi(range.start), upper_chi(range.start)];
-        let mut jumps = firsts.to_vec();
-        let mut half = 0;
-        for (index, i) in range.enumerate() {
-            let (phi, chi) = (phi(i), chi(i));
-            lower.push(phi, low_keys);
-            lower.push(chi, low_bits);
-            let positions = [(phi >> low_keys) + i as u64, (chi >> low_bits) + i as u64];
-            for (upper, at) in uppers.iter_mut().zip(positions) {
-                upper.set(at);
-            }
-            if index & ((1 << log_stride) - 1) == 0 {
-                let relative: [u64; 2] = std::array::from_fn(|list| positions[list] - firsts[list]);
-                if relative.iter().any(|&relative| relative > u64::from(u16::MAX)) {
-                    return None;
-                }
-                let pair = relative[0] | relative[1] << 16;
-                if half == 0 {
-                    jumps.push(pair);
-                } else {
-                    *jumps.last_mut()? |= pair << 32;
-                }
-                half ^= 1;
-            }
-        }
-        Some((lower, uppers, jumps))
-    };
-    let parts: Vec<_> =
-        if entries > BLOCK as usize { stretches().map(encode).collect::<Option<_>>()? } else { vec![encode(0)?] };
-    let upper_words = |last: u64| last / 64 + 1;
-    let layout = Layout {
-        low_keys,
-        low_bits,
-        upper_keys_words: upper_words(upper_phi(entries - 1)),
-        upper_bits_words: upper_words(upper_chi(entries - 1)),
-        ..layout
-    };
-    let mut words = Vec::with_capacity(layout.words() as usize);
-    // A stretch has 2^14 entries, so its lower bits fill whole words.
-    parts.iter().for_each(|(lower, ..)| words.extend(lower.words()));
-    debug_assert_eq!(words.len() as u64, layout.lower_words());
-    for (list, len) in [layout.upper_keys_words, layout.upper_bits_words].into_iter().enumerate() {
-        let base = words.len();
-        words.resize(base + len as usize, 0);
-        for (_, uppers, _) in &parts {
-            let to = &mut words[base + uppers[list].first_word as usize..];
-            to.iter_mut().zip(&uppers[list].words).for_each(|(to, from)| *to |= from);
-        }
-    }
-    parts.iter().for_each(|(.., jumps)| words.extend_from_slice(jumps));
-    debug_assert_eq!(words.len() as u64, layout.words());
-    Some((layout, words))
 }
 
 /// What the lists say of one bucket.
@@ -418,7 +273,7 @@ mod tests {
                 keys.push(keys[i] + random(30));
                 bits.push(bits[i] + random(70));
             }
-            let (layout, words) = build(&keys, &bits, log_stride).unwrap();
+            let (layout, words) = encode::tests::build(&keys, &bits, log_stride);
             let lists = Lists::at(layout, 0);
             for i in 0..buckets {
                 let entry = lists.get(&words, i as u64, lists.near(&words, i as u64), Portable);
@@ -426,20 +281,5 @@ mod tests {
                 assert_eq!(entry, expected, "{buckets} {log_stride} {i}");
             }
         }
-    }
-
-    #[test]
-    fn lines_stay_below_and_touch() {
-        let least = [0, 0, 1, 2, 4, 5, 7, u64::MAX, 10];
-        for all_keys in 0..80 {
-            let (key_slope, bucket_slope) = line_below(&least, (all_keys, 10));
-            let above = |k: usize| ((least[k] as i64) << POINT) - key_slope * k as i64 - bucket_slope;
-            let above: Vec<i64> = (0..9).filter(|&k| least[k] != u64::MAX).map(above).collect();
-            assert_eq!(above.iter().min(), Some(&0), "{all_keys}");
-        }
-        // The edge over 4 keys goes from (3, 2) to (5, 5), that over 7 from (5, 5) to (8, 10).
-        assert_eq!(line_below(&least, (40, 10)).0, (3 << POINT) / 2);
-        assert_eq!(line_below(&least, (70, 10)).0, (5 << POINT) / 3);
-        assert_eq!(line_below(&[u64::MAX, 3], (7, 7)), (0, 3 << POINT));
     }
 }

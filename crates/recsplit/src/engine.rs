@@ -6,16 +6,15 @@
 //! - The parts' bit vectors are joined in parallel: every part shifts its own words to their place, only the words that
 //!   two parts share are combined with an atomic `or`.
 
-use crate::bits::BitVec;
-use crate::elias_fano;
+use crate::bits;
+use crate::elias_fano::{self, Least};
 use crate::format::{self, Header};
 use crate::function::RecSplit;
 use crate::search::Simd;
 use crate::search::sequential::Sequential;
-use crate::tree::{self, Failure, Part, Plan, Scratch};
+use crate::tree::{self, Bucket, Failure, Part, Plan, Scratch};
 use rayon::prelude::*;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
 use warpset_core::recsplit::hash::{Hash128, bucket_of};
 use warpset_core::recsplit::shape::MAX_BUCKET;
 use warpset_core::recsplit::{Remix, Shape};
@@ -86,6 +85,15 @@ pub(crate) struct Engine {
     table: std::sync::Arc<[warpset_core::recsplit::Node]>,
     budgets: Vec<u64>,
     largest: u32,
+    /// All buckets.
+    buckets: u64,
+}
+
+/// Trees of the first buckets of a function.
+#[derive(Default)]
+pub(crate) struct Built {
+    pub parts: Vec<Part>,
+    pub least: Least,
 }
 
 impl Engine {
@@ -93,7 +101,11 @@ impl Engine {
         let largest = u64::from(settings.largest_bucket()).min(keys) as u32;
         let table = crate::table::nodes(&settings.shape, largest);
         let budgets = tree::budgets(&settings.shape, &table[..=largest as usize]);
-        Self { settings, table, budgets, largest }
+        Self { settings, table, budgets, largest, buckets: settings.buckets(keys) }
+    }
+
+    pub(crate) fn buckets(&self) -> u64 {
+        self.buckets
     }
 
     /// Builds the trees of one partition.
@@ -101,7 +113,6 @@ impl Engine {
         &self,
         keys: &[Hash128],
         (first, count): (u64, usize),
-        buckets: u64,
         scratch: &mut Scratch,
     ) -> Result<Part, Failure> {
         let plan = Plan {
@@ -110,7 +121,7 @@ impl Engine {
             budgets: &self.budgets,
             remix: self.settings.remix,
         };
-        let range = (first, count, buckets);
+        let range = (first, count, self.buckets);
         let simd = if self.settings.remix == Remix::Bits64 { Simd::Sequential } else { self.settings.simd };
         match simd {
             Simd::Sequential => tree::build(Sequential, &plan, keys, range, scratch),
@@ -122,108 +133,97 @@ impl Engine {
         }
     }
 
-    /// Joins the parts of all partitions, in order, to a function.
-    pub(crate) fn join(&self, keys: u64, parts: &[Part]) -> Result<RecSplit, Failure> {
-        let buckets = self.settings.buckets(keys);
-        // Where each part begins: bucket, keys, bits.
-        let mut starts = Vec::with_capacity(parts.len());
-        let mut sum = (0_usize, 0_u64, 0_u64);
-        for part in parts {
-            starts.push(sum);
-            sum.0 += part.sizes.len();
-            sum.1 += part.sizes.iter().map(|&size| u64::from(size)).sum::<u64>();
-            sum.2 += part.bits.len();
-        }
-        let tree_bits = sum.2;
-        let mut keys_before = vec![0_u64; buckets as usize + 1];
-        let mut bits_before = vec![0_u64; buckets as usize + 1];
-        {
-            let mut slots = Vec::with_capacity(parts.len());
-            let (mut keys_rest, mut bits_rest) = (&mut keys_before[1..], &mut bits_before[1..]);
-            for part in parts {
-                let (keys, rest) = std::mem::take(&mut keys_rest).split_at_mut(part.sizes.len());
-                keys_rest = rest;
-                let (bits, rest) = std::mem::take(&mut bits_rest).split_at_mut(part.sizes.len());
-                bits_rest = rest;
-                slots.push((keys, bits));
-            }
-            slots.into_par_iter().zip(parts).zip(&starts).for_each(|(((keys, bits), part), start)| {
-                let mut sum = start.1;
-                for (slot, &size) in keys.iter_mut().zip(&part.sizes) {
-                    sum += u64::from(size);
-                    *slot = sum;
-                }
-                for (slot, end) in bits.iter_mut().zip(&part.ends) {
-                    *slot = start.2 + end;
-                }
-            });
-        }
-        let log_stride = elias_fano::log_stride(self.settings.bucket_size);
-        let (layout, lists) = elias_fano::build(&keys_before, &bits_before, log_stride).ok_or(Failure::Unlucky)?;
-        let largest = parts.par_iter().map(|part| part.sizes.iter().copied().max().unwrap_or(0)).max().unwrap_or(0);
+    /// Joins the parts of all partitions to a function.
+    pub(crate) fn join(&self, keys: u64, built: Built) -> Result<RecSplit, Failure> {
+        let Built { parts, least } = built;
+        let sums = Sums::over(&parts);
+        let layout = elias_fano::layout(&sums, &least, elias_fano::log_stride(self.settings.bucket_size));
         let header = Header {
             keys,
             seed: self.settings.seed,
             shape: self.settings.shape,
             remix: self.settings.remix,
-            largest_bucket: largest,
+            largest_bucket: parts.iter().map(|part| part.largest).max().unwrap_or(0),
             bucket_size: self.settings.bucket_size,
-            tree_bits,
+            tree_bits: sums.all().bits,
             layout,
         };
         // Fresh pages, which the threads that write to them get from the system.
-        let mut words = vec![0; header.words() as usize];
+        let zeros = rayon::iter::repeat_n(0, header.words() as usize);
+        let mut words: Vec<u64> = zeros.with_min_len(ZEROED).collect();
         let (head, rest) = words.split_at_mut(format::HEADER_WORDS as usize);
-        head.iter_mut().zip(header.to_words()).for_each(|(to, from)| *to = from);
-        let (trees, rest) = rest.split_at_mut(tree_bits.div_ceil(64) as usize);
-        copy_parts(trees, parts, &starts);
-        rest.par_chunks_mut(COPIED).zip(lists.par_chunks(COPIED)).for_each(|(to, from)| to.copy_from_slice(from));
-        words[format::COMMON_WORDS - 1] = format::checksum(&words);
+        head.copy_from_slice(&header.to_words());
+        let (trees, lists) = bits::shared(rest).split_at(header.tree_bits.div_ceil(64) as usize);
+        let copy = || parts.par_iter().zip(&sums.starts).for_each(|(part, start)| part.bits.copy_to(trees, start.bits));
+        let (_, encoded) = rayon::join(copy, || elias_fano::encode(&layout, &sums, lists));
+        encoded.ok_or(Failure::Unlucky)?;
+        let (checksum, ()) = rayon::join(|| format::checksum(&words), || drop(parts));
+        words[format::COMMON_WORDS - 1] = checksum;
         Ok(RecSplit::trusted(words, header))
     }
 }
 
-/// Words that are copied at a time.
-const COPIED: usize = 1 << 14;
+/// Words that are made at a time.
+const ZEROED: usize = 1 << 12;
 
-/// Copies the bits of each part to its place.
-fn copy_parts(words: &mut [u64], parts: &[Part], starts: &[(usize, u64, u64)]) {
-    if let [part] = parts {
-        words.iter_mut().zip(part.bits.words()).for_each(|(to, from)| *to = from);
-        return;
-    }
-    // SAFETY: `AtomicU64` has the layout of `u64`, and the exclusive borrow lasts as long as the shared one.
-    let words = unsafe { std::slice::from_raw_parts(words.as_mut_ptr().cast::<AtomicU64>(), words.len()) };
-    parts.par_iter().zip(starts).for_each(|(part, &(.., start))| copy_bits(words, &part.bits, start));
+/// Where a part begins.
+#[derive(Clone, Copy, Default)]
+struct Start {
+    bucket: usize,
+    keys: u64,
+    bits: u64,
 }
 
-/// Adds `bits` at position `start`. Only the first and the last word may be shared with others.
-fn copy_bits(words: &[AtomicU64], bits: &BitVec, start: u64) {
-    let shift = start as u32 % 64;
-    let mut at = (start / 64) as usize;
-    let mut carry = 0;
-    let mut first = true;
-    let mut put = |at: usize, word: u64| {
-        if first {
-            words[at].fetch_or(word, Ordering::Relaxed);
-            first = false;
-        } else {
-            words[at].store(word, Ordering::Relaxed);
+/// Keys and bits before each bucket.
+struct Sums<'a> {
+    parts: &'a [Part],
+    /// Where each part begins, and where the last one ends.
+    starts: Vec<Start>,
+}
+
+impl<'a> Sums<'a> {
+    fn over(parts: &'a [Part]) -> Self {
+        let mut starts = vec![Start::default()];
+        let mut sum = Start::default();
+        for part in parts {
+            sum.bucket += part.buckets.len();
+            sum.keys += part.keys;
+            sum.bits += part.bits.len();
+            starts.push(sum);
         }
-    };
-    let all = bits.words();
-    let count = all.len();
-    for (index, word) in all.enumerate() {
-        let moved = carry | word << shift;
-        carry = if shift == 0 { 0 } else { word >> (64 - shift) };
-        if index + 1 < count {
-            put(at, moved);
-        } else {
-            words[at].fetch_or(moved, Ordering::Relaxed);
-        }
-        at += 1;
+        Self { parts, starts }
     }
-    if carry != 0 {
-        words[at].fetch_or(carry, Ordering::Relaxed);
+
+    fn all(&self) -> Start {
+        self.starts[self.parts.len()]
+    }
+}
+
+impl elias_fano::Prefixes for Sums<'_> {
+    fn len(&self) -> usize {
+        self.all().bucket + 1
+    }
+
+    fn read(&self, first: usize, to: &mut [(u64, u64)]) {
+        let Some((entry, mut rest)) = to.split_first_mut() else { return };
+        let mut part = self.starts.partition_point(|start| start.bucket <= first) - 1;
+        let start = self.starts[part];
+        let mut sum = (start.keys, start.bits);
+        let add = |sum: &mut (u64, u64), bucket: &Bucket| {
+            sum.0 += u64::from(bucket.keys);
+            sum.1 += u64::from(bucket.bits);
+            *sum
+        };
+        let mut skip = first - start.bucket;
+        let before = self.parts.get(part).map_or(&[][..], |part| &part.buckets[..skip]);
+        before.iter().for_each(|bucket| _ = add(&mut sum, bucket));
+        *entry = sum;
+        // Each further entry has one bucket more before it.
+        while !rest.is_empty() {
+            let buckets = &self.parts[part].buckets[skip..];
+            let (now, later) = rest.split_at_mut(rest.len().min(buckets.len()));
+            now.iter_mut().zip(buckets).for_each(|(entry, bucket)| *entry = add(&mut sum, bucket));
+            (rest, part, skip) = (later, part + 1, 0);
+        }
     }
 }

@@ -14,9 +14,9 @@ mod spill;
 pub use source::{KeyFile, KeySource};
 
 use crate::builder::{Duplicates, Meter, SEEDS, Stage, build_parts};
-use crate::engine::{Engine, Settings};
+use crate::engine::{Built, Engine, Settings};
 use crate::key::{Hash128, Key};
-use crate::tree::{Failure, Part};
+use crate::tree::Failure;
 use crate::{Builder, Error, RecSplit};
 use spill::Spill;
 use std::path::PathBuf;
@@ -130,11 +130,10 @@ impl External {
         let mut ranges = Ranges {
             engine: &engine,
             meter,
-            buckets: settings.buckets(keys),
             capacity: self.usable_memory() / BYTES_PER_KEY,
             next: 0,
             loaded: Vec::new(),
-            parts: Vec::new(),
+            built: Built::default(),
         };
         if let Err(stop) = self.drain(hashed, &mut ranges) {
             return match stop {
@@ -142,8 +141,7 @@ impl External {
                 Stop::Error(error) => Err(error),
             };
         }
-        let parts = ranges.parts;
-        Ok(engine.join(keys, &parts))
+        Ok(engine.join(keys, ranges.built))
     }
 
     /// Takes the ranges of `hashed` in order, each whole, and builds when memory is full and at the end.
@@ -153,8 +151,8 @@ impl External {
         for index in 0..hashed.ranges() {
             let (count, limits) = (hashed.count(index), hashed.limits(index));
             if count > ranges.capacity {
-                let bucket = bucket_of(limits.0, ranges.buckets);
-                if bucket == bucket_of(limits.1, ranges.buckets) {
+                let bucket = bucket_of(limits.0, ranges.engine.buckets());
+                if bucket == bucket_of(limits.1, ranges.engine.buckets()) {
                     return Err(overfull(&mut hashed, index, bucket)?.into());
                 }
                 let mut finer = hashed.finer(&self.folder, self.usable_memory(), index)?;
@@ -182,39 +180,32 @@ impl External {
 struct Ranges<'a> {
     engine: &'a Engine,
     meter: &'a Meter<'a>,
-    buckets: u64,
     /// Keys in memory at a time.
     capacity: u64,
     /// The first bucket that is not built.
     next: u64,
     /// The hashes that have been read and not built, all of bucket `next` and later ones.
     loaded: Vec<Hash128>,
-    parts: Vec<Part>,
+    built: Built,
 }
 
 impl Ranges<'_> {
     /// Builds the buckets that are complete once all hashes with a high half below `end` are loaded; `None`: all.
     fn build(&mut self, end: Option<u64>) -> Result<(), Failure> {
-        let end = end.map_or(self.buckets, |end| bucket_of(end, self.buckets));
+        let end = end.map_or(self.engine.buckets(), |end| bucket_of(end, self.engine.buckets()));
         if end == self.next {
             return Ok(());
         }
         let mut complete = 0;
         for at in 0..self.loaded.len() {
-            if bucket_of(self.loaded[at].high, self.buckets) < end {
+            if bucket_of(self.loaded[at].high, self.engine.buckets()) < end {
                 self.loaded.swap(complete, at);
                 complete += 1;
             }
         }
         let hashes = &self.loaded[..complete];
-        self.parts.extend(build_parts(
-            self.engine,
-            complete,
-            |at| hashes[at],
-            self.next..end,
-            self.buckets,
-            self.meter,
-        )?);
+        let all = self.next..end;
+        build_parts(self.engine, complete, |at| hashes[at], all, self.meter, &mut self.built)?;
         self.loaded.drain(..complete);
         self.next = end;
         Ok(())

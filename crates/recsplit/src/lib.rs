@@ -35,6 +35,7 @@ mod query;
 mod read;
 mod room;
 mod search;
+mod spread;
 mod store;
 mod table;
 mod tree;

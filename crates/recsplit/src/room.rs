@@ -2,9 +2,16 @@
 //!
 //! It is the largest allocation of a build, and new each time. In pages of 4 KiB, a fifth of a build on many threads goes into
 //! faults, which the threads of a process take in turns, and into giving the pages back; so on Linux it is asked for in
-//! huge pages.
+//! huge pages. All threads write to all of it, so each page is touched by one of them first: otherwise many would find it
+//! missing at once, and each would make a page of zeros, of which one is taken.
 
 use crate::key::Hash128;
+#[cfg(target_os = "linux")]
+use rayon::prelude::*;
+
+/// Bytes of a huge page. Linux puts a mapping of whole huge pages where they begin.
+#[cfg(target_os = "linux")]
+const HUGE: usize = 2 << 20;
 
 /// Hashes that are written in any order.
 pub(crate) enum Room {
@@ -23,13 +30,21 @@ impl Room {
         const LARGE: usize = 32 << 20;
         #[cfg(target_os = "linux")]
         if len.checked_mul(size_of::<Hash128>()).is_some_and(|bytes| bytes >= LARGE)
-            && let Ok(pages) = memmap2::MmapMut::map_anon(len * size_of::<Hash128>())
+            && let Ok(pages) = memmap2::MmapMut::map_anon((len * size_of::<Hash128>()).next_multiple_of(HUGE))
         {
             // Where there are none, these are pages like others.
             let _ = pages.advise(memmap2::Advice::HugePage);
             return Self::Pages(pages, 0);
         }
         Self::Heap(Vec::with_capacity(len))
+    }
+
+    /// Has all threads get its pages from the system.
+    pub(crate) fn touch(&mut self) {
+        #[cfg(target_os = "linux")]
+        if let Self::Pages(pages, _) = self {
+            pages.par_chunks_mut(HUGE).with_max_len(1).for_each(|page| page[0] = 0);
+        }
     }
 
     pub(crate) fn as_mut_ptr(&mut self) -> *mut Hash128 {

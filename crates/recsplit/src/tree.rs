@@ -6,6 +6,7 @@
 //! group stay sorted all the way down.
 
 use crate::bits::BitVec;
+use crate::elias_fano::Least;
 use crate::search::{Candidate, Search, Task, child_of_hash, start_of};
 use warpset_core::recsplit::hash::{self, Hash128};
 use warpset_core::recsplit::{Level, Method, Node, Remix, Shape};
@@ -21,13 +22,22 @@ pub(crate) struct Plan<'a> {
     pub remix: Remix,
 }
 
+/// What a bucket has.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Bucket {
+    pub keys: u32,
+    /// Bits of its tree.
+    pub bits: u32,
+}
+
 /// Trees of consecutive buckets.
 #[derive(Default)]
 pub(crate) struct Part {
-    /// Keys in each bucket.
-    pub sizes: Vec<u32>,
-    /// Where each bucket's tree ends in `bits`.
-    pub ends: Vec<u64>,
+    pub buckets: Vec<Bucket>,
+    /// Keys in all buckets, and in the largest.
+    pub keys: u64,
+    pub largest: u32,
+    /// The trees, one after the other.
     pub bits: BitVec,
 }
 
@@ -52,24 +62,26 @@ pub(crate) struct Scratch {
     higher: BitVec,
     unary: BitVec,
     stack: Vec<(u32, u32, u32)>,
+    /// Of all buckets so far.
+    pub least: Least,
 }
 
-/// Sorts `keys`, all of buckets `first..first + count` of `buckets`, into their buckets and returns the low halves in
-/// `scratch.sorted`, the bucket sizes in the result. Counting sort (section 5.1); with `by_group`, keys of a bucket are
+/// Sorts `keys`, all of buckets `first..first + count` of `all`, into their buckets and returns the low halves in
+/// `scratch.sorted`, the sizes of buckets in the result. Counting sort (section 5.1); with `by_group`, keys of a bucket are
 /// in the order of their lowest byte.
 fn sort_into_buckets(
     keys: &[Hash128],
-    (first, count, buckets): (u64, usize, u64),
+    (first, count, all): (u64, usize, u64),
     by_group: bool,
     scratch: &mut Scratch,
-) -> Vec<u32> {
-    let bucket = |key: &Hash128| (hash::bucket_of(key.high, buckets) - first) as usize;
-    let mut sizes = vec![0_u32; count];
+) -> Vec<Bucket> {
+    let bucket = |key: &Hash128| (hash::bucket_of(key.high, all) - first) as usize;
+    let mut buckets = vec![Bucket::default(); count];
     let mut keys = keys;
     if by_group {
         let mut starts = [0_u32; 256];
         for key in keys {
-            sizes[bucket(key)] += 1;
+            buckets[bucket(key)].keys += 1;
             starts[key.low as usize & 0xff] += 1;
         }
         let mut sum = 0;
@@ -86,15 +98,15 @@ fn sort_into_buckets(
         keys = &scratch.hashes;
     } else {
         for key in keys {
-            sizes[bucket(key)] += 1;
+            buckets[bucket(key)].keys += 1;
         }
     }
     scratch.starts.clear();
     scratch.starts.reserve(count);
     let mut sum = 0;
-    for size in &sizes {
+    for bucket in &buckets {
         scratch.starts.push(sum);
-        sum += size;
+        sum += bucket.keys;
     }
     scratch.sorted.clear();
     scratch.sorted.resize(keys.len(), 0);
@@ -103,7 +115,7 @@ fn sort_into_buckets(
         scratch.sorted[*at as usize] = key.low;
         *at += 1;
     }
-    sizes
+    buckets
 }
 
 /// Builds the trees of buckets `first..first + count` of `buckets`, whose keys are `keys` in any order.
@@ -116,11 +128,14 @@ pub(crate) fn build<S: Search>(
     scratch: &mut Scratch,
 ) -> Result<Part, Failure> {
     let by_group = plan.shape.method() == Method::Grouped;
-    let sizes = sort_into_buckets(keys, range, by_group, scratch);
-    let mut part = Part { ends: Vec::with_capacity(sizes.len()), ..Part::default() };
+    let mut buckets = sort_into_buckets(keys, range, by_group, scratch);
+    let mut part = Part { keys: keys.len() as u64, ..Part::default() };
     let mut sorted = std::mem::take(&mut scratch.sorted);
     let mut from = 0;
-    for (index, &size) in sizes.iter().enumerate() {
+    for (index, bucket) in buckets.iter_mut().enumerate() {
+        let size = bucket.keys;
+        part.largest = part.largest.max(size);
+        let begin = part.bits.len();
         let keys = &mut sorted[from..from + size as usize];
         from += size as usize;
         if size > 1 {
@@ -170,9 +185,11 @@ pub(crate) fn build<S: Search>(
             part.bits.append(&scratch.higher);
             part.bits.append(&scratch.unary);
         }
-        part.ends.push(part.bits.len());
+        let bits = part.bits.len() - begin;
+        bucket.bits = bits as u32;
+        scratch.least.see(size as usize, bits);
     }
-    part.sizes = sizes;
+    part.buckets = buckets;
     scratch.sorted = sorted;
     Ok(part)
 }
