@@ -8,7 +8,7 @@
 //! with: a new module leaves the PTX of the others valid.
 
 #![cfg_attr(target_arch = "nvptx64", no_std)]
-#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, stdarch_nvptx))]
+#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch, stdarch_nvptx))]
 // Kernels take what they need as arguments, and index register arrays by loop variables, which unroll.
 #![allow(clippy::manual_is_multiple_of, clippy::needless_range_loop, clippy::too_many_arguments)]
 
@@ -77,6 +77,8 @@ pub mod predicate;
     feature = "quotient_update"
 ))]
 pub mod quotient_memory;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "quotient_lookup", feature = "quotient_standard"))]
+pub mod quotient_windows;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "radix", feature = "radix_sort", feature = "segmented_sort"))]
 pub mod ranking;
 pub mod results;

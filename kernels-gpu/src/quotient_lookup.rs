@@ -1,24 +1,24 @@
 //! Lookups of a sorted batch in a standard quotient filter (section IV-A of Geil, Farach-Colton, Owens, IPDPS 2018):
 //! fingerprints with the places of their keys, and, once they are sorted, the answers, each to its place.
 
-use warpset_core::quotient::slots::{ByteSlots, Container, PackedSlots};
-use warpset_core::quotient::standard as core;
+use warpset_core::quotient::slots::bytes_of_slot;
 use warpset_simt::{Global, GlobalMut, atomic, kernel, thread};
 
 use crate::quotient_memory::{Fingerprint, Parameters, ReadOnly};
+use crate::quotient_windows::{self, PackedWindows};
 use crate::{keys, results};
 
 /// Threads of a block, in all kernels here.
 pub const BLOCK: u32 = 256;
 
 /// # Safety
-/// As [`quotient_lookup_sorted_u32`].
+/// As [`quotient_lookup_sorted_packed`].
 #[inline(always)]
-unsafe fn look_up<F: Fingerprint>(
-    words: Global<u64>,
-    slots: u64,
+unsafe fn look_up(
+    is_stored: impl Fn(u64, u64) -> bool,
     parameters: Parameters,
-    fingerprints: Global<F>,
+    fingerprints: Global<u64>,
+    wide: u32,
     places: Global<u32>,
     n: usize,
     form: u32,
@@ -26,21 +26,13 @@ unsafe fn look_up<F: Fingerprint>(
 ) {
     let i = thread::index_1d() as usize;
     let split = parameters.split();
-    let words = ReadOnly(words);
     let mut yes = false;
     // SAFETY: `i < n` where it is read; a place is that of one key; all threads come to the count.
     unsafe {
         if i < n {
-            let fingerprint = fingerprints.read_nc(i).bits();
-            let (quotient, remainder) = (split.quotient(fingerprint), split.remainder(fingerprint));
-            yes = match parameters.container() {
-                Container::Bytes => {
-                    core::contains(&ByteSlots::new(words, slots, split.remainder_bits), quotient, remainder)
-                }
-                Container::Packed => {
-                    core::contains(&PackedSlots::new(words, slots, split.remainder_bits), quotient, remainder)
-                }
-            };
+            let fingerprint =
+                if wide != 0 { fingerprints.read_nc(i) } else { fingerprints.cast::<u32>().read_nc(i) as u64 };
+            yes = is_stored(split.quotient(fingerprint), split.remainder(fingerprint));
             if form == results::BYTES {
                 out.cast::<u8>().write(places.read_nc(i) as usize, yes as u8);
             } else if form == results::BITS && yes {
@@ -54,6 +46,54 @@ unsafe fn look_up<F: Fingerprint>(
                 atomic::reduce_add(out, count as u64);
             }
         }
+    }
+}
+
+kernel! {
+    /// Whether each of the sorted fingerprints is stored, in a filter of packed slots.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, a thread a fingerprint, [`BLOCK`] threads a block.
+    /// - `words`: a sound filter of `slots` slots with these [`Parameters`], 16-byte aligned, not written meanwhile.
+    /// - `fields`: [`quotient_windows::fields`] of its remainders.
+    /// - `fingerprints`: `n`, of 64 bits if they are `wide` and else of 32, not written meanwhile; so `places`, different
+    ///   ones below `n`, which for `results::COUNT` are not read.
+    /// - `out`: `results::words(form, n)` words, nobody else's; zero at the start for `results::BITS`; for
+    ///   `results::COUNT`, others may add to it.
+    #[launch_bounds(256, 4)]
+    pub unsafe fn quotient_lookup_sorted_packed(
+        words: Global<u64>, slots: u64, parameters: u32, fields: u64, fingerprints: Global<u64>, wide: u32,
+        places: Global<u32>, n: usize, form: u32, out: GlobalMut<u64>,
+    ) {
+        let parameters = Parameters(parameters);
+        let slots = PackedWindows::new(ReadOnly(words), slots, parameters.split().remainder_bits, fields);
+        let is_stored = |quotient, remainder| quotient_windows::contains(&slots, quotient, remainder);
+        // SAFETY: the caller keeps this kernel's contract.
+        unsafe { look_up(is_stored, parameters, fingerprints, wide, places, n, form, out) }
+    }
+}
+
+kernel! {
+    /// [`quotient_lookup_sorted_packed`] for slots of whole bytes.
+    ///
+    /// # Safety
+    /// As there.
+    #[launch_bounds(256, 4)]
+    pub unsafe fn quotient_lookup_sorted_bytes(
+        words: Global<u64>, slots: u64, parameters: u32, fingerprints: Global<u64>, wide: u32, places: Global<u32>,
+        n: usize, form: u32, out: GlobalMut<u64>,
+    ) {
+        let parameters = Parameters(parameters);
+        let (words, bits) = (ReadOnly(words), parameters.split().remainder_bits);
+        let is_stored = |quotient, remainder| {
+            if bytes_of_slot(bits) == 1 {
+                quotient_windows::in_single_bytes(words, slots, quotient, remainder)
+            } else {
+                quotient_windows::in_wide_slots(words, slots, bits, quotient, remainder)
+            }
+        };
+        // SAFETY: the caller keeps this kernel's contract; the width is the same for all threads.
+        unsafe { look_up(is_stored, parameters, fingerprints, wide, places, n, form, out) }
     }
 }
 
@@ -72,8 +112,8 @@ kernel! {
     }
 }
 
-macro_rules! by_width {
-    ($($word:ty: $hash:ident, $sorted:ident;)*) => {$(
+macro_rules! hash {
+    ($($word:ty: $hash:ident;)*) => {$(
         kernel! {
             #[doc = concat!("The fingerprint of each key, as `", stringify!($word), "`, and the key's place.")]
             ///
@@ -97,29 +137,9 @@ macro_rules! by_width {
                 }
             }
         }
-
-        kernel! {
-            #[doc = concat!("Whether each of the sorted `", stringify!($word), "` fingerprints is stored.")]
-            ///
-            /// # Safety
-            /// - Launch: 1-D, a thread a fingerprint, [`BLOCK`] threads a block.
-            /// - `words`: a sound filter of `slots` slots with these [`Parameters`], not written meanwhile.
-            /// - `fingerprints`: `n`, not written meanwhile; so `places`, different ones below `n`, which for
-            ///   `results::COUNT` are not read.
-            /// - `out`: `results::words(form, n)` words, nobody else's; zero at the start for `results::BITS`; for
-            ///   `results::COUNT`, others may add to it.
-            #[launch_bounds(256, 4)]
-            pub unsafe fn $sorted(
-                words: Global<u64>, slots: u64, parameters: u32, fingerprints: Global<$word>, places: Global<u32>,
-                n: usize, form: u32, out: GlobalMut<u64>,
-            ) {
-                // SAFETY: the caller keeps this kernel's contract.
-                unsafe { look_up(words, slots, Parameters(parameters), fingerprints, places, n, form, out) }
-            }
-        }
     )*};
 }
-by_width! {
-    u32: quotient_lookup_hash_u32, quotient_lookup_sorted_u32;
-    u64: quotient_lookup_hash_u64, quotient_lookup_sorted_u64;
+hash! {
+    u32: quotient_lookup_hash_u32;
+    u64: quotient_lookup_hash_u64;
 }

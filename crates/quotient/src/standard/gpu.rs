@@ -127,4 +127,6 @@ impl fmt::Debug for StandardQuotientFilter {
 #[cfg(test)]
 mod build_tests;
 #[cfg(test)]
+mod lookup_tests;
+#[cfg(test)]
 mod tests;

@@ -1,9 +1,10 @@
 //! Which way is the fastest, from measurements on an H200 (`docs/performance.md`, "Updates of quotient
 //! filters on the H200").
 
-use warpset_core::quotient::slots::Container;
+use warpset_core::quotient::slots::{Container, bytes_of_slot};
 
 use super::{LookupMethod, UpdateMethod};
+use crate::Layout;
 
 /// The most rounds of an insertion in place; what is left then is merged.
 pub const ROUNDS: usize = 24;
@@ -27,31 +28,49 @@ pub(super) fn update_method(keys: u64, slots: u64, load: f64, removes: bool) -> 
 }
 
 /// For a batch of so many keys, and a filter with this load. Sorting takes longer than looking up, except where clusters
-/// are so long that threads side by side had better walk through the same one.
-pub(super) fn lookup_method(keys: usize, container: Container, load: f64) -> LookupMethod {
-    let (least_keys, least_load) = match container {
-        Container::Packed => (1 << 22, 0.93),
-        Container::Bytes => (1 << 20, 0.75),
+/// are so long that threads side by side had better walk through the same one. Fewer keys are sorted at a higher load.
+pub(super) fn lookup_method(keys: usize, layout: &Layout, load: f64) -> LookupMethod {
+    const MANY: usize = 1 << 22;
+    const SOME: usize = 1 << 20;
+    let (load_for_many, load_for_some) = match (layout.container(), bytes_of_slot(layout.remainder_bits())) {
+        (Container::Packed, _) => (0.97, 1.0),
+        (Container::Bytes, 1) => (0.93, 0.95),
+        (Container::Bytes, 2 | 4 | 8) => (0.9, 0.92),
+        // Slot by slot.
+        (Container::Bytes, _) => (0.75, 0.75),
     };
-    if keys >= least_keys && load >= least_load { LookupMethod::Sorted } else { LookupMethod::Unsorted }
+    if keys >= MANY && load >= load_for_many || keys >= SOME && load >= load_for_some {
+        LookupMethod::Sorted
+    } else {
+        LookupMethod::Unsorted
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Builder;
 
     #[test]
     fn only_large_batches_in_full_filters_are_sorted() {
         use LookupMethod::{Sorted, Unsorted};
-        for (keys, container, load, method) in [
-            (0, Container::Bytes, 0.0, Unsorted),
-            (1 << 23, Container::Packed, 0.9, Unsorted),
-            (1 << 23, Container::Packed, 0.95, Sorted),
-            (1 << 20, Container::Packed, 0.95, Unsorted),
-            (1 << 20, Container::Bytes, 0.8, Sorted),
-            (1 << 20, Container::Bytes, 0.7, Unsorted),
+        for (keys, container, remainder_bits, load, method) in [
+            (0, Container::Bytes, 5, 0.0, Unsorted),
+            (1 << 23, Container::Packed, 5, 0.95, Unsorted),
+            (1 << 22, Container::Packed, 5, 0.97, Sorted),
+            (1 << 20, Container::Packed, 5, 0.98, Unsorted),
+            (1 << 22, Container::Bytes, 5, 0.9, Unsorted),
+            (1 << 22, Container::Bytes, 5, 0.93, Sorted),
+            (1 << 20, Container::Bytes, 5, 0.93, Unsorted),
+            (1 << 20, Container::Bytes, 5, 0.95, Sorted),
+            (1 << 18, Container::Bytes, 5, 0.98, Unsorted),
+            (1 << 22, Container::Bytes, 13, 0.9, Sorted),
+            (1 << 20, Container::Bytes, 21, 0.75, Sorted),
+            (1 << 20, Container::Bytes, 21, 0.7, Unsorted),
         ] {
-            assert_eq!(lookup_method(keys, container, load), method, "{keys} {container:?} {load}");
+            let layout = Builder::with_bits(20, remainder_bits).container(container).layout().unwrap();
+            let chosen = lookup_method(keys, &layout, load);
+            assert_eq!(chosen, method, "{keys} {container:?} {remainder_bits} {load}");
         }
     }
 }

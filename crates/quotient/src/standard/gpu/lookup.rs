@@ -1,7 +1,9 @@
 //! Lookups.
 
+use warpset_core::quotient::slots::{Container, bytes_of_slot};
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, GpuError, Stream};
 use warpset_kernels::keys::KeySlice;
+use warpset_kernels::quotient_windows::fields;
 use warpset_kernels::results;
 use warpset_kernels::{quotient_lookup as sorted, quotient_standard as kernels};
 use warpset_primitives::sort;
@@ -114,40 +116,56 @@ impl StandardQuotientFilter {
         out: GlobalMut<u64>,
         method: LookupMethod,
     ) -> Result<(), Error> {
+        let (method, falls_back) = match method {
+            LookupMethod::Automatic => (crossover::lookup_method(n, &self.layout, self.load_factor()), true),
+            other => (other, false),
+        };
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.contains_by(stream, keys, n, form, out, method, falls_back) }
+    }
+
+    /// By one of the two methods; with `falls_back`, unsorted where there is no memory for sorting.
+    ///
+    /// # Safety
+    /// As [`contains`](Self::contains).
+    #[allow(clippy::too_many_arguments)]
+    pub(super) unsafe fn contains_by(
+        &self,
+        stream: &Stream,
+        keys: KeySlice,
+        n: usize,
+        form: u32,
+        out: GlobalMut<u64>,
+        method: LookupMethod,
+        falls_back: bool,
+    ) -> Result<(), Error> {
         if n == 0 {
             return Ok(());
         }
-        let is_choice = method == LookupMethod::Automatic;
-        let method = match method {
-            LookupMethod::Automatic => crossover::lookup_method(n, self.layout.container(), self.load_factor()),
-            other => other,
-        };
         if method == LookupMethod::Sorted && n < 1 << 32 {
             // SAFETY: the caller's promise is the same.
             match unsafe { self.contains_sorted(stream, keys, n, form, out) } {
                 // Nothing has been counted yet, and bits that were cleared are written below.
-                Err(Error::Gpu(GpuError::OutOfMemory { .. })) if is_choice => {}
+                Err(Error::Gpu(GpuError::OutOfMemory { .. })) if falls_back => {}
                 done => return done,
             }
         }
         let KeySlice { keys, kind, spread } = keys;
         let words: Global<u64> = self.words.global();
-        let (slots, parameters) = (self.layout.slots(), parameters(&self.layout));
+        let (grid, slots, parameters) = (grid(n), self.layout.slots(), parameters(&self.layout));
+        let remainder_bits = self.layout.remainder_bits();
+        macro_rules! launch {
+            ($kernel:ident $(, $fields:expr)?) => {
+                kernels::$kernel::launch(stream, grid, words, slots, parameters, $($fields,)? keys, kind, spread, n, form, out)
+            };
+        }
         // SAFETY: the filter is sound; the caller answers for the rest.
         unsafe {
-            kernels::quotient_standard_contains::launch(
-                stream,
-                grid(n),
-                words,
-                slots,
-                parameters,
-                keys,
-                kind,
-                spread,
-                n,
-                form,
-                out,
-            )?;
+            match self.layout.container() {
+                Container::Packed => launch!(quotient_standard_contains_packed, fields(remainder_bits))?,
+                Container::Bytes if bytes_of_slot(remainder_bits) == 1 => launch!(quotient_standard_contains_bytes)?,
+                Container::Bytes => launch!(quotient_standard_contains_wide)?,
+            }
         }
         Ok(())
     }
@@ -173,7 +191,7 @@ impl StandardQuotientFilter {
             unsafe { sorted::quotient_lookup_clear::launch(stream, grid(bits), out, bits)? };
         }
         macro_rules! run {
-            ($items:ident, $hash:ident, $sorted:ident) => {
+            ($items:ident, $hash:ident, $wide:literal) => {
                 // SAFETY: the vectors have a place a key, and are freed in the order of the stream; the filter is sound; the
                 // caller answers for the rest.
                 unsafe {
@@ -184,14 +202,27 @@ impl StandardQuotientFilter {
                     } else {
                         sort::sort_pairs_in_place(stream, $items.as_mut_slice(), places.as_mut_slice(), by)?;
                     }
-                    let (items, places) = ($items.global(), places.global());
-                    sorted::$sorted::launch(stream, grid(n), words, slots, parameters, items, places, n, form, out)?;
+                    let items = KeySlice::new($items.global(), kind, spread).keys;
+                    let (wide, places) = ($wide, places.global());
+                    match layout.container() {
+                        Container::Packed => {
+                            let fields = fields(layout.remainder_bits());
+                            sorted::quotient_lookup_sorted_packed::launch(
+                                stream, grid(n), words, slots, parameters, fields, items, wide, places, n, form, out,
+                            )?;
+                        }
+                        Container::Bytes => {
+                            sorted::quotient_lookup_sorted_bytes::launch(
+                                stream, grid(n), words, slots, parameters, items, wide, places, n, form, out,
+                            )?;
+                        }
+                    }
                 }
             };
         }
         match &mut Fingerprints::alloc(layout, stream, n)? {
-            Fingerprints::Narrow(items) => run!(items, quotient_lookup_hash_u32, quotient_lookup_sorted_u32),
-            Fingerprints::Wide(items) => run!(items, quotient_lookup_hash_u64, quotient_lookup_sorted_u64),
+            Fingerprints::Narrow(items) => run!(items, quotient_lookup_hash_u32, 0),
+            Fingerprints::Wide(items) => run!(items, quotient_lookup_hash_u64, 1),
         }
         Ok(())
     }

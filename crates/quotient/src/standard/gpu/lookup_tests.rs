@@ -1,0 +1,195 @@
+//! Lookups: the answers of the host and of the multiset, by both methods and in every form, in filters of every shape and
+//! width; on CUDA too where there is a device.
+
+use proptest::prelude::*;
+use warpset_core::hash::mix;
+use warpset_core::quotient::slots::Container;
+use warpset_gpu::testing::{SANITIZER_VARIABLE, devices};
+use warpset_gpu::{Device, GpuError};
+use warpset_kernels::results;
+use warpset_simt::emulator::Config;
+
+use super::keys::key_slice;
+use super::{LookupMethod, StandardQuotientFilter};
+use crate::{Builder, Duplicates, Error, Hashed, Layout};
+
+const METHODS: [LookupMethod; 3] = [LookupMethod::Unsorted, LookupMethod::Sorted, LookupMethod::Automatic];
+
+/// Hashes of these fingerprints.
+fn hashes(layout: &Layout, fingerprints: &[u64]) -> Vec<Hashed> {
+    fingerprints.iter().map(|&f| Hashed(f << (64 - layout.fingerprint_bits()))).collect()
+}
+
+fn layout(q: u32, r: u32, container: Container) -> Layout {
+    let builder = Builder::with_bits(q, r).max_load(0.99).container(container);
+    builder.duplicates(Duplicates::Kept).layout().unwrap()
+}
+
+/// Every answer to `asked` in a filter of `stored`, in every form.
+fn check(device: &Device, layout: Layout, stored: &[u64], asked: &[u64]) {
+    let mut sorted = stored.to_vec();
+    sorted.sort_unstable();
+    let expected: Vec<bool> = asked.iter().map(|f| sorted.binary_search(f).is_ok()).collect();
+    let yes = expected.iter().filter(|&&yes| yes).count();
+
+    let (stored, asked) = (hashes(&layout, stored), hashes(&layout, asked));
+    let host = crate::StandardQuotientFilter::build_from(layout, &stored).unwrap();
+    assert_eq!(host.contains_bulk(&asked), expected, "{layout:?}");
+    let filter = StandardQuotientFilter::from_host(device, &host).unwrap();
+    assert_eq!(filter.contains_bulk(&asked).unwrap(), expected, "{layout:?}");
+    let on_device = device.from_slice(&asked).unwrap();
+    let stream = device.new_stream().unwrap();
+    for method in METHODS {
+        let mut answers = device.alloc_uninit::<u8>(asked.len()).unwrap();
+        let mut count = device.alloc_zeroed::<u64>(1).unwrap();
+        // SAFETY: all live until they are read, which waits.
+        unsafe {
+            filter.contains_bytes_with(&stream, on_device.as_slice(), answers.as_mut_slice(), method).unwrap();
+            filter.count_contained_with(&stream, on_device.as_slice(), count.as_mut_slice(), method).unwrap();
+        }
+        let answers: Vec<bool> = answers.to_vec().unwrap().iter().map(|&yes| yes == 1).collect();
+        assert_eq!(answers, expected, "{method:?} {layout:?}");
+        assert_eq!(count.to_vec().unwrap(), [yes as u64], "{method:?} {layout:?}");
+    }
+}
+
+/// Fingerprints of one shape, `n` of them.
+fn shaped(layout: &Layout, shape: u64, n: u64) -> Vec<u64> {
+    let (quotients, last) = (layout.quotients(), !0 >> (64 - layout.remainder_bits()));
+    let random = |i: u64| mix(i, 7 + shape);
+    let fingerprint = |quotient: u64, i: u64| quotient << layout.remainder_bits() | random(!i) & last;
+    let of = |i: u64| match shape {
+        // Anywhere.
+        0 => fingerprint(random(i) % quotients, i),
+        // A run longer than blocks of slots, runs behind it that it shifts by blocks, and some before it.
+        1 => {
+            let run = quotients / 5;
+            fingerprint(if i.is_multiple_of(2) { run } else { (run + random(i) % 150).saturating_sub(20) }, i)
+        }
+        // At the end, so that most lie in the overflow region.
+        2 => fingerprint(quotients - 1 - random(i) % 40, i),
+        // Every other quotient twice: clusters that end nowhere.
+        _ => fingerprint((i / 2 + i / 100).min(quotients - 1), i),
+    };
+    (0..n).map(of).collect()
+}
+
+#[test]
+fn filters_of_every_shape_and_width() {
+    for device in devices(11) {
+        let small = device.is_emulator() || std::env::var_os(SANITIZER_VARIABLE).is_some();
+        let q = if small { 8 } else { 13 };
+        for (i, r) in [1, 2, 3, 5, 6, 8, 13, 16, 21, 29, 33, 40, 48, 51].into_iter().enumerate() {
+            for container in [Container::Packed, Container::Bytes] {
+                let layout = layout(q, r, container);
+                let shapes = if small { i as u64 % 4..i as u64 % 4 + 1 } else { 0..4 };
+                for shape in shapes {
+                    let n = if shape == 2 { layout.limit().min(300) } else { layout.limit() - 1 };
+                    let stored = shaped(&layout, shape, n);
+                    // Neighbours, which are often of the same run, and others.
+                    let mut asked: Vec<u64> = stored.iter().flat_map(|&f| [f, f ^ 1]).collect();
+                    asked.extend((0..100).map(|i| mix(i, 5) >> (64 - layout.fingerprint_bits())));
+                    check(&device, layout, &stored, &asked);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_longest_remainders() {
+    for device in devices(12) {
+        for (q, r) in [(3, 61), (4, 60), (6, 58), (1, 61), (1, 1)] {
+            for container in [Container::Packed, Container::Bytes] {
+                let layout = layout(q, r, container);
+                let max = layout.last_fingerprint();
+                let stored: Vec<u64> = (0..layout.limit()).map(|i| mix(i, 3) & max).collect();
+                let asked: Vec<u64> = stored.iter().flat_map(|&f| [f, f ^ 1, f ^ 1 << (r - 1), 0, max]).collect();
+                check(&device, layout, &stored, &asked);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_fingerprints(
+        q in 1..8u32, r in 1..=57u32, packed: bool, seed: u64, spread in 1..200u64, fill in 0.0..1.0f64,
+    ) {
+        let layout = layout(q, r, if packed { Container::Packed } else { Container::Bytes });
+        let max = layout.last_fingerprint();
+        let n = (layout.limit() as f64 * fill) as u64;
+        // Remainders of few values: runs with repetitions.
+        let fingerprint = |i: u64| {
+            let random = mix(i, seed);
+            let quotient = (random >> 32) % layout.quotients();
+            quotient << r | (random % spread) & (!0 >> (64 - r))
+        };
+        let stored: Vec<u64> = (0..n).map(fingerprint).collect();
+        let asked: Vec<u64> =
+            (0..150).map(fingerprint).chain((0..50).map(|i| mix(i, !seed) & max)).collect();
+        for device in devices(seed) {
+            check(&device, layout, &stored, &asked);
+        }
+    }
+}
+
+/// On the emulator alone: on CUDA the limit is that of all tests that run at the same time.
+#[test]
+fn without_memory_for_sorting_keys_are_looked_up_as_they_come() {
+    let device = Device::emulator(Config::seeded(13));
+    for r in [5, 40] {
+        let layout = layout(10, r, Container::Packed);
+        let stored: Vec<u64> = shaped(&layout, 0, 900);
+        let asked: Vec<u64> = (0..1500).map(|i| stored[i % 900] ^ (i as u64 / 900)).collect();
+        let host = crate::StandardQuotientFilter::build_from(layout, &hashes(&layout, &stored)).unwrap();
+        let expected = host.contains_bulk(&hashes(&layout, &asked));
+        let filter = StandardQuotientFilter::from_host(&device, &host).unwrap();
+        let keys = device.from_slice(&hashes(&layout, &asked)).unwrap();
+        let stream = device.new_stream().unwrap();
+        let n = asked.len();
+        // What is there, and more and more of what sorting asks for: nothing, places, fingerprints, some of the rest.
+        let (mut refused, mut sorted) = (0, 0);
+        for more in (0..16).map(|step| step * 4000) {
+            for form in [results::BYTES, results::BITS, results::COUNT] {
+                let mut out = device.alloc_zeroed::<u64>(results::words(form, n)).unwrap();
+                let info = device.memory_info().unwrap();
+                device.set_memory_limit(info.total - info.free + more);
+                let keys = key_slice(&layout, keys.as_slice());
+                // SAFETY: there is room for the answers; all live until they are read, which waits.
+                unsafe {
+                    let method = LookupMethod::Sorted;
+                    filter.contains_by(&stream, keys, n, form, out.global_mut(), method, true).unwrap();
+                }
+                device.set_memory_limit(usize::MAX);
+                let words = out.to_vec().unwrap();
+                let answer = |i: usize| match form {
+                    results::BYTES => words[i / 8] >> (8 * (i % 8)) & 0xff == 1,
+                    _ => words[i / 64] >> (i % 64) & 1 == 1,
+                };
+                if form == results::COUNT {
+                    assert_eq!(words, [expected.iter().filter(|&&yes| yes).count() as u64], "{more}");
+                } else {
+                    assert_eq!((0..n).map(answer).collect::<Vec<_>>(), expected, "{form} {more}");
+                }
+                // The method itself says that there is none.
+                let mut out = device.alloc_zeroed::<u64>(results::words(form, n)).unwrap();
+                let info = device.memory_info().unwrap();
+                device.set_memory_limit(info.total - info.free + more);
+                // SAFETY: as above.
+                let alone = unsafe {
+                    filter.contains_by(&stream, keys, n, form, out.global_mut(), LookupMethod::Sorted, false)
+                };
+                device.set_memory_limit(usize::MAX);
+                match alone {
+                    Ok(()) => sorted += 1,
+                    Err(Error::Gpu(GpuError::OutOfMemory { .. })) => refused += 1,
+                    Err(other) => panic!("{other}"),
+                }
+            }
+        }
+        assert!(refused > 3 && sorted > 3, "{refused} refused, {sorted} sorted");
+    }
+}
