@@ -162,6 +162,8 @@ pub(crate) struct Levels {
     second: Child,
     /// Unary parts of a full node of the second level.
     second_codes: u32,
+    /// `2^32 / second_unit` and a little more.
+    second_reciprocal: u32,
 }
 
 /// A whole subtree that all nodes of a level have as their children, but for the last one.
@@ -190,7 +192,15 @@ impl Levels {
             first: child(shape.leaf()),
             second: child(shape.first_unit()),
             second_codes: child(second_unit).codes,
+            second_reciprocal: ((1_u64 << 32) / u64::from(second_unit) + 1) as u32,
         }
+    }
+
+    /// Nodes of the higher levels in a bucket of `keys` keys, that is `(keys - 1) / second_unit`: exact while the product of the
+    /// two is below 2^32.
+    #[inline(always)]
+    fn higher(&self, keys: u64) -> u64 {
+        ((keys.saturating_sub(1) & 0xffff_ffff) * u64::from(self.second_reciprocal)) >> 32
     }
 }
 
@@ -270,7 +280,7 @@ impl<W: Words> RecSplit<W> {
     /// What is to be skipped once the higher levels are passed.
     #[inline(always)]
     fn above(&self, walk: &Walk) -> Above {
-        Above { unary: walk.unary, codes: walk.keys.saturating_sub(1) / self.levels.second_unit }
+        Above { unary: walk.unary, codes: self.levels.higher(walk.keys.into()) as u32 }
     }
 
     /// Goes down by a splitting of the higher levels.

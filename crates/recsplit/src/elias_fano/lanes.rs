@@ -2,7 +2,7 @@
 
 use super::{BLOCK, Lists};
 use crate::query::batch::BATCH;
-use crate::query::lanes::{Lane, Memory, Pair, pairs, words_of};
+use crate::query::lanes::{Lane, Memory, Within, pairs, words_of};
 use crate::read::{Portable, Select, prefetch};
 
 /// [`super::Entry`] in lanes.
@@ -12,63 +12,66 @@ pub(crate) struct Entries {
     pub bits_before: Lane,
 }
 
-/// Positions of ones of a list and of those after them, and whether they were found.
+/// Positions of ones of a list, and whether they were found.
 struct Ones {
-    first: Lane,
-    next: Lane,
+    at: Lane,
     found: [u8; BATCH],
 }
 
-/// The ones of [`super::two_ones`], whose ranks are below 32 so that two windows of bits have them as a rule.
+/// Words or windows in which the ones of [`super::two_ones`] are. Windows start at any bit and have 57 bits at least; two of
+/// them have the ones up to a stride of 32 as a rule.
 #[inline(always)]
-fn near_ones(memory: Memory, from: &Lane, ranks: &Lane, stride: u64, select: impl Select) -> Ones {
-    let [mut bits, mut rests, mut starts]: [Lane; 3] = [Lane::ZERO; 3];
+fn near_words(memory: Memory, from: &Lane, ranks: &Lane, stride: u64) -> Within {
+    let mut within = Within { words: Lane::ZERO, ranks: *ranks, starts: *from, found: [1; BATCH] };
+    let [mut bits, mut further, mut rests, mut starts]: [Lane; 4] = [Lane::ZERO; 4];
     for i in 0..BATCH {
         bits[i] = memory.bits_from(from[i]);
-        (rests[i], starts[i]) = (ranks[i], from[i]);
     }
     if stride > 16 {
+        // Always loaded: nobody could predict a branch.
+        for i in 0..BATCH {
+            further[i] = memory.bits_from(from[i].wrapping_add(32));
+        }
         for i in 0..BATCH {
             // The window of what is not in the lower half of the first.
             let before = u64::from((bits[i] as u32).count_ones());
             let beyond = ranks[i] >= before;
             starts[i] = from[i].wrapping_add(if beyond { 32 } else { 0 });
-            bits[i] = if beyond { memory.bits_from(from[i].wrapping_add(32)) } else { bits[i] };
+            bits[i] = if beyond { further[i] } else { bits[i] };
             rests[i] = if beyond { ranks[i] - before } else { ranks[i] };
         }
+        (within.ranks, within.starts) = (rests, starts);
     }
-    let both = pairs(&bits, &rests, select);
-    let mut ones = Ones { first: Lane::ZERO, next: Lane::ZERO, found: [0; BATCH] };
-    let [mut first, mut next]: [Lane; 2] = [Lane::ZERO; 2];
-    let mut found = [0; BATCH];
-    for i in 0..BATCH {
-        let pair = Pair::of(both[i]);
-        next[i] = starts[i].wrapping_add(pair.second);
-        first[i] = next[i].wrapping_sub(pair.zeros).wrapping_sub(1);
-        found[i] = u8::from(pair.found);
-    }
-    (ones.first, ones.next, ones.found) = (first, next, found);
-    ones
+    within.words = bits;
+    within
 }
 
-/// The ones of [`super::two_ones`] among the next `N` words.
+/// The ones in their words.
 #[inline(always)]
-fn far_ones<const N: usize>(memory: Memory, from: &Lane, ranks: &Lane, select: impl Select) -> Ones {
-    let within = words_of::<N>(memory, from, ranks);
-    let both = pairs(&within.words, &within.ranks, select);
-    let mut ones = Ones { first: Lane::ZERO, next: Lane::ZERO, found: [0; BATCH] };
-    let [mut first, mut next]: [Lane; 2] = [Lane::ZERO; 2];
+fn ones_of(within: &Within, pairs: &Lane) -> Ones {
+    let mut at = Lane::ZERO;
     let mut found = [0; BATCH];
     for i in 0..BATCH {
-        let lowest = both[i] & both[i].wrapping_neg();
-        let at = within.starts[i].wrapping_add(u64::from(lowest.wrapping_sub(1).count_ones()));
-        let rest = memory.bits_from(at.wrapping_add(1));
-        let zeros = u64::from((!rest & rest.wrapping_sub(1)).count_ones());
-        (first[i], next[i]) = (at, at.wrapping_add(zeros + 1));
-        found[i] = within.found[i] & u8::from(rest != 0);
+        let lowest = pairs[i] & pairs[i].wrapping_neg();
+        at[i] = within.starts[i].wrapping_add(u64::from(lowest.wrapping_sub(1).count_ones()));
+        found[i] = within.found[i] & u8::from(pairs[i] != 0);
     }
-    (ones.first, ones.next, ones.found) = (first, next, found);
-    ones
+    Ones { at, found }
+}
+
+/// The next ones after those that were found, which must not be far either.
+#[inline(always)]
+fn next_ones(memory: Memory, ones: &mut Ones) -> Lane {
+    let mut next = Lane::ZERO;
+    let mut found = [0; BATCH];
+    for i in 0..BATCH {
+        let rest = memory.bits_from(ones.at[i].wrapping_add(1));
+        let zeros = u64::from((!rest & rest.wrapping_sub(1)).count_ones());
+        next[i] = ones.at[i].wrapping_add(zeros + 1);
+        found[i] = ones.found[i] & u8::from(rest != 0);
+    }
+    ones.found = found;
+    next
 }
 
 impl Lists {
@@ -99,24 +102,22 @@ impl Lists {
                 prefetch(memory.words, chi.wrapping_add(ahead) / 64);
             }
         }
-        let phi = self.ones(memory, &phi, &ranks, select);
-        let chi = self.ones(memory, &chi, &ranks, select);
-        self.entries(memory, buckets, &phi, &chi)
-    }
-
-    /// The ones of [`super::two_ones`].
-    #[inline(always)]
-    fn ones(&self, memory: Memory, from: &Lane, ranks: &Lane, select: impl Select) -> Ones {
-        match self.layout.log_stride {
-            ..=5 => near_ones(memory, from, ranks, 1 << self.layout.log_stride, select),
-            6 => far_ones::<4>(memory, from, ranks, select),
-            _ => far_ones::<6>(memory, from, ranks, select),
-        }
+        let words = |from: &Lane| match stride {
+            ..=32 => near_words(memory, from, &ranks, stride),
+            _ => words_of::<1>(memory, from, &ranks, select),
+        };
+        let [phi, chi] = [words(&phi), words(&chi)];
+        // One list after the other, so that nothing waits for what was just stored.
+        let phi_ones = pairs(&phi.words, &phi.ranks, select);
+        let chi_ones = pairs(&chi.words, &chi.ranks, select);
+        let (mut phi, chi) = (ones_of(&phi, &phi_ones), ones_of(&chi, &chi_ones));
+        let next = next_ones(memory, &mut phi);
+        self.entries(memory, buckets, &phi, &next, &chi)
     }
 
     /// [`Lists::get`] from the ones of the upper bits.
     #[inline(always)]
-    fn entries(&self, memory: Memory, buckets: &Lane, phi: &Ones, chi: &Ones) -> Entries {
+    fn entries(&self, memory: Memory, buckets: &Lane, phi: &Ones, next: &Lane, chi: &Ones) -> Entries {
         let layout = self.layout;
         let (low_keys, low_bits) = (u64::from(layout.low_keys), u64::from(layout.low_bits));
         let width = low_keys + low_bits;
@@ -130,9 +131,9 @@ impl Lists {
             let low_phi = low & mask;
             let low_chi = low >> low_keys & ((1_u64 << low_bits) - 1);
             let next_low_phi = low >> (width & 63) & mask;
-            let upper_phi = phi.first[i].wrapping_sub(self.upper_keys).wrapping_sub(bucket);
-            let upper_chi = chi.first[i].wrapping_sub(self.upper_bits).wrapping_sub(bucket);
-            let more = phi.next[i].wrapping_sub(phi.first[i]).wrapping_sub(1) << low_keys;
+            let upper_phi = phi.at[i].wrapping_sub(self.upper_keys).wrapping_sub(bucket);
+            let upper_chi = chi.at[i].wrapping_sub(self.upper_bits).wrapping_sub(bucket);
+            let more = next[i].wrapping_sub(phi.at[i]).wrapping_sub(1) << low_keys;
             keys_before[i] = (upper_phi << low_keys | low_phi).wrapping_add(bucket.wrapping_mul(layout.least_keys));
             keys[i] = more.wrapping_add(next_low_phi).wrapping_sub(low_phi).wrapping_add(layout.least_keys);
             bits_before[i] = (upper_chi << low_bits | low_chi).wrapping_add(layout.line(keys_before[i], bucket));

@@ -152,33 +152,68 @@ pub(crate) struct Within {
     pub found: [u8; BATCH],
 }
 
-/// The words of the ones with `ranks` ones between them and positions `from`, among the next `N` words.
+/// The words of the ones with `ranks` ones between them and positions `from`, among the next `8 * N` words, `N` being 1 or 2.
+///
+/// Ones are counted in all words; sums of pairs of words stand beside each other in 16 bits each, and are compared with the
+/// rank by one subtraction.
 #[inline(always)]
-pub(crate) fn words_of<const N: usize>(memory: Memory, from: &Lane, ranks: &Lane) -> Within {
+pub(crate) fn words_of<const N: usize>(memory: Memory, from: &Lane, ranks: &Lane, select: impl Select) -> Within {
+    const { assert!(N == 1 || N == 2) };
+    const ONES: u64 = 0x0001_0001_0001_0001;
+    const BYTES: u64 = 0xff * ONES;
+    const HIGH: u64 = ONES << 15;
     let last = memory.words.len() as u64;
+    let [mut firsts, mut seconds, mut totals]: [Lane; 3] = [Lane::ZERO; 3];
+    let mut fits = [0_u8; BATCH];
+    for i in 0..BATCH {
+        let first = from[i] >> 6;
+        let fit = first.wrapping_add(8 * N as u64) <= last;
+        firsts[i] = if fit { first } else { 0 };
+        fits[i] = u8::from(fit);
+    }
+    let [mut counts, mut more]: [Lane; 2] = [Lane::ZERO; 2];
+    select.counts(memory.words, &firsts, &mut counts);
+    if N == 2 {
+        for i in 0..BATCH {
+            seconds[i] = firsts[i] + 8;
+        }
+        select.counts(memory.words, &seconds, &mut more);
+    }
+    /// Sums of two bytes, of four, and so on.
+    #[inline(always)]
+    fn sums(counts: u64) -> u64 {
+        let pairs = (counts & BYTES) + (counts >> 8 & BYTES);
+        let fours = pairs + (pairs << 16);
+        fours + (fours << 32)
+    }
+    for i in 0..BATCH {
+        totals[i] = sums(counts[i]) >> 48;
+    }
     let mut within = Within { words: Lane::ZERO, ranks: Lane::ZERO, starts: Lane::ZERO, found: [0; BATCH] };
     let [mut words, mut rests, mut starts]: [Lane; 3] = [Lane::ZERO; 3];
     let mut found = [0; BATCH];
     for i in 0..BATCH {
-        let first = from[i] >> 6;
-        let rank = ranks[i];
-        let mask = u64::MAX << (from[i] & 63);
-        let fits = first.wrapping_add(N as u64) <= last;
-        let first = if fits { first } else { 0 };
-        let (mut sum, mut before, mut at) = (0, 0, 0);
-        let mut j = 0;
-        while j < N as u64 {
-            let word = memory.word(first + j) & if j == 0 { mask } else { u64::MAX };
-            sum += u64::from(word.count_ones());
-            let past = sum <= rank;
-            before = if past { sum } else { before };
-            at += u64::from(past);
-            j += 1;
-        }
-        words[i] = memory.word(first + at) & if at == 0 { mask } else { u64::MAX };
-        rests[i] = rank.wrapping_sub(before).min(63);
-        starts[i] = (first + at) << 6;
-        found[i] = u8::from(fits & (rank < sum));
+        // Ones before `from` are in the first word.
+        let before = u64::from((memory.word(firsts[i]) & !(u64::MAX << (from[i] & 63))).count_ones());
+        let rank = ranks[i].min(0x7000) + before;
+        let further = N == 2 && rank >= totals[i];
+        let rank = if further { rank - totals[i] } else { rank };
+        let (counts, first) = if further { (more[i], firsts[i] + 8) } else { (counts[i], firsts[i]) };
+        let sums = sums(counts);
+        let two = rank | rank << 16;
+        let four = two | two << 32;
+        // The high bit of each pair of words that is passed.
+        let pair = u64::from(((four | HIGH).wrapping_sub(sums) & HIGH).count_ones());
+        let pairs = (16 * pair) & 63;
+        let before = sums << 16 >> pairs;
+        let rest = rank.wrapping_sub(before & 0xffff);
+        let low = counts >> pairs & 0xff;
+        let beyond = rest >= low;
+        let at = first + 2 * pair + u64::from(beyond);
+        words[i] = memory.word(at);
+        rests[i] = rest.wrapping_sub(if beyond { low } else { 0 }) & 63;
+        starts[i] = at << 6;
+        found[i] = fits[i] & u8::from(rank < sums >> 48);
     }
     (within.words, within.ranks, within.starts, within.found) = (words, rests, starts, found);
     within
@@ -206,19 +241,26 @@ mod tests {
             if from < 39 * 64 {
                 assert_eq!(memory.bits_from(from), bits_from(&words, from));
             }
-            for rank in (0..100).step_by(BATCH) {
-                let ranks = Lane(std::array::from_fn(|i| rank + i as u64));
-                let within = words_of::<6>(memory, &Lane([from; BATCH]), &ranks);
-                let ones = pairs(&within.words, &within.ranks, Portable);
-                for i in 0..BATCH {
-                    let one_by_one = scan::<1>(&words, from, ranks[i] as u32, Portable);
-                    if within.found[i] == 1 {
-                        let position = within.starts[i] + u64::from(ones[i].trailing_zeros());
-                        assert_eq!(position, one_by_one, "{from} {}", ranks[i]);
-                    } else {
-                        assert!(one_by_one >= (from / 64 + 6) * 64 || from / 64 + 6 > 40);
-                    }
-                }
+            for rank in (0..300).step_by(BATCH).chain([1 << 14, 1 << 32]) {
+                finds_within::<1>(memory, from, rank);
+                finds_within::<2>(memory, from, rank);
+            }
+        }
+    }
+
+    fn finds_within<const N: usize>(memory: Memory, from: u64, rank: u64) {
+        let ranks = Lane(std::array::from_fn(|i| rank + i as u64));
+        let within = words_of::<N>(memory, &Lane([from; BATCH]), &ranks, Portable);
+        let ones = pairs(&within.words, &within.ranks, Portable);
+        let (first, len) = (from / 64, memory.words.len() as u64);
+        for i in 0..BATCH {
+            let one_by_one = scan::<1>(memory.words, from, ranks[i].min(1 << 20) as u32, Portable);
+            if within.found[i] == 1 {
+                let position = within.starts[i] + u64::from(ones[i].trailing_zeros());
+                assert_eq!(position, one_by_one, "{from} {}", ranks[i]);
+            } else {
+                let end = first + 8 * N as u64;
+                assert!(one_by_one >= end * 64 || end > len);
             }
         }
     }

@@ -7,10 +7,11 @@
 
 use super::batch::BATCH;
 use super::lanes::{Fields, LOW, Lane, MOST_STORED, Memory, Pair, multiply, pairs, whole, words_of};
-use super::{Child, MOST_TRIALS, far_unary_part, reciprocal};
+use super::{Child, MOST_TRIALS, Walk, far_unary_part, reciprocal};
 use crate::function::{RecSplit, Words};
 use crate::key::Hash128;
 use crate::read::{Select, prefetch, scan};
+use warpset_core::recsplit::Remix;
 use warpset_core::recsplit::hash::{
     self, LEVEL_FIRST, LEVEL_LEAF, LEVEL_ROOT, LEVEL_SECOND, MULTIPLIER_1, MULTIPLIER_2, REGROUP,
     leaf_group_multiplier, start_seed,
@@ -94,7 +95,7 @@ impl<W: Words> RecSplit<W> {
             let (root, high) = (walks.unary, walks.keys);
             let mut codes = Lane::ZERO;
             for i in 0..BATCH {
-                codes[i] = u64::from(high[i].saturating_sub(1) as u32 / levels.second_unit);
+                codes[i] = levels.higher(high[i]);
             }
             let mut level = LEVEL_ROOT;
             while any_above(&walks, levels.second_unit) {
@@ -103,12 +104,8 @@ impl<W: Words> RecSplit<W> {
             }
             self.land_wide(memory, &mut walks, &high, &root, &codes, select);
         }
-        if any_above(&walks, levels.first_unit) {
-            self.split_wide(memory, &mut walks, levels.first_unit, &levels.second, LEVEL_SECOND, select);
-        }
-        if any_above(&walks, levels.leaf) {
-            self.split_wide(memory, &mut walks, levels.leaf, &levels.first, LEVEL_FIRST, select);
-        }
+        self.split_some(memory, &mut walks, levels.first_unit, &levels.second, LEVEL_SECOND, select);
+        self.split_some(memory, &mut walks, levels.leaf, &levels.first, LEVEL_FIRST, select);
         let numbers = self.finish_wide(memory, &mut walks, select);
         values.copy_from_slice(&numbers[..values.len()]);
     }
@@ -173,8 +170,8 @@ impl<W: Words> RecSplit<W> {
         }
         // Unary parts of this many codes are within that many words as a rule.
         let within = match most {
-            0..=160 => words_of::<8>(memory, root, &ranks),
-            _ => words_of::<16>(memory, root, &ranks),
+            0..=160 => words_of::<1>(memory, root, &ranks, select),
+            _ => words_of::<2>(memory, root, &ranks, select),
         };
         let ones = pairs(&within.words, &within.ranks, select);
         let [mut unary, mut skip]: [Lane; 2] = [Lane::ZERO; 2];
@@ -257,6 +254,33 @@ impl<W: Words> RecSplit<W> {
         }
         (walks.value, walks.fixed, walks.skip, walks.keys) = (value, fixed, skip, keys_of);
         *codes = codes_of;
+    }
+
+    /// `split` for all walks whose nodes have more than `least` keys: one by one if they are few.
+    #[inline(always)]
+    fn split_some(&self, memory: Memory, walks: &mut Walks, least: u32, of: &Child, level: u32, select: impl Select) {
+        /// Walks that take as long one by one as all together.
+        const FEW: u32 = 8;
+        let above = |keys: &u64| u64::from(*keys > u64::from(least));
+        if walks.keys.iter().map(above).sum::<u64>() > u64::from(FEW) {
+            return self.split_wide(memory, walks, least, of, level, select);
+        }
+        let mut on = walks.keys.iter().enumerate().fold(0_u64, |on, (i, keys)| on | above(keys) << i);
+        while on != 0 {
+            let i = on.trailing_zeros() as usize % BATCH;
+            on &= on - 1;
+            let mut walk = Walk {
+                low: walks.low[i],
+                value: walks.value[i],
+                fixed: walks.fixed[i],
+                unary: walks.unary[i],
+                skip: walks.skip[i] as u32,
+                keys: walks.keys[i] as u32,
+            };
+            self.split(memory.words, &mut walk, level, Remix::Bits32, select);
+            (walks.value[i], walks.fixed[i], walks.unary[i]) = (walk.value, walk.fixed, walk.unary);
+            (walks.skip[i], walks.keys[i]) = (walk.skip.into(), walk.keys.into());
+        }
     }
 
     /// `split` for all walks whose nodes have more than `least` keys.
