@@ -68,6 +68,8 @@ pub(super) struct Tile {
     pub(super) has_quotients: bool,
     /// Where in the batch fingerprints of the block begin and end.
     pub(super) range: (usize, usize),
+    /// Fingerprints of the batch for the tile.
+    pub(super) keys: usize,
 }
 
 impl Tile {
@@ -104,7 +106,7 @@ impl Tile {
                 range.0 = lower_bound(batch, tile_first, tile_end, split.remainder_bits, quotient);
                 range.1 = lower_bound(batch, range.0, tile_end, split.remainder_bits, quotient + BLOCK_SLOTS);
             }
-            Tile { number, block, has_quotients, range }
+            Tile { number, block, has_quotients, range, keys: tile_end - tile_first }
         }
     }
 

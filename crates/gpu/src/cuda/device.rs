@@ -144,6 +144,11 @@ impl CudaDevice {
         self.checked(check_cust("cuCtxSetCurrent", CurrentContext::set_current(&self.context)))
     }
 
+    /// Whether the context is broken.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed) != 0
+    }
+
     /// Like `enter`, for drops: a lost device still has its context made current, errors have nowhere to go.
     pub(super) fn enter_to_drop(&self) {
         let _ = CurrentContext::set_current(&self.context);
@@ -222,6 +227,7 @@ impl CudaDevice {
 impl Drop for CudaDevice {
     fn drop(&mut self) {
         self.enter_to_drop();
+        self.streams.destroy_kept();
         self.modules.unload_all();
         let (upload, download) = (*locked(&self.upload), *locked(&self.download));
         for stream in [self.alloc_stream, self.free_stream, upload, download] {

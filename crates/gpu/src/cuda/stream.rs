@@ -13,6 +13,7 @@ use crate::error::{DriverCode, Result};
 pub(crate) struct CudaStream {
     pub(super) device: Arc<CudaDevice>,
     pub(super) raw: Handle,
+    priority: i32,
     last_kernel: AtomicPtr<KernelInfo>,
 }
 
@@ -22,17 +23,21 @@ unsafe impl Send for CudaStream {}
 unsafe impl Sync for CudaStream {}
 
 impl CudaStream {
+    /// A stream that nobody else has: one that was kept when its owner dropped it, if there is one, or a new one.
     pub(crate) fn new(device: Arc<CudaDevice>, priority: i32) -> Result<Self> {
         device.enter()?;
-        let raw = device.checked(Self::create_raw(priority))?;
-        match device.streams.add(raw) {
-            Ok(()) => Ok(Self { device, raw, last_kernel: AtomicPtr::new(std::ptr::null_mut()) }),
-            Err(failure) => {
-                // SAFETY: the stream is new and unused.
-                unsafe { driver::warpset_cuStreamDestroy_v2(raw) };
-                Err(device.error(failure, None))
-            }
-        }
+        let kept = if priority == KEPT_PRIORITY { device.streams.take_kept() } else { None };
+        let raw = match kept {
+            Some(raw) => raw,
+            None => device.checked(Self::create_raw(priority).and_then(|raw| {
+                // SAFETY: if it fails, the stream is new and unused.
+                device.streams.add(raw).inspect_err(|_| unsafe {
+                    driver::warpset_cuStreamDestroy_v2(raw);
+                })?;
+                Ok(raw)
+            }))?,
+        };
+        Ok(Self { device, raw, priority, last_kernel: AtomicPtr::new(std::ptr::null_mut()) })
     }
 
     /// A non-blocking stream in the current context.
@@ -115,6 +120,9 @@ fn ready(stream: &CudaStream, call: &'static str, code: u32) -> Result<bool> {
 
 impl Drop for CudaStream {
     fn drop(&mut self) {
+        if self.priority == KEPT_PRIORITY && !self.device.is_lost() && self.device.streams.keep(self.raw) {
+            return;
+        }
         self.device.enter_to_drop();
         // Work still queued goes on after the handle is gone, and frees must still come behind it.
         let _ = self.device.streams.join_one_into(self.raw, self.device.free_stream);
@@ -124,41 +132,84 @@ impl Drop for CudaStream {
     }
 }
 
-/// The live streams of a device, each with an event that marks its end when others are to wait for it.
-pub(super) struct StreamRegistry(Mutex<Vec<(Handle, Handle)>>);
+/// Streams of this priority are kept for the next one who asks: to make one takes longer than a short kernel.
+const KEPT_PRIORITY: i32 = 0;
+/// So many at most. Whoever waits for all streams waits for these too.
+const MOST_KEPT: usize = 4;
+
+/// The streams of a device.
+pub(super) struct StreamRegistry(Mutex<Streams>);
+
+struct Streams {
+    /// Each with an event that marks its end when others are to wait for it.
+    live: Vec<(Handle, Handle)>,
+    /// Those of them that nobody owns. Their work may still be queued.
+    kept: Vec<Handle>,
+}
 
 impl StreamRegistry {
     pub(super) fn new() -> Self {
-        Self(Mutex::new(Vec::new()))
+        Self(Mutex::new(Streams { live: Vec::new(), kept: Vec::new() }))
     }
 
     fn add(&self, stream: Handle) -> Result<(), Failure> {
         let event = create_event(driver::EVENT_DISABLE_TIMING)?;
-        self.entries().push((stream, event));
+        self.streams().live.push((stream, event));
         Ok(())
     }
 
     fn remove(&self, stream: Handle) {
-        let mut entries = self.entries();
-        if let Some(i) = entries.iter().position(|(s, _)| *s == stream) {
-            let (_, event) = entries.swap_remove(i);
+        let live = &mut self.streams().live;
+        if let Some(i) = live.iter().position(|(s, _)| *s == stream) {
+            let (_, event) = live.swap_remove(i);
             // SAFETY: ours, and no one else knows it; waits already queued keep what they need.
             unsafe { driver::warpset_cuEventDestroy_v2(event) };
         }
     }
 
+    /// Keeps a stream that its owner gives up; says whether there was room.
+    fn keep(&self, stream: Handle) -> bool {
+        let kept = &mut self.streams().kept;
+        let has_room = kept.len() < MOST_KEPT;
+        if has_room {
+            kept.push(stream);
+        }
+        has_room
+    }
+
+    /// A kept stream that has ended its work, so that its next owner waits for nobody else's.
+    fn take_kept(&self) -> Option<Handle> {
+        let kept = &mut self.streams().kept;
+        // SAFETY: kept streams are live, and the caller has made the context current.
+        let i = kept.iter().position(|&stream| unsafe { driver::warpset_cuStreamQuery(stream) } == 0)?;
+        Some(kept.swap_remove(i))
+    }
+
+    /// Gives back the kept streams when the device goes.
+    pub(super) fn destroy_kept(&self) {
+        loop {
+            let Some(stream) = self.streams().kept.pop() else { return };
+            self.remove(stream);
+            // SAFETY: nobody owns it. Waiting first returns its frees to the pool.
+            unsafe {
+                driver::warpset_cuStreamSynchronize(stream);
+                driver::warpset_cuStreamDestroy_v2(stream);
+            }
+        }
+    }
+
     /// Makes `target` wait for what every live stream holds now.
     pub(super) fn join_into(&self, target: Handle) -> Result<(), Failure> {
-        self.entries().iter().try_for_each(|&(stream, event)| join(stream, event, target))
+        self.streams().live.iter().try_for_each(|&(stream, event)| join(stream, event, target))
     }
 
     pub(super) fn join_one_into(&self, stream: Handle, target: Handle) -> Result<(), Failure> {
-        let entries = self.entries();
-        let entry = entries.iter().find(|(s, _)| *s == stream);
+        let streams = self.streams();
+        let entry = streams.live.iter().find(|(s, _)| *s == stream);
         entry.map_or(Ok(()), |&(stream, event)| join(stream, event, target))
     }
 
-    fn entries(&self) -> std::sync::MutexGuard<'_, Vec<(Handle, Handle)>> {
+    fn streams(&self) -> std::sync::MutexGuard<'_, Streams> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

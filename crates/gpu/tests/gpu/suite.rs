@@ -148,6 +148,15 @@ fn streams_and_events(device: &Device) -> Result<()> {
     assert!(end.is_done()?);
     second.synchronize()?;
     assert!(second.is_idle()?);
+
+    // Streams that are kept when they are dropped come back to one owner each.
+    for _ in 0..3 {
+        let streams = (0..8).map(|_| device.new_stream()).collect::<Result<Vec<_>>>()?;
+        for (i, stream) in streams.iter().enumerate() {
+            assert!(streams[..i].iter().all(|other| other.as_raw() != stream.as_raw() || device.is_emulator()));
+            drop(stream.alloc_zeroed::<u32>(100)?); // work that is queued when the stream is dropped
+        }
+    }
     device.synchronize()
 }
 

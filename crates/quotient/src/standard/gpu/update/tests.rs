@@ -140,7 +140,7 @@ fn full_filters_across_tiles() {
 #[test]
 fn rebuilds_of_every_form() {
     for device in devices(10) {
-        for (q, r) in [(9, 5), (8, 24), (7, 25), (6, 26), (5, 5), (8, 33), (8, 40), (7, 57), (6, 58), (3, 61)] {
+        for (q, r) in [(10, 5), (8, 24), (7, 25), (6, 26), (5, 5), (8, 33), (10, 40), (7, 57), (6, 58), (3, 61)] {
             for (packed, keep) in [(true, true), (true, false), (false, true), (false, false)] {
                 let layout = layout(q, r, 0.95, packed, keep);
                 let all = some(&layout, layout.limit() as usize, 5);
