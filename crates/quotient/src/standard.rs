@@ -20,7 +20,6 @@ mod paper_builds;
 mod rebuild;
 #[cfg(feature = "serde")]
 mod serde;
-mod sort;
 mod source;
 mod validate;
 mod view;

@@ -1,9 +1,10 @@
-//! Sorting host slices: see [`crate::sort`]. Rayon's stable merge sort, by the chosen bits.
+//! Sorting host slices: see [`crate::sort`]. A stable radix sort by the chosen bits, on the threads of the current pool.
 
 use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::radix;
 use crate::Result;
 use crate::check::same_len;
 use crate::sort::{By, Key, Payload};
@@ -47,13 +48,24 @@ pub fn sort_pairs<K: Key, V: Payload>(
     sort_pairs_in_place(out_keys, out_values, by)
 }
 
+/// Sorts items of any kind where they are, stable, by ranks below `2^bits`, which may be asked for several times an item.
+/// Takes memory for as many items.
+///
+/// # Panics
+/// If `bits` is more than 64.
+pub fn sort_by_rank<T: Copy + Send + Sync>(items: &mut [T], bits: u32, rank: impl Fn(T) -> u64 + Sync) {
+    assert!(bits <= u64::BITS, "a rank has 64 bits");
+    let mut spare = items.to_vec();
+    radix::sort(items, &mut spare, bits, &rank);
+}
+
 /// Sorts `keys` where they are.
 ///
 /// # Errors
 /// [`InvalidBitRange`](crate::Error::InvalidBitRange).
 pub fn sort_keys_in_place<K: Key>(keys: &mut [K], by: By) -> Result<()> {
-    let rank = rank_of::<K>(by.range::<K>()?, by.is_descending());
-    keys.par_sort_by_key(|&key| rank(key));
+    let bits = by.range::<K>()?;
+    sort_by_rank(keys, bits.end - bits.start, rank_of::<K>(bits, by.is_descending()));
     Ok(())
 }
 
@@ -63,9 +75,11 @@ pub fn sort_keys_in_place<K: Key>(keys: &mut [K], by: By) -> Result<()> {
 /// As [`sort_keys`].
 pub fn sort_pairs_in_place<K: Key, V: Payload>(keys: &mut [K], values: &mut [V], by: By) -> Result<()> {
     same_len("payloads", keys.len(), values.len())?;
-    let rank = rank_of::<K>(by.range::<K>()?, by.is_descending());
+    let bits = by.range::<K>()?;
     let mut pairs: Vec<(K, V)> = keys.par_iter().copied().zip(values.par_iter().copied()).collect();
-    pairs.par_sort_by_key(|&(key, _)| rank(key));
+    let width = bits.end - bits.start;
+    let rank = rank_of::<K>(bits, by.is_descending());
+    sort_by_rank(&mut pairs, width, |(key, _)| rank(key));
     keys.par_iter_mut().zip(values).zip(pairs).for_each(|((key, value), pair)| (*key, *value) = pair);
     Ok(())
 }

@@ -3,9 +3,9 @@
 use rayon::prelude::*;
 use warpset_core::quotient::slots::{BLOCK_SLOTS, ByteSlots, Container, PackedSlots, Slots};
 use warpset_core::quotient::standard::{self as core, Inserted};
+use warpset_primitives::cpu::sort::sort_by_rank;
 
 use super::packed::{Change, PackedMut};
-use super::sort::sort;
 use super::source::{self, Combined, Rule, Sorted};
 use super::{BuildMethod, paper_builds, rebuild, with_slots};
 use crate::{Error, Key, Layout, StandardQuotientFilter};
@@ -303,7 +303,7 @@ fn sorted_fingerprints<K: Key>(layout: &Layout, keys: &[K]) -> Vec<u64> {
     let seed = crate::key::Seed::new(layout.seed);
     let mut fingerprints: Vec<u64> =
         keys.par_iter().with_min_len(1 << 12).map(|key| layout.fingerprint_with(seed, key)).collect();
-    sort(&mut fingerprints, layout.fingerprint_bits());
+    sort_by_rank(&mut fingerprints, layout.fingerprint_bits(), |fingerprint| fingerprint);
     fingerprints
 }
 
@@ -314,6 +314,6 @@ fn checked(layout: &Layout, fingerprints: &[u64]) -> Result<Vec<u64>, Error> {
         return Err(Error::InvalidFingerprint { fingerprint, bits: layout.fingerprint_bits() });
     }
     let mut sorted = fingerprints.to_vec();
-    sort(&mut sorted, layout.fingerprint_bits());
+    sort_by_rank(&mut sorted, layout.fingerprint_bits(), |fingerprint| fingerprint);
     Ok(sorted)
 }
