@@ -66,7 +66,7 @@ kernel! {
         places: Global<u32>, n: usize, form: u32, out: GlobalMut<u64>,
     ) {
         let parameters = Parameters(parameters);
-        let slots = PackedWindows::new(ReadOnly(words), slots, parameters.split().remainder_bits, fields);
+        let slots = PackedWindows::<false, _>::new(ReadOnly(words), slots, parameters.split().remainder_bits, fields);
         let is_stored = |quotient, remainder| quotient_windows::contains(&slots, quotient, remainder);
         // SAFETY: the caller keeps this kernel's contract.
         unsafe { look_up(is_stored, parameters, fingerprints, wide, places, n, form, out) }

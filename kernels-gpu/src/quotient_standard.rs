@@ -40,26 +40,36 @@ unsafe fn contains(
     }
 }
 
-kernel! {
-    /// Whether each key may be in a filter of packed slots.
-    ///
-    /// # Safety
-    /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
-    /// - `words`: a sound filter of `slots` slots with these [`Parameters`], 16-byte aligned, not written meanwhile.
-    /// - `fields`: [`quotient_windows::fields`] of its remainders.
-    /// - `keys`: `n` keys of `kind`, one of `keys::HASH`, `MIX_U64` and `MIX_U32`, not written meanwhile.
-    /// - `out`: `results::words(form, n)` words, nobody else's; for `results::COUNT`, others may add to it.
-    #[launch_bounds(256, 6)]
-    pub unsafe fn quotient_standard_contains_packed(
-        words: Global<u64>, slots: u64, parameters: u32, fields: u64, keys: Global<u64>, kind: u32, spread: u64, n: usize,
-        form: u32, out: GlobalMut<u64>,
-    ) {
-        let parameters = Parameters(parameters);
-        let slots = PackedWindows::new(ReadOnly(words), slots, parameters.split().remainder_bits, fields);
-        let is_stored = |quotient, remainder| quotient_windows::contains(&slots, quotient, remainder);
-        // SAFETY: the caller keeps this kernel's contract.
-        unsafe { contains(is_stored, parameters, keys, kind, spread, n, form, out) }
-    }
+/// Kernels for packed slots.
+macro_rules! packed {
+    ($($kernel:ident: $paired:literal, $remainders:literal;)*) => {$(
+        kernel! {
+            #[doc = concat!("Whether each key may be in a filter of packed slots, with remainders of ", $remainders, ".")]
+            ///
+            /// # Safety
+            /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
+            /// - `words`: a sound filter of `slots` slots with these [`Parameters`], 16-byte aligned, not written meanwhile.
+            /// - `fields`: [`quotient_windows::fields`] of its remainders.
+            /// - `keys`: `n` keys of `kind`, one of `keys::HASH`, `MIX_U64` and `MIX_U32`, not written meanwhile.
+            /// - `out`: `results::words(form, n)` words, nobody else's; for `results::COUNT`, others may add to it.
+            #[launch_bounds(256, 6)]
+            pub unsafe fn $kernel(
+                words: Global<u64>, slots: u64, parameters: u32, fields: u64, keys: Global<u64>, kind: u32, spread: u64,
+                n: usize, form: u32, out: GlobalMut<u64>,
+            ) {
+                let parameters = Parameters(parameters);
+                let bits = parameters.split().remainder_bits;
+                let slots = PackedWindows::<$paired, _>::new(ReadOnly(words), slots, bits, fields);
+                let is_stored = |quotient, remainder| quotient_windows::contains(&slots, quotient, remainder);
+                // SAFETY: the caller keeps this kernel's contract.
+                unsafe { contains(is_stored, parameters, keys, kind, spread, n, form, out) }
+            }
+        }
+    )*};
+}
+packed! {
+    quotient_standard_contains_packed: false, "any number of bits";
+    quotient_standard_contains_paired: true, "an odd number of bits";
 }
 
 kernel! {
@@ -67,7 +77,7 @@ kernel! {
     ///
     /// # Safety
     /// As there.
-    #[launch_bounds(256, 6)]
+    #[launch_bounds(256, 7)]
     pub unsafe fn quotient_standard_contains_bytes(
         words: Global<u64>, slots: u64, parameters: u32, keys: Global<u64>, kind: u32, spread: u64, n: usize, form: u32,
         out: GlobalMut<u64>,
@@ -85,7 +95,7 @@ kernel! {
     ///
     /// # Safety
     /// As there.
-    #[launch_bounds(256, 4)]
+    #[launch_bounds(256, 5)]
     pub unsafe fn quotient_standard_contains_wide(
         words: Global<u64>, slots: u64, parameters: u32, keys: Global<u64>, kind: u32, spread: u64, n: usize, form: u32,
         out: GlobalMut<u64>,

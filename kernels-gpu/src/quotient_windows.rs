@@ -79,8 +79,16 @@ macro_rules! masks {
 }
 masks! {
     u32: |self, rank| {
-        // By halves: as many steps for all threads of a warp.
+        // One by one while clusters are short, else by halves: as many steps for all threads of a warp.
         let (mut rest, mut rank, mut at) = (self, rank, 0);
+        if rank < 4 {
+            for step in 0..3 {
+                if step < rank {
+                    rest &= rest.wrapping_sub(1);
+                }
+            }
+            return rest.first();
+        }
         for width in [16, 8, 4, 2, 1] {
             let count = (rest & ((1 << width) - 1)).count_ones();
             if rank >= count {
@@ -111,13 +119,24 @@ impl Pairs for ReadOnly {
     }
 }
 
+/// The metadata of a window.
+#[derive(Clone, Copy, Debug)]
+pub struct Window<M, R> {
+    /// `is_occupied`.
+    pub occupied: M,
+    /// `is_continuation`.
+    pub continuations: M,
+    /// `is_shifted`.
+    pub shifted: M,
+    /// What was read with them.
+    pub rest: R,
+}
+
 /// Slots by windows of [`SLOTS`](Windows::SLOTS).
 pub trait Windows {
     /// A bit a slot of a window.
     type Mask: Mask;
-    /// What comes with the first bits of a window.
-    type Head: Copy;
-    /// What comes with the others.
+    /// What is read with the metadata.
     type Rest: Copy;
     /// Slots of a window.
     const SLOTS: u32;
@@ -126,10 +145,8 @@ pub trait Windows {
 
     /// The number of windows.
     fn count(&self) -> u64;
-    /// `is_occupied`.
-    fn occupied(&self, window: u64) -> (Self::Mask, Self::Head);
-    /// `is_continuation` and `is_shifted`.
-    fn rest(&self, window: u64, head: Self::Head) -> (Self::Mask, Self::Mask, Self::Rest);
+    /// A window.
+    fn read(&self, window: u64) -> Window<Self::Mask, Self::Rest>;
     /// Whether one of the slots `from..to`, at least one, has this remainder.
     fn stores(&self, window: u64, rest: Self::Rest, from: u32, to: u32, remainder: u64) -> bool;
 }
@@ -137,23 +154,21 @@ pub trait Windows {
 /// Whether a fingerprint is stored.
 #[inline(always)]
 pub fn contains<W: Windows>(slots: &W, quotient: u64, remainder: u64) -> bool {
-    let (own, at) = (quotient / W::SLOTS as u64, (quotient % W::SLOTS as u64) as u32);
-    let (occupied, head) = slots.occupied(own);
+    let (mut window, at) = (quotient / W::SLOTS as u64, (quotient % W::SLOTS as u64) as u32);
+    let Window { occupied, mut continuations, shifted, mut rest } = slots.read(window);
     if !occupied.has(at) {
         return false;
     }
-    let (mut continuations, shifted, mut rest) = slots.rest(own, head);
     let up_to = W::Mask::up_to(at);
     let unshifted = !shifted & up_to;
     // Runs that begin behind slot `at`, up to the quotient's.
     let mut runs = if unshifted == W::Mask::NONE {
-        runs_left(slots, own, at, occupied, continuations)
+        runs_left(slots, window, at, occupied, continuations)
     } else {
         let start = unshifted.last();
         let between = up_to & W::Mask::behind(start);
-        (occupied & between).count() as u64 + (continuations & between).count() as u64 - (at - start) as u64
+        ((occupied & between).count() + (continuations & between).count() - (at - start)) as u64
     };
-    let mut window = own;
     let mut begins_before = false;
     let from = if runs == 0 {
         let heads = !continuations & up_to;
@@ -171,7 +186,7 @@ pub fn contains<W: Windows>(slots: &W, quotient: u64, remainder: u64) -> bool {
             if window >= slots.count() {
                 return false;
             }
-            (continuations, _, rest) = slots.rest(window, slots.occupied(window).1);
+            Window { continuations, rest, .. } = slots.read(window);
             heads = !continuations & W::ALL;
         }
     };
@@ -183,21 +198,19 @@ pub fn contains<W: Windows>(slots: &W, quotient: u64, remainder: u64) -> bool {
         || begins_before && stored_before(slots, window, remainder)
 }
 
-/// The same for a quotient whose cluster begins before its window.
+/// The runs to skip for a quotient whose cluster begins before its window.
 #[inline(always)]
-fn runs_left<W: Windows>(slots: &W, own: u64, at: u32, occupied: W::Mask, continuations: W::Mask) -> u64 {
+fn runs_left<W: Windows>(slots: &W, mut window: u64, at: u32, occupied: W::Mask, continuations: W::Mask) -> u64 {
     let up_to = W::Mask::up_to(at);
-    let mut more = (occupied & up_to).count() as u64 + (continuations & up_to).count() as u64;
+    let mut more = ((occupied & up_to).count() + (continuations & up_to).count()) as u64;
     let mut less = at as u64 + 1;
-    let mut window = own;
     while window > 0 {
         window -= 1;
-        let (occupied, head) = slots.occupied(window);
-        let (continuations, shifted, _) = slots.rest(window, head);
+        let Window { occupied, continuations, shifted, .. } = slots.read(window);
         let unshifted = !shifted & W::ALL;
         let begins = unshifted != W::Mask::NONE;
         let between = if begins { W::Mask::behind(unshifted.last()) & W::ALL } else { W::ALL };
-        more += (occupied & between).count() as u64 + (continuations & between).count() as u64;
+        more += ((occupied & between).count() + (continuations & between).count()) as u64;
         less += between.count() as u64;
         if begins {
             break;
@@ -214,7 +227,7 @@ fn stored_behind<W: Windows>(slots: &W, mut window: u64, remainder: u64) -> bool
         if window >= slots.count() {
             return false;
         }
-        let (continuations, _, rest) = slots.rest(window, slots.occupied(window).1);
+        let Window { continuations, rest, .. } = slots.read(window);
         let ends = !continuations & W::ALL;
         let goes_on = ends == W::Mask::NONE;
         let to = if goes_on { W::SLOTS } else { ends.first() };
@@ -232,7 +245,7 @@ fn stored_behind<W: Windows>(slots: &W, mut window: u64, remainder: u64) -> bool
 fn stored_before<W: Windows>(slots: &W, mut window: u64, remainder: u64) -> bool {
     while window > 0 {
         window -= 1;
-        let (continuations, _, rest) = slots.rest(window, slots.occupied(window).1);
+        let Window { continuations, rest, .. } = slots.read(window);
         let heads = !continuations & W::ALL;
         let begins = heads != W::Mask::NONE;
         let from = if begins { heads.last() } else { 0 };
@@ -256,7 +269,7 @@ pub fn in_single_bytes<P: Pairs>(words: P, slots: u64, quotient: u64, remainder:
 #[inline(always)]
 pub fn in_wide_slots<P: Pairs>(words: P, slots: u64, remainder_bits: u32, quotient: u64, remainder: u64) -> bool {
     match bytes_of_slot(remainder_bits) {
-        2 => contains(&ByteWindows::<2, 4, _>::new(words, slots), quotient, remainder),
+        2 => contains(&ByteWindows::<2, 2, _>::new(words, slots), quotient, remainder),
         4 => contains(&ByteWindows::<4, 4, _>::new(words, slots), quotient, remainder),
         8 => contains(&ByteWindows::<8, 4, _>::new(words, slots), quotient, remainder),
         _ => standard::contains(&ByteSlots::new(words, slots, remainder_bits), quotient, remainder),

@@ -97,22 +97,22 @@ fn rates(device: &Device, q: u32, r: u32, loads: &[f64]) -> Outcome<()> {
 }
 
 /// Rows of both methods over the size of the batch.
-fn batches(device: &Device, q: u32, loads: &[f64]) -> Outcome<()> {
+fn batches(device: &Device, q: u32, r: u32, containers: &[Container], loads: &[f64]) -> Outcome<()> {
     let stream = device.new_stream()?;
     let most = 1usize << q;
     let all = keys(device, 0, most.max(1 << 24))?;
-    for container in CONTAINERS {
+    for &container in containers {
         for &load in loads {
             let n = (most as f64 * load) as usize;
-            let layout = Builder::with_bits(q, 5).max_load(0.98).container(container).layout()?;
+            let layout = Builder::with_bits(q, r).max_load(0.98).container(container).layout()?;
             let filter = StandardQuotientFilter::build_from_device(device, layout, all.slice(..n))?;
-            for bits in (12..=24).step_by(2) {
+            for bits in (16..=24).step_by(2) {
                 let batch = all.slice(..1 << bits);
                 let unsorted = time(&filter, &stream, batch, LookupMethod::Unsorted)?;
                 let sorted = time(&filter, &stream, batch, LookupMethod::Sorted)?;
                 let same = unsorted.answers.to_vec()? == sorted.answers.to_vec()?;
                 println!(
-                    "| {q} | {container:?} | {load:.2} | 2^{bits} | {:.4} | {:.4} | {:.3} | {} |",
+                    "| {q} | {r} | {container:?} | {load:.2} | 2^{bits} | {:.4} | {:.4} | {:.3} | {} |",
                     unsorted.wall,
                     sorted.wall,
                     unsorted.wall / sorted.wall,
@@ -147,10 +147,17 @@ fn main() -> Outcome<()> {
         }
     }
     if wanted("batches") {
-        println!("| q | container | load | keys | unsorted, ms | sorted, ms | ratio | |");
-        println!("| ---: | --- | ---: | ---: | ---: | ---: | ---: | --- |");
-        batches(&device, 23, &[0.7, 0.8, 0.9, 0.93, 0.95, 0.97])?;
-        batches(&device, 26, &[0.9, 0.95])?;
+        println!("| q | r | container | load | keys | unsorted, ms | sorted, ms | ratio | |");
+        println!("| ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | --- |");
+        batches(&device, 23, 5, &[Container::Packed], &[0.7, 0.9, 0.95, 0.97])?;
+        batches(&device, 23, 8, &[Container::Packed], &[0.95, 0.97])?;
+        batches(&device, 23, 29, &[Container::Packed], &[0.95, 0.97])?;
+        batches(&device, 26, 5, &[Container::Packed], &[0.95, 0.97])?;
+        batches(&device, 23, 5, &[Container::Bytes], &[0.7, 0.9, 0.93, 0.95, 0.97])?;
+        batches(&device, 26, 5, &[Container::Bytes], &[0.9, 0.95])?;
+        batches(&device, 23, 13, &[Container::Bytes], &[0.7, 0.8, 0.85, 0.9, 0.95])?;
+        batches(&device, 23, 29, &[Container::Bytes], &[0.8, 0.85, 0.9, 0.95])?;
+        batches(&device, 23, 21, &[Container::Bytes], &[0.6, 0.7, 0.75, 0.8, 0.9])?;
     }
     Ok(())
 }

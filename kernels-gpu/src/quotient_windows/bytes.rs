@@ -1,6 +1,6 @@
 //! Windows of slots of a whole number of bytes that is a power of two: the 16 or 32 bytes around a slot.
 
-use super::{Pairs, Windows};
+use super::{Pairs, Window, Windows};
 
 /// The windows of slots of `WIDTH` bytes, of `WORDS` words each.
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +100,6 @@ fn dot(a: u32, b: u32, sum: u32) -> u32 {
 
 impl<const WIDTH: u32, const WORDS: usize, P: Pairs> Windows for ByteWindows<WIDTH, WORDS, P> {
     type Mask = u32;
-    type Head = [u64; WORDS];
     type Rest = [u64; WORDS];
     const SLOTS: u32 = WORDS as u32 * 8 / WIDTH;
     const ALL: u32 = !0 >> (32 - Self::SLOTS);
@@ -111,18 +110,14 @@ impl<const WIDTH: u32, const WORDS: usize, P: Pairs> Windows for ByteWindows<WID
     }
 
     #[inline(always)]
-    fn occupied(&self, window: u64) -> (u32, [u64; WORDS]) {
+    fn read(&self, window: u64) -> Window<u32, [u64; WORDS]> {
         let first = window * WORDS as u64;
         let mut words = [0; WORDS];
         for pair in 0..WORDS / 2 {
             [words[2 * pair], words[2 * pair + 1]] = self.words.pair(first + 2 * pair as u64);
         }
-        (Self::metadata(words, 0), words)
-    }
-
-    #[inline(always)]
-    fn rest(&self, _: u64, words: [u64; WORDS]) -> (u32, u32, [u64; WORDS]) {
-        (Self::metadata(words, 1), Self::metadata(words, 2), words)
+        let [occupied, continuations, shifted] = [0, 1, 2].map(|bit| Self::metadata(words, bit));
+        Window { occupied, continuations, shifted, rest: words }
     }
 
     #[inline(always)]

@@ -2,7 +2,7 @@
 
 use warpset_core::quotient::slots::{BLOCK_SLOTS, Container};
 
-use super::{Pairs, Windows};
+use super::{Pairs, Window, Windows};
 
 /// The lowest bit of each of as many remainders as 64 bits hold.
 pub const fn fields(remainder_bits: u32) -> u64 {
@@ -15,19 +15,19 @@ pub const fn fields(remainder_bits: u32) -> u64 {
     ones
 }
 
-/// The blocks of packed slots.
+/// The blocks of packed slots; `PAIRED` where all have an even number of words, that is, remainders an odd number of bits.
 #[derive(Clone, Copy, Debug)]
-pub struct PackedWindows<P> {
+pub struct PackedWindows<const PAIRED: bool, P> {
     words: P,
     slots: u64,
     remainder_bits: u32,
     fields: u64,
 }
 
-impl<P: Pairs> PackedWindows<P> {
+impl<const PAIRED: bool, P: Pairs> PackedWindows<PAIRED, P> {
     /// The slots in `words`, whole blocks of them; with the [`fields`] of these remainders.
     #[inline(always)]
-    pub fn new(words: P, slots: u64, remainder_bits: u32, fields: u64) -> PackedWindows<P> {
+    pub fn new(words: P, slots: u64, remainder_bits: u32, fields: u64) -> Self {
         PackedWindows { words, slots, remainder_bits, fields }
     }
 
@@ -44,9 +44,8 @@ pub struct Remainders {
     held: bool,
 }
 
-impl<P: Pairs> Windows for PackedWindows<P> {
+impl<const PAIRED: bool, P: Pairs> Windows for PackedWindows<PAIRED, P> {
     type Mask = u64;
-    type Head = [u64; 2];
     type Rest = Remainders;
     const SLOTS: u32 = BLOCK_SLOTS as u32;
     const ALL: u64 = !0;
@@ -57,22 +56,15 @@ impl<P: Pairs> Windows for PackedWindows<P> {
     }
 
     #[inline(always)]
-    fn occupied(&self, window: u64) -> (u64, [u64; 2]) {
+    fn read(&self, window: u64) -> Window<u64, Remainders> {
         let first = self.block(window);
         // Every other block of an odd number of words begins with the second word of a pair.
-        let head = self.words.pair(first & !1);
-        (if first & 1 == 0 { head[0] } else { head[1] }, head)
-    }
-
-    #[inline(always)]
-    fn rest(&self, window: u64, head: [u64; 2]) -> (u64, u64, Remainders) {
-        let first = self.block(window);
-        let next = self.words.pair((first & !1) + 2);
-        if first & 1 == 0 {
-            (head[1], next[0], Remainders { first: next[1], held: true })
-        } else {
-            (next[0], next[1], Remainders { first: 0, held: false })
-        }
+        let paired = PAIRED || first & 1 == 0;
+        let pair = if PAIRED { first } else { first & !1 };
+        let ([a, b], [c, d]) = (self.words.pair(pair), self.words.pair(pair + 2));
+        let (occupied, continuations, shifted) = if paired { (a, b, c) } else { (b, c, d) };
+        let rest = Remainders { first: if paired { d } else { 0 }, held: paired };
+        Window { occupied, continuations, shifted, rest }
     }
 
     /// As many remainders at a time as 64 bits hold: subtracting one from each, after an exclusive or with the one that is

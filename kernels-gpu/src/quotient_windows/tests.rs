@@ -57,7 +57,15 @@ fn build(split: Split, container: Container, fingerprints: &[u64], slots: u64) -
 fn in_windows(words: &[u64], container: Container, slots: u64, split: Split, quotient: u64, remainder: u64) -> bool {
     let bits = split.remainder_bits;
     match (container, bytes_of_slot(bits)) {
-        (Container::Packed, _) => contains(&PackedWindows::new(words, slots, bits, fields(bits)), quotient, remainder),
+        (Container::Packed, _) => {
+            let fields = fields(bits);
+            let found = contains(&PackedWindows::<false, _>::new(words, slots, bits, fields), quotient, remainder);
+            if bits % 2 == 1 {
+                let paired = PackedWindows::<true, _>::new(words, slots, bits, fields);
+                assert_eq!(contains(&paired, quotient, remainder), found);
+            }
+            found
+        }
         (Container::Bytes, 1) => in_single_bytes(words, slots, quotient, remainder),
         (Container::Bytes, _) => in_wide_slots(words, slots, bits, quotient, remainder),
     }

@@ -30,20 +30,18 @@ pub(super) fn update_method(keys: u64, slots: u64, load: f64, removes: bool) -> 
 /// For a batch of so many keys, and a filter with this load. Sorting takes longer than looking up, except where clusters
 /// are so long that threads side by side had better walk through the same one. Fewer keys are sorted at a higher load.
 pub(super) fn lookup_method(keys: usize, layout: &Layout, load: f64) -> LookupMethod {
-    const MANY: usize = 1 << 22;
-    const SOME: usize = 1 << 20;
-    let (load_for_many, load_for_some) = match (layout.container(), bytes_of_slot(layout.remainder_bits())) {
-        (Container::Packed, _) => (0.97, 1.0),
-        (Container::Bytes, 1) => (0.93, 0.95),
-        (Container::Bytes, 2 | 4 | 8) => (0.9, 0.92),
+    // The least loads for so many keys.
+    const KEYS: [usize; 3] = [1 << 22, 1 << 20, 1 << 18];
+    const NEVER: f64 = 1.0;
+    let loads = match (layout.container(), bytes_of_slot(layout.remainder_bits())) {
+        (Container::Packed, _) => [0.97, NEVER, NEVER],
+        (Container::Bytes, 1) => [0.93, 0.95, 0.97],
+        (Container::Bytes, 2 | 4 | 8) => [0.9, 0.92, 0.94],
         // Slot by slot.
-        (Container::Bytes, _) => (0.75, 0.75),
+        (Container::Bytes, _) => [0.75, 0.8, 0.9],
     };
-    if keys >= MANY && load >= load_for_many || keys >= SOME && load >= load_for_some {
-        LookupMethod::Sorted
-    } else {
-        LookupMethod::Unsorted
-    }
+    let pays = KEYS.iter().zip(loads).any(|(&least, from)| keys >= least && load >= from);
+    if pays { LookupMethod::Sorted } else { LookupMethod::Unsorted }
 }
 
 #[cfg(test)]
@@ -63,10 +61,13 @@ mod tests {
             (1 << 22, Container::Bytes, 5, 0.93, Sorted),
             (1 << 20, Container::Bytes, 5, 0.93, Unsorted),
             (1 << 20, Container::Bytes, 5, 0.95, Sorted),
-            (1 << 18, Container::Bytes, 5, 0.98, Unsorted),
+            (1 << 18, Container::Bytes, 5, 0.95, Unsorted),
+            (1 << 18, Container::Bytes, 5, 0.98, Sorted),
+            (1 << 17, Container::Bytes, 5, 0.98, Unsorted),
             (1 << 22, Container::Bytes, 13, 0.9, Sorted),
-            (1 << 20, Container::Bytes, 21, 0.75, Sorted),
-            (1 << 20, Container::Bytes, 21, 0.7, Unsorted),
+            (1 << 20, Container::Bytes, 21, 0.8, Sorted),
+            (1 << 20, Container::Bytes, 21, 0.75, Unsorted),
+            (1 << 22, Container::Bytes, 21, 0.75, Sorted),
         ] {
             let layout = Builder::with_bits(20, remainder_bits).container(container).layout().unwrap();
             let chosen = lookup_method(keys, &layout, load);

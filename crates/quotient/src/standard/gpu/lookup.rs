@@ -162,6 +162,9 @@ impl StandardQuotientFilter {
         // SAFETY: the filter is sound; the caller answers for the rest.
         unsafe {
             match self.layout.container() {
+                Container::Packed if remainder_bits % 2 == 1 => {
+                    launch!(quotient_standard_contains_paired, fields(remainder_bits))?
+                }
                 Container::Packed => launch!(quotient_standard_contains_packed, fields(remainder_bits))?,
                 Container::Bytes if bytes_of_slot(remainder_bits) == 1 => launch!(quotient_standard_contains_bytes)?,
                 Container::Bytes => launch!(quotient_standard_contains_wide)?,
