@@ -148,6 +148,9 @@ static POWERS: [u64; 256] = {
 /// Trials that regroup leaves differently; more come of damaged words only.
 const MOST_TRIALS: u64 = (1 << 31) * hash::REGROUP - 1;
 
+/// Unary parts that one window of bits has as a rule.
+const NEAR_CODES: u32 = 24;
+
 /// What look-ups need to know of the shape.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Levels {
@@ -308,8 +311,16 @@ impl<W: Words> RecSplit<W> {
     /// From the higher levels to the second.
     #[inline(always)]
     fn land(&self, words: &[u64], walk: &mut Walk, above: &Above, select: impl Select) {
-        walk.unary = scan::<8>(words, above.unary, above.codes.wrapping_sub(1), select).wrapping_add(1);
+        let rank = above.codes.wrapping_sub(1);
         walk.skip = 0;
+        if rank < NEAR_CODES {
+            let one = select.pair(bits_from(words, above.unary), rank);
+            if one != 0 {
+                walk.unary = above.unary.wrapping_add(u64::from(one.trailing_zeros()) + 1);
+                return;
+            }
+        }
+        walk.unary = scan::<8>(words, above.unary, rank, select).wrapping_add(1);
     }
 
     /// Goes down by a splitting of an aggregation level.

@@ -2,7 +2,7 @@
 
 use super::{BLOCK, Lists};
 use crate::query::batch::BATCH;
-use crate::query::lanes::{Lane, Memory, Within, pairs, words_of};
+use crate::query::lanes::{Lane, Memory, Within, pairs, windows_of, words_of};
 use crate::read::{Portable, Select, prefetch};
 
 /// [`super::Entry`] in lanes.
@@ -18,31 +18,26 @@ struct Ones {
     found: [u8; BATCH],
 }
 
-/// Words or windows in which the ones of [`super::two_ones`] are. Windows start at any bit and have 57 bits at least; two of
-/// them have the ones up to a stride of 32 as a rule.
+/// Windows in which the ones of [`super::two_ones`] are as a rule: one up to a stride of 16, or one of two.
 #[inline(always)]
 fn near_words(memory: Memory, from: &Lane, ranks: &Lane, stride: u64) -> Within {
-    let mut within = Within { words: Lane::ZERO, ranks: *ranks, starts: *from, found: [1; BATCH] };
-    let [mut bits, mut further, mut rests, mut starts]: [Lane; 4] = [Lane::ZERO; 4];
-    for i in 0..BATCH {
-        bits[i] = memory.bits_from(from[i]);
-    }
+    let mut within = windows_of(memory, from, ranks);
     if stride > 16 {
+        let [mut bits, mut further, mut rests, mut starts]: [Lane; 4] = [Lane::ZERO; 4];
         // Always loaded: nobody could predict a branch.
         for i in 0..BATCH {
             further[i] = memory.bits_from(from[i].wrapping_add(32));
         }
         for i in 0..BATCH {
             // The window of what is not in the lower half of the first.
-            let before = u64::from((bits[i] as u32).count_ones());
+            let before = u64::from((within.words[i] as u32).count_ones());
             let beyond = ranks[i] >= before;
             starts[i] = from[i].wrapping_add(if beyond { 32 } else { 0 });
-            bits[i] = if beyond { further[i] } else { bits[i] };
+            bits[i] = if beyond { further[i] } else { within.words[i] };
             rests[i] = if beyond { ranks[i] - before } else { ranks[i] };
         }
-        (within.ranks, within.starts) = (rests, starts);
+        (within.words, within.ranks, within.starts) = (bits, rests, starts);
     }
-    within.words = bits;
     within
 }
 

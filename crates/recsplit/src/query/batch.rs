@@ -71,7 +71,23 @@ fn mixed(remix: Remix, x: u32) -> u32 {
     }
 }
 
+/// Prefetches a bucket's tree: all of the fixed parts and most of the unary ones.
+#[inline(always)]
+pub(super) fn prefetch_tree(words: &[u64], fixed: u64, unary: u64) {
+    for line in 0..=unary.wrapping_sub(fixed) / 352 {
+        prefetch(words, fixed / 64 + line * 8);
+    }
+}
+
 impl<W: Words> RecSplit<W> {
+    /// Whether the function may not be in caches that are near enough.
+    #[inline(always)]
+    pub(super) fn is_far(&self) -> bool {
+        /// Words up to which it is.
+        const NEAR: usize = 1 << 16;
+        self.words.words().len() > NEAR
+    }
+
     /// The values of at most [`BATCH`] keys.
     #[inline(always)]
     pub(crate) fn get_batch(&self, hashes: &[Hash128], values: &mut [u64], remix: Remix, select: impl Select) {
@@ -110,23 +126,26 @@ impl<W: Words> RecSplit<W> {
     /// The roots of the keys' buckets.
     #[inline(always)]
     fn enter_all(&self, words: &[u64], hashes: &[Hash128], select: impl Select) -> [Walk; BATCH] {
-        let lists = &self.lists;
+        let (lists, far) = (&self.lists, self.is_far());
         let mut buckets = [0_u64; BATCH];
         for (bucket, hash) in buckets.iter_mut().zip(hashes) {
             *bucket = hash::bucket_of(hash.high, self.header.layout.buckets);
-            lists.prefetch_first(words, *bucket);
+            if far {
+                lists.prefetch_first(words, *bucket);
+            }
         }
         let mut nears = [Near::default(); BATCH];
         for (near, &bucket) in nears.iter_mut().zip(&buckets[..hashes.len()]) {
             *near = lists.near(words, bucket);
-            lists.prefetch_second(words, *near);
+            if far {
+                lists.prefetch_second(words, *near);
+            }
         }
         let mut walks = [Walk::default(); BATCH];
         for (((walk, &near), bucket), hash) in walks.iter_mut().zip(&nears).zip(buckets).zip(hashes) {
             *walk = self.enter(bucket, lists.get(words, bucket, near, select), hash.low);
-            // All of the fixed parts and most of the unary ones.
-            for line in 0..=walk.unary.wrapping_sub(walk.fixed) / 352 {
-                prefetch(words, walk.fixed / 64 + line * 8);
+            if far {
+                prefetch_tree(words, walk.fixed, walk.unary);
             }
         }
         walks

@@ -152,6 +152,20 @@ pub(crate) struct Within {
     pub found: [u8; BATCH],
 }
 
+/// The windows of at least 57 bits that begin at positions `from`. The ones with `ranks` ones between them and there are
+/// within if they are near enough.
+#[inline(always)]
+pub(crate) fn windows_of(memory: Memory, from: &Lane, ranks: &Lane) -> Within {
+    let mut within = Within { words: Lane::ZERO, ranks: Lane::ZERO, starts: *from, found: [1; BATCH] };
+    let [mut words, mut rests]: [Lane; 2] = [Lane::ZERO; 2];
+    for i in 0..BATCH {
+        words[i] = memory.bits_from(from[i]);
+        rests[i] = ranks[i].min(63);
+    }
+    (within.words, within.ranks) = (words, rests);
+    within
+}
+
 /// The words of the ones with `ranks` ones between them and positions `from`, among the next `8 * N` words, `N` being 1 or 2.
 ///
 /// Ones are counted in all words; sums of pairs of words stand beside each other in 16 bits each, and are compared with the

@@ -5,12 +5,12 @@
 //! (that alone was half of the time). What a level's nodes have in common is not loaded, numbers are taken apart as
 //! floats, and the ones of all words are selected by a loop of `pdep` between the vectors, which have none.
 
-use super::batch::BATCH;
-use super::lanes::{Fields, LOW, Lane, MOST_STORED, Memory, Pair, multiply, pairs, whole, words_of};
-use super::{Child, MOST_TRIALS, Walk, far_unary_part, reciprocal};
+use super::batch::{BATCH, prefetch_tree};
+use super::lanes::{Fields, LOW, Lane, MOST_STORED, Memory, Pair, multiply, pairs, whole, windows_of, words_of};
+use super::{Child, MOST_TRIALS, NEAR_CODES, Walk, far_unary_part, reciprocal};
 use crate::function::{RecSplit, Words};
 use crate::key::Hash128;
-use crate::read::{Select, prefetch, scan};
+use crate::read::{Select, scan};
 use warpset_core::recsplit::Remix;
 use warpset_core::recsplit::hash::{
     self, LEVEL_FIRST, LEVEL_LEAF, LEVEL_ROOT, LEVEL_SECOND, MULTIPLIER_1, MULTIPLIER_2, REGROUP,
@@ -113,9 +113,7 @@ impl<W: Words> RecSplit<W> {
     /// The roots of the keys' buckets.
     #[inline(always)]
     fn enter_wide(&self, memory: Memory, hashes: &[Hash128], select: impl Select) -> Walks {
-        /// Words up to which a function stays in caches that are near enough.
-        const NEAR: usize = 1 << 16;
-        let far = memory.words.len() > NEAR;
+        let far = self.is_far();
         let [mut low, mut buckets]: [Lane; 2] = [Lane::ZERO; 2];
         for ((low, bucket), hash) in low.iter_mut().zip(buckets.iter_mut()).zip(hashes) {
             *low = hash.low;
@@ -141,10 +139,7 @@ impl<W: Words> RecSplit<W> {
         }
         if far {
             for (fixed, unary) in fixed.iter().zip(unary.iter()).take(hashes.len()) {
-                // All of the fixed parts and most of the unary ones.
-                for line in 0..=unary.wrapping_sub(*fixed) / 352 {
-                    prefetch(memory.words, fixed / 64 + line * 8);
-                }
+                prefetch_tree(memory.words, *fixed, *unary);
             }
         }
         Walks { low, value, fixed, unary, skip: Lane::ZERO, keys }
@@ -169,9 +164,12 @@ impl<W: Words> RecSplit<W> {
             most = most.max(if high[i] > least { codes[i] } else { 0 });
         }
         // Unary parts of this many codes are within that many words as a rule.
-        let within = match most {
-            0..=160 => words_of::<1>(memory, root, &ranks, select),
-            _ => words_of::<2>(memory, root, &ranks, select),
+        let within = if most <= u64::from(NEAR_CODES) {
+            windows_of(memory, root, &ranks)
+        } else if most <= 160 {
+            words_of::<1>(memory, root, &ranks, select)
+        } else {
+            words_of::<2>(memory, root, &ranks, select)
         };
         let ones = pairs(&within.words, &within.ranks, select);
         let [mut unary, mut skip]: [Lane; 2] = [Lane::ZERO; 2];
@@ -182,7 +180,7 @@ impl<W: Words> RecSplit<W> {
             let on = high[i] > least;
             unary[i] = if on { end } else { walks.unary[i] };
             skip[i] = if on { 0 } else { walks.skip[i] };
-            missing[i] = u8::from((within.found[i] == 0) & on);
+            missing[i] = u8::from(((within.found[i] == 0) | (ones[i] == 0)) & on);
         }
         if missing != [0; BATCH] {
             for i in (0..BATCH).filter(|&i| missing[i] != 0) {
@@ -359,17 +357,32 @@ mod tests {
             let keys: Vec<u64> = (0..3000).collect();
             let builder = Builder::new().leaf_size(leaf).bucket_size(bucket).method(method);
             for builder in [builder.clone(), builder.clone().load_factor(0.8), builder.keys_per_value(leaf)] {
-                let function = builder.build(&keys).unwrap();
-                // With the instructions that there are.
-                let mut values = vec![u64::MAX; keys.len()];
-                function.get_many(&keys, &mut values);
-                assert!(keys.iter().zip(values).all(|(key, value)| function.get(key) == value), "{leaf} {bucket}");
-                for keys in keys.chunks(BATCH) {
-                    let hashes: Vec<Hash128> = keys.iter().map(|key| key.hash128(function.seed())).collect();
-                    let mut values = vec![u64::MAX; keys.len()];
-                    function.get_wide(&hashes, &mut values, Portable);
-                    assert!(keys.iter().zip(values).all(|(key, value)| function.get(key) == value), "{leaf} {bucket}");
-                }
+                agrees_with_single_look_ups(&builder.build(&keys).unwrap(), &keys);
+            }
+        }
+        // So large that all is prefetched.
+        let keys: Vec<u64> = (0..1_500_000).collect();
+        let function = Builder::new().leaf_size(5).bucket_size(5).build(&keys).unwrap();
+        assert!(function.is_far());
+        agrees_with_single_look_ups(&function, &keys[700_000..750_001]);
+    }
+
+    /// Every way of asking gives the same: with the instructions that there are, and without.
+    fn agrees_with_single_look_ups(function: &RecSplit, keys: &[u64]) {
+        let expected: Vec<u64> = keys.iter().map(|key| function.get(key)).collect();
+        let mut values = vec![u64::MAX; keys.len()];
+        function.get_many(keys, &mut values);
+        assert_eq!(values, expected, "{function:?}");
+        for (keys, expected) in keys.chunks(BATCH).zip(expected.chunks(BATCH)) {
+            let hashes: Vec<Hash128> = keys.iter().map(|key| key.hash128(function.seed())).collect();
+            let mut values = vec![u64::MAX; keys.len()];
+            function.get_wide(&hashes, &mut values, Portable);
+            assert_eq!(values, expected, "{function:?}");
+            values.fill(u64::MAX);
+            function.get_batch(&hashes, &mut values, Remix::Bits32, Portable);
+            assert_eq!(values, expected, "{function:?}");
+            for (hash, expected) in hashes.iter().zip(expected) {
+                assert_eq!(function.get_one(*hash, Remix::Bits32, Portable), *expected, "{function:?}");
             }
         }
     }
