@@ -23,8 +23,8 @@ use write::Writer;
 pub const MIN_QUOTIENT_BITS: u32 = 7;
 /// Filters of these kernels have fewer slots.
 pub const MAX_SLOTS: u64 = 1 << 31;
-/// Up to so many fingerprints of the batch for a block of quotients, runs without any are taken as a whole.
-const KEYS_BY_RUNS: usize = 2;
+/// Up to so many fingerprints of the batch for a tile, one for two blocks, runs without any are taken as a whole.
+const KEYS_BY_RUNS: usize = THREADS as usize / 2;
 
 /// The batch's fingerprints with quotients of a block.
 #[derive(Clone, Copy)]
@@ -167,7 +167,7 @@ unsafe fn rebuild<F: Near, const PACKED: bool, const REMOVES: bool>(arguments: A
         if tile.has_quotients {
             start = Ours::<PACKED>::start(old, slots, bits, block);
             let ours = Ours::<PACKED>::new(old, slots, bits, block, start);
-            let by_runs = tile.keys <= THREADS as usize * KEYS_BY_RUNS;
+            let by_runs = tile.keys <= KEYS_BY_RUNS;
             (free, count) = fill::<F, PACKED, REMOVES>(ours, theirs, keep, by_runs);
         }
         let floor = if count == 0 { 0 } else { block * BLOCK_SLOTS + free as u64 };

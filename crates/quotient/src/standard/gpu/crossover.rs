@@ -8,10 +8,12 @@ use crate::Layout;
 
 /// The most rounds of an insertion in place; what is left then is merged.
 pub const ROUNDS: usize = 24;
-/// The least slots a key of the batch for which an insertion in place is faster than writing the filter anew.
-const INSERT_IN_PLACE_SLOTS_PER_KEY: u64 = 384;
+/// The least slots a key of the batch for which an insertion in place is faster than writing the filter anew; and where
+/// there are at least [`MANY_SLOTS`].
+const INSERT_IN_PLACE_SLOTS_PER_KEY: (u64, u64) = (288, 128);
 /// The same for removals.
-const REMOVE_IN_PLACE_SLOTS_PER_KEY: u64 = 192;
+const REMOVE_IN_PLACE_SLOTS_PER_KEY: (u64, u64) = (160, 96);
+const MANY_SLOTS: u64 = 1 << 28;
 /// Filters of fewer slots are always written anew: that takes no longer than a few launches do.
 const IN_PLACE_SLOTS: u64 = 1 << 24;
 /// From this load on filters are always written anew: clusters are long, and one thread works each of them off.
@@ -19,7 +21,8 @@ const IN_PLACE_LOAD: f64 = 0.75;
 
 /// For a batch of so many keys, and a filter of so many slots with this load.
 pub(super) fn update_method(keys: u64, slots: u64, load: f64, removes: bool) -> UpdateMethod {
-    let slots_per_key = if removes { REMOVE_IN_PLACE_SLOTS_PER_KEY } else { INSERT_IN_PLACE_SLOTS_PER_KEY };
+    let (few, many) = if removes { REMOVE_IN_PLACE_SLOTS_PER_KEY } else { INSERT_IN_PLACE_SLOTS_PER_KEY };
+    let slots_per_key = if slots < MANY_SLOTS { few } else { many };
     if slots >= IN_PLACE_SLOTS && load < IN_PLACE_LOAD && keys <= slots / slots_per_key {
         UpdateMethod::InPlace
     } else {
@@ -48,6 +51,23 @@ pub(super) fn lookup_method(keys: usize, layout: &Layout, load: f64) -> LookupMe
 mod tests {
     use super::*;
     use crate::Builder;
+
+    #[test]
+    fn small_batches_are_worked_off_in_place() {
+        use UpdateMethod::{InPlace, Rebuild};
+        for (keys, slots, load, removes, method) in [
+            (100, 1 << 23, 0.7, false, Rebuild),
+            (200_000, 1 << 26, 0.7, false, InPlace),
+            (200_000, 1 << 26, 0.8, false, Rebuild),
+            (400_000, 1 << 26, 0.7, false, Rebuild),
+            (400_000, 1 << 26, 0.7, true, InPlace),
+            (2_000_000, 1 << 26, 0.7, true, Rebuild),
+            (2_000_000, 1 << 28, 0.7, false, InPlace),
+            (4_000_000, 1 << 28, 0.7, true, Rebuild),
+        ] {
+            assert_eq!(update_method(keys, slots, load, removes), method, "{keys} {slots} {load} {removes}");
+        }
+    }
 
     #[test]
     fn only_large_batches_in_full_filters_are_sorted() {
