@@ -7,7 +7,8 @@
 //! The first argument is the number of keys, the others are `method:leaf size:bucket size`, or the same with `:first:second`
 //! fanouts. Space in bits a key, with the part of the lists of buckets, and as the cost model has it. Nanoseconds a key: of the
 //! fastest build with one thread, as the cost model has it, and with all threads; of queries one by one and in batches, one
-//! thread, as in the fastest tenth of stretches of 1024, since machines are busy with other work.
+//! thread, as in the fastest tenth of stretches of 1024, since machines are busy with other work. With `--all` before the number
+//! of keys only builds with all threads are measured, for shapes that take one thread too long; with `--disk` also those from disk.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -39,28 +40,39 @@ fn per_query(queries: &[Hash128], mut work: impl FnMut(&[Hash128])) -> f64 {
 }
 
 /// A function and the nanoseconds a key of the fastest of several builds, or of a single one that takes long.
-fn build(builder: &Builder, keys: &[Hash128]) -> Result<(RecSplit, f64), warpset_recsplit::Error> {
+fn fastest<E>(keys: usize, mut build: impl FnMut() -> Result<RecSplit, E>) -> Result<(RecSplit, f64), E> {
     let (mut fastest, mut spent) = (Duration::MAX, Duration::ZERO);
     loop {
         let start = Instant::now();
-        let function = builder.build(keys)?;
+        let function = build()?;
         let time = start.elapsed();
         (fastest, spent) = (fastest.min(time), spent + time);
         if spent > Duration::from_millis(500) {
-            return Ok((function, fastest.as_nanos() as f64 / keys.len() as f64));
+            return Ok((function, fastest.as_nanos() as f64 / keys as f64));
         }
     }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (all, disk) = match arguments.first().map(String::as_str) {
+        Some("--all") => (true, false),
+        Some("--disk") => (true, true),
+        _ => (false, false),
+    };
+    if all {
+        arguments.remove(0);
+    }
     let (count, shapes) = arguments.split_first().ok_or("arguments: keys method:leaf:bucket...")?;
     let count: usize = count.parse()?;
     let mut state = 1;
     let keys: Vec<Hash128> =
         (0..count).map(|_| Hash128 { high: random(&mut state), low: random(&mut state) }).collect();
     let queries: Vec<Hash128> = (0..QUERIES).map(|_| keys[random(&mut state) as usize % count]).collect();
-    println!("shape                  bits   lists   model     build     model      all     one   batch");
+    match all {
+        true => println!("shape                  bits   lists   model       all    disk"),
+        false => println!("shape                  bits   lists   model     build     model      all     one   batch"),
+    }
     for shape in shapes {
         let parts: Vec<&str> = shape.split(':').collect();
         let [method, leaf, bucket, ref fanouts @ ..] = parts[..] else { return Err("method:leaf:bucket".into()) };
@@ -75,8 +87,21 @@ fn main() -> Result<(), Box<dyn Error>> {
             builder = builder.fanouts(first.parse()?, second.parse()?);
         }
         let estimate = builder.estimate()?;
-        let (_, all) = build(&builder, &keys)?;
-        let (function, single) = build(&builder.threads(1), &keys)?;
+        let (function, together) = fastest(count, || builder.build(&keys))?;
+        let bits = function.bits_per_key();
+        let lists = function.space().buckets as f64 / count as f64;
+        print!("{shape:<18} {bits:>8.4} {lists:>7.4} {:>7.4}", estimate.bits_per_key);
+        if disk {
+            let keys = || Ok(keys.iter().copied().map(Ok));
+            let (_, external) = fastest(count, || builder.external().build(keys))?;
+            println!(" {together:>9.1} {external:>7.1}");
+            continue;
+        } else if all {
+            println!(" {together:>9.1}");
+            continue;
+        }
+        let builder = builder.threads(1);
+        let (function, single) = fastest(count, || builder.build(&keys))?;
         let mut numbers = [0; STRETCH];
         let one = per_query(&queries, |stretch| {
             stretch.iter().zip(&mut numbers).for_each(|(key, number)| *number = function.get_hash(*key));
@@ -87,13 +112,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             function.get_many_hashes(stretch, &mut numbers);
             black_box(&numbers);
         });
-        println!(
-            "{shape:<18} {:>8.4} {:>7.4} {:>7.4} {single:>9.1} {:>9.1} {all:>8.1} {one:>7.1} {batch:>7.1}",
-            function.bits_per_key(),
-            function.space().buckets as f64 / count as f64,
-            estimate.bits_per_key,
-            estimate.nanoseconds_per_key,
-        );
+        let model = estimate.nanoseconds_per_key;
+        println!(" {single:>9.1} {model:>9.1} {together:>8.1} {one:>7.1} {batch:>7.1}");
     }
     Ok(())
 }

@@ -287,7 +287,8 @@ impl Builder {
             let built = if K::CHEAP {
                 build_once(settings, keys.len(), |i| keys[i].hash128(seed), &meter)
             } else {
-                let hashes: Vec<Hash128> = keys.par_iter().map(|key| key.hash128(seed)).collect();
+                let hashes = Room::of(keys.len(), |i| keys[i].hash128(seed));
+                let hashes = hashes.as_slice();
                 build_once(settings, keys.len(), |i| hashes[i], &meter)
             };
             match built {

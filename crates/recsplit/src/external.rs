@@ -68,8 +68,9 @@ impl External {
         self
     }
 
-    /// Where the temporary file goes, which takes 16 bytes a key. It has no name in the folder where the system allows
-    /// that, and disappears with the build, however that ends. Default: [`std::env::temp_dir`].
+    /// Where the temporary file goes, which takes 16 bytes a key; none, where memory has room for that. It has no name in the
+    /// folder where the system allows that, and disappears with the build, however that ends. Default:
+    /// [`std::env::temp_dir`].
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = folder.into();
         self
@@ -127,12 +128,13 @@ impl External {
     fn construct(&self, settings: Settings, hashed: Spill, meter: &Meter) -> Result<Result<RecSplit, Failure>, Error> {
         let keys = hashed.len();
         let engine = Engine::new(settings, keys);
+        let capacity = self.usable_memory() / BYTES_PER_KEY;
         let mut ranges = Ranges {
             engine: &engine,
             meter,
-            capacity: self.usable_memory() / BYTES_PER_KEY,
+            capacity,
             next: 0,
-            loaded: Vec::new(),
+            loaded: Vec::with_capacity(keys.min(capacity) as usize),
             built: Built::default(),
         };
         if let Err(stop) = self.drain(hashed, &mut ranges) {
@@ -146,8 +148,9 @@ impl External {
 
     /// Takes the ranges of `hashed` in order, each whole, and builds when memory is full and at the end.
     fn drain(&self, mut hashed: Spill, ranges: &mut Ranges) -> Result<(), Stop> {
-        hashed.finish()?;
         let all = hashed.is_everything();
+        let bytes = hashed.len() * (size_of::<Hash128>() as u64 + BYTES_PER_KEY);
+        hashed.finish(all && bytes <= self.usable_memory())?;
         for index in 0..hashed.ranges() {
             let (count, limits) = (hashed.count(index), hashed.limits(index));
             if count > ranges.capacity {
@@ -162,7 +165,6 @@ impl External {
                 if ranges.loaded.len() as u64 + count > ranges.capacity {
                     ranges.build(Some(limits.0))?;
                 }
-                ranges.loaded.reserve_exact(count as usize);
                 hashed.read(index, |hashes| {
                     ranges.loaded.extend_from_slice(hashes);
                     Ok(())

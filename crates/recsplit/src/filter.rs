@@ -3,6 +3,7 @@
 //! Source: introduction of the thesis. A key is taken for a member if the fingerprint at its number is its own, which a
 //! key that is no member passes with probability 2^-w, for fingerprints of `w` bits.
 
+use crate::bits::shared;
 use crate::format::{self, COMMON_WORDS};
 use crate::key::{Hash128, Key};
 use crate::store::{read_words, write_words};
@@ -10,7 +11,7 @@ use crate::{Builder, Error, RecSplit};
 use rayon::prelude::*;
 use std::io::{Read, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use warpset_base::file::{self, FileError};
 use warpset_core::recsplit::bits::field;
 
@@ -59,8 +60,9 @@ impl StaticFilter {
             return Err(Error::InvalidParameter { what, value, allowed: "the number of keys, as a filter needs" });
         }
         let words = (keys.len() as u64 * u64::from(width)).div_ceil(64) as usize + 1;
-        let fingerprints: Vec<AtomicU64> = (0..words).map(|_| AtomicU64::new(0)).collect();
-        builder.run(|| {
+        let fingerprints = builder.run(|| {
+            let mut all = rayon::iter::repeat_n(0, words).collect::<Vec<u64>>();
+            let fingerprints = shared(&mut all);
             keys.par_chunks(CHUNK).for_each(|keys| {
                 let hashes: Vec<Hash128> = keys.iter().map(|key| key.hash128(function.seed())).collect();
                 let mut numbers = vec![0; hashes.len()];
@@ -73,8 +75,8 @@ impl StaticFilter {
                     fingerprints[word + 1].fetch_or((bits >> 64) as u64, Ordering::Relaxed);
                 }
             });
+            all
         })?;
-        let fingerprints = fingerprints.into_iter().map(AtomicU64::into_inner).collect();
         Ok(Self { function, fingerprints, width })
     }
 

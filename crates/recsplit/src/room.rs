@@ -6,8 +6,8 @@
 //! missing at once, and each would make a page of zeros, of which one is taken.
 
 use crate::key::Hash128;
-#[cfg(target_os = "linux")]
 use rayon::prelude::*;
+use std::mem::MaybeUninit;
 
 /// Bytes of a huge page. Linux puts a mapping of whole huge pages where they begin.
 #[cfg(target_os = "linux")]
@@ -39,6 +39,16 @@ impl Room {
         Self::Heap(Vec::with_capacity(len))
     }
 
+    /// The hashes `hash(0)` to `hash(len - 1)`.
+    pub(crate) fn of(len: usize, hash: impl Fn(usize) -> Hash128 + Sync) -> Self {
+        let mut room = Self::new(len);
+        room.touch();
+        room.slots()[..len].par_iter_mut().enumerate().for_each(|(i, slot)| _ = slot.write(hash(i)));
+        // SAFETY: all were written.
+        unsafe { room.set_len(len) };
+        room
+    }
+
     /// Has all threads get its pages from the system.
     pub(crate) fn touch(&mut self) {
         #[cfg(target_os = "linux")]
@@ -47,11 +57,19 @@ impl Room {
         }
     }
 
-    pub(crate) fn as_mut_ptr(&mut self) -> *mut Hash128 {
+    /// Places for `len` hashes, and maybe more.
+    pub(crate) fn slots(&mut self) -> &mut [MaybeUninit<Hash128>] {
         match self {
-            Self::Heap(hashes) => hashes.as_mut_ptr(),
+            Self::Heap(hashes) => {
+                hashes.clear();
+                hashes.spare_capacity_mut()
+            }
             #[cfg(target_os = "linux")]
-            Self::Pages(pages, _) => pages.as_mut_ptr().cast(),
+            Self::Pages(pages, _) => {
+                let len = pages.len() / size_of::<Hash128>();
+                // SAFETY: that many fit in the pages, which are aligned for them.
+                unsafe { std::slice::from_raw_parts_mut(pages.as_mut_ptr().cast(), len) }
+            }
         }
     }
 
@@ -87,13 +105,13 @@ mod tests {
             assert!(room.as_slice().is_empty());
             let of = |i: usize| Hash128 { high: i as u64, low: !i as u64 };
             for i in (0..len).rev() {
-                // SAFETY: there is room for `len`.
-                unsafe { room.as_mut_ptr().add(i).write(of(i)) };
+                room.slots()[i].write(of(i));
             }
             // SAFETY: all were written.
             unsafe { room.set_len(len) };
             assert_eq!(room.as_slice().len(), len);
             assert!(room.as_slice().iter().enumerate().all(|(i, &hash)| hash == of(i)));
+            assert!(Room::of(len, of).as_slice() == room.as_slice());
         }
     }
 }

@@ -41,7 +41,7 @@ pub(crate) fn spread(
         }
     }
     let ends = places;
-    let to = Places(room.as_mut_ptr());
+    let to = Places(room.slots().as_mut_ptr().cast());
     (0..counts.len()).into_par_iter().with_max_len(1).for_each(|index| {
         let mut places = counts[index].clone();
         let ends = counts.get(index + 1).unwrap_or(&ends);

@@ -1,7 +1,7 @@
 //! Hashes on disk, spread over ranges of their high half.
 //!
 //! One temporary file takes blocks of all ranges in the order in which they fill up; where each range's blocks are stays in
-//! memory. A file for each range would need as many open files.
+//! memory. A file for each range would need as many open files. Few hashes stay in the buffers.
 
 use crate::Error;
 use crate::key::Hash128;
@@ -97,23 +97,28 @@ impl Spill {
         Ok(())
     }
 
-    /// Writes a range's buffer to the end of the file, as one block, and empties it.
+    /// Writes a range's buffer to the end of the file, as one block, and empties it. What is missing of a block is a hole.
     fn write(&mut self, index: usize) -> Result<u32, Error> {
         let block = u32::try_from(self.blocks).map_err(|_| std::io::Error::from(std::io::ErrorKind::FileTooLarge))?;
         let range = &mut self.buffers[index];
+        let missing = (self.block - range.buffer.len()) * size_of::<[u64; 2]>();
         self.file.write_all(bytemuck::cast_slice(&range.buffer))?;
+        if missing > 0 {
+            self.file.seek(SeekFrom::Current(missing as i64))?;
+        }
         range.buffer.clear();
         self.blocks += 1;
         Ok(block)
     }
 
-    /// Writes what is left in the buffers and gives their memory back.
-    pub(super) fn finish(&mut self) -> Result<(), Error> {
+    /// Writes what is left in the buffers and gives their memory back, unless they are to be kept.
+    pub(super) fn finish(&mut self, keep: bool) -> Result<(), Error> {
+        if keep {
+            return Ok(());
+        }
         for index in 0..self.buffers.len() {
             let count = self.buffers[index].buffer.len();
             if count > 0 {
-                // All blocks in the file are of one size.
-                self.buffers[index].buffer.resize(self.block, [0; 2]);
                 let block = self.write(index)?;
                 self.buffers[index].last = Some((block, count));
             }
@@ -136,7 +141,8 @@ impl Spill {
     /// Hashes in a range, once finished.
     pub(super) fn count(&self, range: usize) -> u64 {
         let range = &self.buffers[range];
-        range.blocks.len() as u64 * self.block as u64 + range.last.map_or(0, |(_, count)| count as u64)
+        let last = range.last.map_or(range.buffer.len(), |(_, count)| count);
+        range.blocks.len() as u64 * self.block as u64 + last as u64
     }
 
     /// Gives the hashes of a finished range, block by block.
@@ -145,19 +151,23 @@ impl Spill {
         range: usize,
         mut take: impl FnMut(&[Hash128]) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let mut words = vec![[0_u64; 2]; self.block];
-        let mut hashes = Vec::with_capacity(self.block);
         let range = &self.buffers[range];
+        let mut words = Vec::new();
+        let mut hashes = Vec::new();
+        let mut give = |words: &[[u64; 2]]| {
+            hashes.clear();
+            hashes.extend(words.iter().map(|&[high, low]| Hash128 { high, low }));
+            take(&hashes)
+        };
         let full = range.blocks.iter().map(|&block| (block, self.block));
         for (block, count) in full.chain(range.last) {
             let bytes = (self.block * size_of::<[u64; 2]>()) as u64;
+            words.resize(count, [0; 2]);
             self.file.seek(SeekFrom::Start(u64::from(block) * bytes))?;
-            self.file.read_exact(bytemuck::cast_slice_mut(&mut words[..count]))?;
-            hashes.clear();
-            hashes.extend(words[..count].iter().map(|&[high, low]| Hash128 { high, low }));
-            take(&hashes)?;
+            self.file.read_exact(bytemuck::cast_slice_mut(&mut words))?;
+            give(&words)?;
         }
-        Ok(())
+        give(&range.buffer)
     }
 }
 
@@ -172,10 +182,10 @@ mod tests {
     #[test]
     fn ranges_give_back_what_went_in() {
         let folder = std::env::temp_dir();
-        for n in [0, 1, 1000, 300_000] {
+        for (n, keep) in [0, 1, 1000, 300_000].into_iter().flat_map(|n| [(n, false), (n, true)]) {
             let mut spill = Spill::new(&folder, 1 << 18, 64).unwrap();
             spread(n).iter().for_each(|hash| spill.push(*hash).unwrap());
-            spill.finish().unwrap();
+            spill.finish(keep).unwrap();
             let mut back = Vec::new();
             for range in 0..spill.ranges() {
                 let (limits, from) = (spill.limits(range), back.len());
@@ -204,7 +214,7 @@ mod tests {
             assert!(spill.shift < last && !spill.is_everything());
             last = spill.shift;
             spill.push(Hash128 { high: u64::MAX, low: 0 }).unwrap();
-            spill.finish().unwrap();
+            spill.finish(false).unwrap();
             assert_eq!(spill.count(spill.ranges() - 1), 1);
         }
     }
