@@ -63,6 +63,9 @@ pub struct Args {
     /// Only the steps whose title has this in it; may be given again. The progress lines show the titles
     #[arg(long, value_name = "TEXT")]
     step: Vec<String>,
+    /// Quotient filters of 2^N slots instead of the sizes of the effort
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=28))]
+    log2_slots: Option<u32>,
     /// Write all rows to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -96,7 +99,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let targets = targets(&args.backend)?;
     print_machine(&targets);
 
-    let setup = Setup { effort, targets, own_keys: args.input.is_some() };
+    let setup = Setup { effort, targets, own_keys: args.input.is_some(), log2_slots: args.log2_slots };
     let chosen: Vec<Box<dyn Suite>> = suites()
         .into_iter()
         .filter(|suite| args.structure.is_empty() || args.structure.iter().any(|name| name == suite.name()))

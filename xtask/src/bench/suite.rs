@@ -57,6 +57,8 @@ pub struct Setup {
     pub targets: Vec<Target>,
     /// Whether the user brought keys of their own.
     pub own_keys: bool,
+    /// The base-two logarithm of the number of slots of quotient filters, where the user asked for one.
+    pub log2_slots: Option<u32>,
 }
 
 impl Setup {

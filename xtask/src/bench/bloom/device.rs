@@ -414,7 +414,8 @@ mod tests {
     #[test]
     fn every_operation_is_right_on_the_emulator() {
         let device = Device::emulator(Default::default());
-        let setup = Setup { effort: Effort::Quick, targets: vec![Target::Gpu(device)], own_keys: false };
+        let setup =
+            Setup { effort: Effort::Quick, targets: vec![Target::Gpu(device)], own_keys: false, log2_slots: None };
         let progress = Progress::new(0);
         let mut session = Session::new(Effort::Quick, "a processor".into(), progress, Input::default()).unwrap();
         for step in steps(&setup) {

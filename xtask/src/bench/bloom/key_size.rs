@@ -203,7 +203,8 @@ mod tests {
     #[test]
     fn every_key_size_is_built_on_the_emulator() {
         let device = Device::emulator(Default::default());
-        let setup = Setup { effort: Effort::Quick, targets: vec![Target::Gpu(device)], own_keys: false };
+        let setup =
+            Setup { effort: Effort::Quick, targets: vec![Target::Gpu(device)], own_keys: false, log2_slots: None };
         let input = Input::default();
         let mut session = Session::new(Effort::Quick, "a processor".into(), Progress::new(0), input).unwrap();
         for step in steps(&setup) {

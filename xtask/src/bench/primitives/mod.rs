@@ -131,7 +131,8 @@ mod tests {
     #[test]
     fn every_operation_is_right_on_the_emulator() {
         let device = Device::emulator(Default::default());
-        let setup = Setup { effort: Effort::Quick, targets: vec![Target::Gpu(device)], own_keys: false };
+        let setup =
+            Setup { effort: Effort::Quick, targets: vec![Target::Gpu(device)], own_keys: false, log2_slots: None };
         let mut session = Session::new(Effort::Quick, String::new(), Progress::new(0), Input::default()).unwrap();
         for step in Primitives.generated(&setup) {
             session.run(step).unwrap();

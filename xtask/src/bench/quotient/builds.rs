@@ -7,7 +7,7 @@ use super::super::machine;
 use super::super::record::Record;
 use super::super::suite::{Session, Step, Target, Threads};
 use super::super::table::{pivot, rate};
-use super::subject::{Kind, container_name, layout, qfilter_for, row, threads};
+use super::subject::{Kind, container_name, layout, qfilter_for, qfilter_sorted, row, threads};
 use super::{ABSENT, INSERTED, Size, as_expected, keys};
 
 /// The steps.
@@ -66,8 +66,8 @@ impl Method {
         }
     }
 
-    fn parallel(self) -> bool {
-        // The peer's sort uses all threads too.
+    /// Whether fingerprints are sorted first, on all threads; the peer's too.
+    fn is_sorted(self) -> bool {
         matches!(self, Method::Sorted(..) | Method::QfilterSorted)
     }
 
@@ -89,18 +89,7 @@ impl Method {
                 }
                 Built::Qfilter(filter)
             }
-            Method::QfilterSorted => {
-                use rayon::prelude::*;
-                let bits = (size.quotient_bits + size.remainder_bits) as u8;
-                let hash = |key: &u32| qfilter::compute_fingerprint_with_hasher(&qfilter::StableBuildHasher, key, bits);
-                let mut fingerprints: Vec<u64> = keys.par_iter().with_min_len(1 << 12).map(hash).collect();
-                fingerprints.par_sort_unstable();
-                let mut builder = qfilter::Builder::new(qfilter_for(size)?);
-                for fingerprint in fingerprints {
-                    builder.insert_fingerprint(false, fingerprint)?;
-                }
-                Built::Qfilter(builder.into_filter())
-            }
+            Method::QfilterSorted => Built::Qfilter(qfilter_sorted(size, keys)?),
         })
     }
 }
@@ -112,8 +101,8 @@ enum Built {
 
 fn over_fill(session: &mut Session, size: Size, load: f64) -> anyhow::Result<()> {
     let keys = keys(INSERTED, size.keys(load));
-    for method in Method::ALL {
-        for &threads in threads(method.parallel()) {
+    for method in Method::ALL.into_iter().filter(|method| method.is_sorted() || !size.is_large()) {
+        for &threads in threads(method.is_sorted()) {
             if session.skips(threads) {
                 continue;
             }

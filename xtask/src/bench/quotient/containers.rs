@@ -14,9 +14,9 @@ use super::{ABSENT, BATCH, INSERTED, Size, as_expected, keys};
 pub fn steps(effort: Effort) -> Vec<Step> {
     match effort {
         Effort::Quick => vec![step(16, &[5, 8], &[0.75])],
-        // In the second-level cache, in the third, and beyond; widths that fill whole bytes and widths that do not.
+        // In the second-level cache over the load; in the third over the width, some of which fill whole bytes.
         Effort::Standard => {
-            [16, 22].map(|bits| step(bits, &[3, 5, 6, 8, 13, 16, 21, 29, 61], &[0.5, 0.75, 0.9])).into()
+            vec![step(16, &[5, 6, 13], &[0.5, 0.75, 0.9]), step(22, &[3, 5, 6, 8, 13, 16, 21, 29, 61], &[0.75])]
         }
         Effort::Full => {
             [16, 22, 25].map(|bits| step(bits, &[3, 5, 6, 8, 13, 16, 21, 29, 61], &[0.5, 0.75, 0.9, 0.95])).into()

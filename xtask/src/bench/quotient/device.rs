@@ -3,7 +3,7 @@
 
 use warpset::bloom::SplitBlockBloom;
 use warpset::bloom::gpu as bloom;
-use warpset::gpu::{Device, DeviceSlice, DeviceVec};
+use warpset::gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 use warpset::quotient::gpu::{LookupMethod, StandardQuotientFilter, UpdateMethod};
 use warpset::quotient::{BuildMethod, Container, Duplicates, StandardQuotientFilter as HostFilter};
 
@@ -33,7 +33,8 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
     for device in setup.devices() {
         let name = if device.is_emulator() { "emulator" } else { "GPU" };
         let loads = if device.is_emulator() { &[0.5, 0.9] } else { loads(setup.effort) };
-        for size in sizes(device, setup.effort) {
+        let asked = setup.log2_slots.filter(|_| !device.is_emulator()).map(|bits| vec![Size::of(bits)]);
+        for size in asked.unwrap_or_else(|| sizes(device, setup.effort)) {
             let mut add = |what: &str, run: fn(&mut Session, &Device, Size, &'static [f64]) -> anyhow::Result<()>| {
                 let device = device.clone();
                 let title = format!("quotient: {what} on the {name}, {}", size.name());
@@ -215,8 +216,42 @@ fn empty_bloom(device: &Device, size: Size, n: usize) -> anyhow::Result<bloom::S
     Ok(bloom::SplitBlockBloom::from_host(device, &host)?)
 }
 
-fn lookups(session: &mut Session, device: &Device, size: Size, loads: &'static [f64]) -> anyhow::Result<()> {
+/// Queues lookups of all keys.
+type Ask<'a> = &'a dyn Fn(&Stream, DeviceSlice<'_, u32>, DeviceSliceMut<'_, u8>) -> anyhow::Result<()>;
+
+/// The device's time for lookups of these keys, and how many answers were yes.
+fn ask(
+    session: &Session,
+    device: &Device,
+    keys: DeviceSlice<'_, u32>,
+    answers: &mut DeviceVec<u8>,
+    ask: Ask<'_>,
+) -> anyhow::Result<(f64, usize)> {
     let stream = device.new_stream()?;
+    let seconds = gpu_limits::seconds(
+        device,
+        &stream,
+        session.effort,
+        || Ok(()),
+        || ask(&stream, keys, answers.slice_mut(..keys.len())),
+    )?;
+    stream.synchronize()?;
+    let yes = answers.slice(..keys.len()).to_vec()?.into_iter().filter(|answer| *answer == 1).count();
+    Ok((seconds, yes))
+}
+
+/// The question that `filter` is asked by this method.
+fn ask_by(
+    filter: &StandardQuotientFilter,
+    method: LookupMethod,
+) -> impl Fn(&Stream, DeviceSlice<'_, u32>, DeviceSliceMut<'_, u8>) -> anyhow::Result<()> {
+    move |stream, keys, answers| {
+        // SAFETY: filter, keys and answers live, and nobody else uses them, until `ask` has waited for the stream.
+        Ok(unsafe { filter.contains_bytes_with(stream, keys, answers, method)? })
+    }
+}
+
+fn lookups(session: &mut Session, device: &Device, size: Size, loads: &'static [f64]) -> anyhow::Result<()> {
     for &load in loads {
         let n = size.keys(load);
         let (inserted, absent) = (upload(device, INSERTED, n)?, upload(device, ABSENT, n)?);
@@ -224,6 +259,32 @@ fn lookups(session: &mut Session, device: &Device, size: Size, loads: &'static [
         let limit = match device.is_emulator() {
             true => None,
             false => Some(session.gpu_limit(device, GpuAccess::Lookup, size.bytes())?),
+        };
+        // Both kinds of keys, and a row each; `fpr` where the filter says what it must be.
+        let mut rows = |session: &mut Session, name: Row, bytes: u64, fpr: Option<f64>, question: Ask<'_>| {
+            for (operation, keys) in [("contains hit", &inserted), ("contains miss", &absent)] {
+                let (seconds, yes) = ask(session, device, keys.as_slice(), &mut answers, question)?;
+                let mut row = match name {
+                    Row::Variant(name) => {
+                        row("lookup over fill", operation, n, size, load, seconds).param("variant", name)
+                    }
+                    Row::Kind(kind) => kind.row("lookup over fill", operation, n, size, load, seconds),
+                };
+                row.bits_per_item = Some(8.0 * bytes as f64 / n as f64);
+                row.limit_fraction = row.items_per_second.zip(limit).map(|(rate, limit)| rate / limit);
+                let right = if operation == "contains hit" {
+                    yes == n
+                } else {
+                    row.fpr = Some(yes as f64 / n as f64);
+                    let expected = fpr.map(|fpr| fpr * n as f64);
+                    if let Some(expected) = expected {
+                        row = row.param("expected", expected);
+                    }
+                    expected.is_none_or(|expected| as_expected(yes, expected))
+                };
+                push(session, device, row, right);
+            }
+            anyhow::Ok(())
         };
         let contenders = [
             (Container::Packed, "packed", LookupMethod::Unsorted),
@@ -234,61 +295,24 @@ fn lookups(session: &mut Session, device: &Device, size: Size, loads: &'static [
         for (container, name, method) in contenders {
             let layout = layout(size, container, Duplicates::Dropped)?;
             let filter = StandardQuotientFilter::build_from_device(device, layout, inserted.as_slice())?;
-            for (operation, keys) in [("contains hit", &inserted), ("contains miss", &absent)] {
-                let seconds = gpu_limits::seconds(
-                    device,
-                    &stream,
-                    session.effort,
-                    || Ok(()),
-                    || {
-                        // SAFETY: filter, keys and answers live, and nobody else uses them, until the stream has been waited
-                        // for.
-                        unsafe {
-                            filter.contains_bytes_with(&stream, keys.as_slice(), answers.as_mut_slice(), method)?
-                        };
-                        Ok(())
-                    },
-                )?;
-                stream.synchronize()?;
-                let yes = answers.to_vec()?.into_iter().filter(|answer| *answer == 1).count();
-                let fpr = filter.len() as f64 / 2f64.powi(layout.fingerprint_bits() as i32);
-                let mut row = row("lookup over fill", operation, n, size, load, seconds);
-                row = row.param("variant", name);
-                row.bits_per_item = Some(8.0 * filter.memory_bytes() as f64 / n as f64);
-                row.limit_fraction = row.items_per_second.zip(limit).map(|(rate, limit)| rate / limit);
-                let right = if operation == "contains hit" {
-                    yes == n
-                } else {
-                    row.fpr = Some(yes as f64 / n as f64);
-                    row = row.param("expected", fpr * n as f64);
-                    as_expected(yes, fpr * n as f64)
-                };
-                push(session, device, row, right);
-            }
+            let fpr = filter.len() as f64 / 2f64.powi(layout.fingerprint_bits() as i32);
+            rows(session, Row::Variant(name), filter.memory_bytes(), Some(fpr), &ask_by(&filter, method))?;
         }
-        let mut filter = empty_bloom(device, size, n)?;
-        filter.insert_bulk(&inserted.to_vec()?)?;
-        for (operation, keys) in [("contains hit", &inserted), ("contains miss", &absent)] {
-            let seconds = gpu_limits::seconds(
-                device,
-                &stream,
-                session.effort,
-                || Ok(()),
-                || {
-                    // SAFETY: as above.
-                    unsafe { filter.contains_bytes_async(&stream, keys.as_slice(), answers.as_mut_slice())? };
-                    Ok(())
-                },
-            )?;
-            stream.synchronize()?;
-            let yes = answers.to_vec()?.into_iter().filter(|answer| *answer == 1).count();
-            let mut row = Kind::Bloom.row("lookup over fill", operation, n, size, load, seconds);
-            row.bits_per_item = Some(8.0 * filter.memory_bytes() as f64 / n as f64);
-            row.fpr = (operation == "contains miss").then_some(yes as f64 / n as f64);
-            push(session, device, row, operation == "contains miss" || yes == n);
-        }
+        let mut bloom = empty_bloom(device, size, n)?;
+        bloom.insert_bulk(&inserted.to_vec()?)?;
+        rows(session, Row::Kind(Kind::Bloom), bloom.memory_bytes(), None, &|stream, keys, answers| {
+            // SAFETY: filter, keys and answers live, and nobody else uses them, until `ask` has waited for the stream.
+            Ok(unsafe { bloom.contains_bytes_async(stream, keys, answers)? })
+        })?;
     }
     Ok(())
+}
+
+/// What a row of lookups is called by.
+#[derive(Clone, Copy)]
+enum Row {
+    Variant(&'static str),
+    Kind(Kind),
 }
 
 fn lookups_by_batch(session: &mut Session, device: &Device, size: Size, _: &'static [f64]) -> anyhow::Result<()> {
@@ -296,27 +320,14 @@ fn lookups_by_batch(session: &mut Session, device: &Device, size: Size, _: &'sta
     let layout = layout(size, Container::Packed, Duplicates::Dropped)?;
     let filter = StandardQuotientFilter::build_from_device(device, layout, inserted.as_slice())?;
     let mut answers = device.alloc_uninit::<u8>(inserted.len())?;
-    let stream = device.new_stream()?;
     let most = inserted.len();
     let batches = (8..32).step_by(2).map(|log| 1 << log).take_while(|batch| *batch < most).chain([most]);
     for batch in batches {
         for (name, method) in [("packed", LookupMethod::Unsorted), ("packed, sorted", LookupMethod::Sorted)] {
-            let seconds = gpu_limits::seconds(
-                device,
-                &stream,
-                session.effort,
-                || Ok(()),
-                || {
-                    let (keys, answers) = (inserted.slice(..batch), answers.slice_mut(..batch));
-                    // SAFETY: filter, keys and answers live, and nobody else uses them, until the stream has been waited for.
-                    unsafe { filter.contains_bytes_with(&stream, keys, answers, method)? };
-                    Ok(())
-                },
-            )?;
-            stream.synchronize()?;
-            let right = answers.slice(..batch).to_vec()?.into_iter().all(|answer| answer == 1);
+            let keys = inserted.slice(..batch);
+            let (seconds, yes) = ask(session, device, keys, &mut answers, &ask_by(&filter, method))?;
             let row = row("lookup over batch", "contains hit", batch, size, COMMON_LOAD, seconds);
-            push(session, device, row.param("variant", name), right);
+            push(session, device, row.param("variant", name), yes == batch);
         }
     }
     Ok(())

@@ -33,10 +33,11 @@ impl Suite for Quotient {
     fn generated(&self, setup: &Setup) -> Vec<Step> {
         let mut steps = Vec::new();
         if setup.cpu() {
-            for size in Size::on_cpu(setup.effort) {
-                steps.extend(lookups::steps(loads(setup.effort), size));
-                steps.extend(updates::steps(loads(setup.effort), size));
-                steps.extend(builds::steps(loads(setup.effort), size));
+            for size in setup.log2_slots.map_or_else(|| Size::on_cpu(setup.effort), |bits| vec![Size::of(bits)]) {
+                let loads = if size.is_large() { LARGE_LOADS } else { loads(setup.effort) };
+                steps.extend(lookups::steps(loads, size));
+                steps.extend(updates::steps(loads, size));
+                steps.extend(builds::steps(loads, size));
                 steps.push(whole::step(size));
             }
             steps.push(builds::memory_step(if setup.effort == Effort::Quick { 16 } else { 20 }));
@@ -83,6 +84,11 @@ impl Size {
         ((1u64 << self.quotient_bits) as f64 * load) as usize
     }
 
+    /// Whether it is so large that a few figures must do.
+    fn is_large(self) -> bool {
+        self.quotient_bits > 25
+    }
+
     /// Memory of its slots.
     fn bytes(self) -> usize {
         (1usize << self.quotient_bits) * (self.remainder_bits as usize + 3) / 8
@@ -120,6 +126,9 @@ fn loads(effort: Effort) -> &'static [f64] {
         Effort::Full => &[0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95],
     }
 }
+
+/// Loads of large filters on the CPU.
+const LARGE_LOADS: &[f64] = &[0.5, 0.7, 0.9];
 
 /// Whether a count of rare independent events agrees with its expectation: within six standard deviations.
 fn as_expected(count: usize, expected: f64) -> bool {
@@ -170,7 +179,8 @@ mod tests {
     #[test]
     fn the_emulator_passes() {
         let device = warpset::gpu::Device::emulator(Default::default());
-        let setup = Setup { effort: Effort::Quick, targets: vec![Target::Gpu(device)], own_keys: false };
+        let setup =
+            Setup { effort: Effort::Quick, targets: vec![Target::Gpu(device)], own_keys: false, log2_slots: None };
         let steps = Quotient.generated(&setup);
         assert!(!steps.is_empty());
         let mut session =

@@ -62,7 +62,8 @@ impl Kind {
         let mut filter = self.empty(size, keys.len())?;
         match &mut filter {
             Filter::Ours { filter, .. } => *filter = StandardQuotientFilter::build_from(*filter.layout(), keys)?,
-            other => other.insert(keys)?,
+            Filter::Qfilter(filter) => *filter = qfilter_sorted(size, keys)?,
+            Filter::Bloom(filter) => filter.insert_bulk(keys),
         }
         Ok(filter)
     }
@@ -117,6 +118,19 @@ pub fn layout(size: Size, container: Container, duplicates: Duplicates) -> anyho
 pub fn qfilter_for(size: Size) -> anyhow::Result<qfilter::Filter> {
     let bits = (size.quotient_bits + size.remainder_bits) as u8;
     Ok(qfilter::Filter::with_fingerprint_size(size.keys(0.95) as u64, bits)?)
+}
+
+/// A peer of these keys: sorted fingerprints handed to its builder.
+pub fn qfilter_sorted(size: Size, keys: &[u32]) -> anyhow::Result<qfilter::Filter> {
+    let bits = (size.quotient_bits + size.remainder_bits) as u8;
+    let hash = |key: &u32| qfilter::compute_fingerprint_with_hasher(&qfilter::StableBuildHasher, key, bits);
+    let mut fingerprints: Vec<u64> = keys.par_iter().with_min_len(1 << 12).map(hash).collect();
+    fingerprints.par_sort_unstable();
+    let mut builder = qfilter::Builder::new(qfilter_for(size)?);
+    for fingerprint in fingerprints {
+        builder.insert_fingerprint(false, fingerprint)?;
+    }
+    Ok(builder.into_filter())
 }
 
 /// The threads of rows of a kind.

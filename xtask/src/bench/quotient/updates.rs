@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 
+use rayon::prelude::*;
 use warpset::quotient::{Container, StandardQuotientFilter};
 
 use super::super::record::Record;
@@ -31,7 +32,7 @@ pub fn steps(loads: &'static [f64], size: Size) -> Vec<Step> {
 pub fn rest(filter: &StandardQuotientFilter, all: &[u32], batch: &[u32]) -> anyhow::Result<StandardQuotientFilter> {
     let layout = *filter.layout();
     let gone: HashSet<u64> = batch.iter().map(|key| layout.fingerprint(*key)).collect();
-    let stay = all.iter().map(|key| layout.fingerprint(*key)).filter(|fingerprint| !gone.contains(fingerprint));
+    let stay = all.par_iter().map(|key| layout.fingerprint(*key)).filter(|fingerprint| !gone.contains(fingerprint));
     Ok(StandardQuotientFilter::from_fingerprints(layout, &stay.collect::<Vec<u64>>())?)
 }
 
@@ -70,9 +71,11 @@ fn over_fill(session: &mut Session, size: Size, load: f64) -> anyhow::Result<()>
             }
             let filled = session.pool(Threads::All).install(|| kind.filled(size, &inserted))?;
             if let (Some(ours), None) = (filled.ours(), &wanted) {
-                let all = [&inserted[..], &batch[..]].concat();
-                let grown = StandardQuotientFilter::build_from(*ours.layout(), &all)?;
-                wanted = Some((grown, rest(ours, &inserted, &removed)?));
+                wanted = Some(session.pool(Threads::All).install(|| {
+                    let all = [&inserted[..], &batch[..]].concat();
+                    let grown = StandardQuotientFilter::build_from(*ours.layout(), &all)?;
+                    anyhow::Ok((grown, rest(ours, &inserted, &removed)?))
+                })?);
             }
 
             let mut filter = filled.clone();
@@ -124,36 +127,28 @@ fn over_batch(session: &mut Session, size: Size) -> anyhow::Result<()> {
     let most = 2_000_000.min(size.keys(0.24));
     let batches = [100, 1000, 10_000, 50_000, 100_000, 200_000, 500_000, 1_000_000, 2_000_000];
     let batches = batches.into_iter().take_while(|batch| *batch < most).chain([most]);
-    for batch in batches {
-        let batch = keys(BATCH, batch);
-        for kind in [Kind::Bulk(Container::Packed), Kind::OneByOne, Kind::Qfilter, Kind::Bloom] {
+    let batches: Vec<Vec<u32>> = batches.map(|batch| keys(BATCH, batch)).collect();
+    for kind in [Kind::Bulk(Container::Packed), Kind::OneByOne, Kind::Qfilter, Kind::Bloom] {
+        let filled = session.pool(Threads::All).install(|| kind.filled(size, &inserted))?;
+        for batch in &batches {
             let mut grown = None;
             for &threads in threads(kind.changes_in_parallel()) {
                 if session.skips(threads) {
                     continue;
                 }
-                let mut filter = session.pool(Threads::All).install(|| kind.filled(size, &inserted))?;
-                let seconds = change(session, threads, &mut filter, |filter| filter.insert(&batch))?;
-                let mut right = filter.count(&batch)? == batch.len();
+                let mut filter = filled.clone();
+                let seconds = change(session, threads, &mut filter, |filter| filter.insert(batch))?;
+                let mut right = filter.count(batch)? == batch.len();
                 if let Some(ours) = filter.ours() {
                     if grown.is_none() {
-                        let all = [&inserted[..], &batch[..]].concat();
-                        grown = Some(StandardQuotientFilter::build_from(*ours.layout(), &all)?);
+                        let all = [&inserted[..], batch].concat();
+                        let build = || StandardQuotientFilter::build_from(*ours.layout(), &all);
+                        grown = Some(session.pool(Threads::All).install(build)?);
                     }
                     right &= grown.as_ref() == Some(ours);
                 }
-                push(
-                    session,
-                    kind,
-                    "insert",
-                    batch.len(),
-                    size,
-                    COMMON_LOAD,
-                    threads,
-                    seconds,
-                    right,
-                    "insert over batch",
-                );
+                let n = batch.len();
+                push(session, kind, "insert", n, size, COMMON_LOAD, threads, seconds, right, "insert over batch");
             }
         }
     }

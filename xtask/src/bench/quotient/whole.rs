@@ -5,7 +5,7 @@ use warpset::quotient::{Container, Duplicates, StandardQuotientFilter};
 
 use super::super::record::Record;
 use super::super::suite::{Session, Step, Target, Threads};
-use super::subject::{self, Kind, layout, qfilter_for, threads};
+use super::subject::{self, Kind, layout, qfilter_sorted, threads};
 use super::{COMMON_LOAD, INSERTED, Size, keys};
 
 /// The step.
@@ -100,13 +100,7 @@ fn ours(session: &mut Session, size: Size, container: Container) -> anyhow::Resu
 
 fn peer(session: &mut Session, size: Size) -> anyhow::Result<()> {
     let all = keys(INSERTED, size.keys(COMMON_LOAD));
-    let fill = |keys: &[u32]| {
-        let mut filter = qfilter_for(size)?;
-        for key in keys {
-            filter.insert(key)?;
-        }
-        anyhow::Ok(filter)
-    };
+    let fill = |keys: &[u32]| qfilter_sorted(size, keys);
     let (low, high) = all.split_at(all.len() / 2);
     let (whole, low, high) = (fill(&all)?, fill(low)?, fill(high)?);
     let items = keys_of(session, size)?;
