@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use warpset_quotient::{Error, FileError, StandardQuotientFilter, View};
+use warpset_quotient::{Error, FileError, Hashed, StandardQuotientFilter, View};
 
 fn use_it(mut filter: StandardQuotientFilter, bytes: &[u8]) {
     assert_eq!(filter.to_bytes(), bytes);
@@ -14,6 +14,10 @@ fn use_it(mut filter: StandardQuotientFilter, bytes: &[u8]) {
     assert!(fingerprints.iter().all(|&f| filter.contains_fingerprint(f)));
     let rebuilt = StandardQuotientFilter::from_fingerprints(*filter.layout(), &fingerprints).unwrap();
     assert!(rebuilt == filter);
+    // As a batch, and so many that the runs which wait at each block are counted first.
+    let asked: Vec<Hashed> =
+        fingerprints.iter().map(|f| Hashed(f << (64 - filter.layout().fingerprint_bits()))).collect();
+    assert_eq!(filter.count_contained(&asked), asked.len());
     let _ = filter.insert("key");
     filter.remove(7u64);
     let _ = filter.insert_bulk(&[1u64, 2, 3]);
@@ -39,7 +43,7 @@ fuzz_target!(|bytes: &[u8]| {
     let aligned = aligned_copy(&mut aligned, bytes);
     if let Ok(view) = View::from_bytes_unverified(aligned) {
         view.contains("key");
-        view.contains_bulk(&[1u64, 2, 3]);
+        view.contains_bulk(&(0..300u64).collect::<Vec<_>>());
         view.count(3u64);
         view.fpr();
     }

@@ -11,7 +11,7 @@ use super::{BuildMethod, paper_builds, rebuild, with_slots};
 use crate::{Error, Key, Layout, StandardQuotientFilter};
 
 /// A batch is worked in while the filter has more slots than this a key; else the filter is written anew.
-const SLOTS_PER_KEY_IN_PLACE: u64 = 16;
+const SLOTS_PER_KEY_IN_PLACE: u64 = 6;
 /// Blocks of the smallest part that a thread takes.
 const LEAST_PART_BLOCKS: u64 = 64;
 

@@ -13,14 +13,26 @@ pub(super) const fn above_last(bits: u64) -> u64 {
     if bits == 0 { !0 } else { !0 << (63 - bits.leading_zeros()) << 1 }
 }
 
-/// Whether counting, scanning and shifting bits take one instruction each.
+/// Whether counting, scanning and shifting bits take one instruction each; one load, as lookups of single keys ask too.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(super) fn has_bit_instructions() -> bool {
-    is_x86_feature_detected!("bmi2")
-        && is_x86_feature_detected!("bmi1")
-        && is_x86_feature_detected!("lzcnt")
-        && is_x86_feature_detected!("popcnt")
+    use std::sync::atomic::{AtomicU8, Ordering};
+    static KNOWN: AtomicU8 = AtomicU8::new(0);
+
+    #[cold]
+    fn find_out() -> bool {
+        let has = is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("lzcnt")
+            && is_x86_feature_detected!("popcnt");
+        KNOWN.store(1 + u8::from(has), Ordering::Relaxed);
+        has
+    }
+    match KNOWN.load(Ordering::Relaxed) {
+        0 => find_out(),
+        known => known == 2,
+    }
 }
 
 /// The place of the one that has `rank` ones below it; 64 if there is none.
