@@ -247,7 +247,8 @@ fn ask_by(
 ) -> impl Fn(&Stream, DeviceSlice<'_, u32>, DeviceSliceMut<'_, u8>) -> anyhow::Result<()> {
     move |stream, keys, answers| {
         // SAFETY: filter, keys and answers live, and nobody else uses them, until `ask` has waited for the stream.
-        Ok(unsafe { filter.contains_bytes_with(stream, keys, answers, method)? })
+        unsafe { filter.contains_bytes_with(stream, keys, answers, method)? };
+        Ok(())
     }
 }
 
@@ -302,7 +303,8 @@ fn lookups(session: &mut Session, device: &Device, size: Size, loads: &'static [
         bloom.insert_bulk(&inserted.to_vec()?)?;
         rows(session, Row::Kind(Kind::Bloom), bloom.memory_bytes(), None, &|stream, keys, answers| {
             // SAFETY: filter, keys and answers live, and nobody else uses them, until `ask` has waited for the stream.
-            Ok(unsafe { bloom.contains_bytes_async(stream, keys, answers)? })
+            unsafe { bloom.contains_bytes_async(stream, keys, answers)? };
+            Ok(())
         })?;
     }
     Ok(())
