@@ -41,6 +41,15 @@ fn near_words(memory: Memory, from: &Lane, ranks: &Lane, stride: u64) -> Within 
     within
 }
 
+/// Words in which the ones are as a rule. No closure: it would be a function of its own, without the caller's instructions.
+#[inline(always)]
+fn near_or_far_words(memory: Memory, from: &Lane, ranks: &Lane, stride: u64, select: impl Select) -> Within {
+    match stride {
+        ..=32 => near_words(memory, from, ranks, stride),
+        _ => words_of::<1>(memory, from, ranks, select),
+    }
+}
+
 /// The ones in their words.
 #[inline(always)]
 fn ones_of(within: &Within, pairs: &Lane) -> Ones {
@@ -97,11 +106,8 @@ impl Lists {
                 prefetch(memory.words, chi.wrapping_add(ahead) / 64);
             }
         }
-        let words = |from: &Lane| match stride {
-            ..=32 => near_words(memory, from, &ranks, stride),
-            _ => words_of::<1>(memory, from, &ranks, select),
-        };
-        let [phi, chi] = [words(&phi), words(&chi)];
+        let phi = near_or_far_words(memory, &phi, &ranks, stride, select);
+        let chi = near_or_far_words(memory, &chi, &ranks, stride, select);
         // One list after the other, so that nothing waits for what was just stored.
         let phi_ones = pairs(&phi.words, &phi.ranks, select);
         let chi_ones = pairs(&chi.words, &chi.ranks, select);
