@@ -113,7 +113,7 @@ mod tests {
     use crate::{Builder, Duplicates, StandardQuotientFilter};
 
     fn all(mut walk: Walk<'_>) -> Vec<u64> {
-        let (mut all, mut plain) = (Vec::new(), Vec::new());
+        let (mut all, mut plain) = (Vec::new(), Vec::<u64>::new());
         let mut block = [0; 64];
         let mut again = Walk { ..walk };
         loop {
