@@ -1,7 +1,7 @@
 //! Kernels of the standard quotient filter: lookup.
 //!
 //! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018, section
-//! IV-A: one thread a key. How slots are read: [`quotient_windows`](crate::quotient_windows).
+//! IV-A: one thread a key. How slots are read: [`quotient_windows`].
 
 use warpset_simt::{Global, GlobalMut, kernel, thread};
 
