@@ -10,8 +10,10 @@ use super::source::{self, Combined, Rule, Sorted};
 use super::{BuildMethod, paper_builds, rebuild, with_slots};
 use crate::{Error, Key, Layout, StandardQuotientFilter};
 
-/// A batch is worked in while the filter has more slots than this a key; else the filter is written anew.
-const SLOTS_PER_KEY_IN_PLACE: u64 = 6;
+/// A batch is inserted in place while the filter has at least so many slots a key; else the filter is written anew.
+const INSERT_IN_PLACE_SLOTS_PER_KEY: u64 = 4;
+/// The same for removals.
+const REMOVE_IN_PLACE_SLOTS_PER_KEY: u64 = 6;
 /// Blocks of the smallest part that a thread takes.
 const LEAST_PART_BLOCKS: u64 = 64;
 
@@ -200,7 +202,8 @@ impl StandardQuotientFilter {
             return Ok(0);
         }
         // In place nothing may fail half-way, so only where all of them surely fit.
-        let fits = self.items + count <= self.layout.limit && self.is_small(count) && self.has_room_behind(&batch);
+        let small = count <= self.layout.slots() / INSERT_IN_PLACE_SLOTS_PER_KEY;
+        let fits = small && self.items + count <= self.layout.limit && self.has_room_behind(&batch);
         if fits {
             self.items += self.work_in_place(&batch, Change::Insert { duplicates: self.layout.keeps_duplicates() });
         } else {
@@ -215,7 +218,7 @@ impl StandardQuotientFilter {
         if batch.is_empty() || self.items == 0 {
             return 0;
         }
-        if !self.is_small(batch.len() as u64) {
+        if batch.len() as u64 > self.layout.slots() / REMOVE_IN_PLACE_SLOTS_PER_KEY {
             let (a, b) = (source::stored(self.view(), 0), Sorted(&batch));
             // Fewer fingerprints fit where more did; without memory for a second filter, this one is changed in place.
             if let Ok(rebuilt) = rebuild::build(self.layout, &Combined { rule: Rule::Difference, a, b }) {
@@ -252,11 +255,6 @@ impl StandardQuotientFilter {
             }
             true
         })
-    }
-
-    /// Whether a batch is better worked in than merged.
-    fn is_small(&self, batch: u64) -> bool {
-        batch <= self.layout.slots() / SLOTS_PER_KEY_IN_PLACE
     }
 
     /// Works off an ascending batch; says how many fingerprints were stored or removed.
