@@ -2,7 +2,9 @@
 //!
 //! Reads past the end give zeros, as in `warpset_core::recsplit::bits`, whose functions are the portable fallback.
 
-use warpset_core::recsplit::bits::{select, window, word};
+#[cfg(target_arch = "x86_64")]
+use warpset_base::processor::has_bit_instructions;
+use warpset_core::recsplit::bits::{select, word};
 
 /// A way to select ones of a word.
 pub(crate) trait Select: Copy {
@@ -159,16 +161,7 @@ unsafe fn pairs_bmi2<const N: usize>(words: &[u64; N], ranks: &[u64; N], ones: &
     }
 }
 
-/// Whether the processor has BMI1, BMI2, LZCNT and POPCNT.
-#[cfg(target_arch = "x86_64")]
-pub(crate) fn has_bmi2() -> bool {
-    is_x86_feature_detected!("bmi2")
-        && is_x86_feature_detected!("bmi1")
-        && is_x86_feature_detected!("lzcnt")
-        && is_x86_feature_detected!("popcnt")
-}
-
-/// Whether the processor has these and AVX2, and is fast at `pdep`, which AMD's before Zen 3 are not.
+/// Whether the processor has instructions for bits and AVX2, and is fast at `pdep`, which AMD's before Zen 3 are not.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn fast_bmi2() -> bool {
@@ -183,7 +176,7 @@ pub(crate) fn fast_bmi2() -> bool {
         let (vendor, signature) = unsafe { (std::arch::x86_64::__cpuid(0), std::arch::x86_64::__cpuid(1).eax) };
         let amd = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened() == b"AuthenticAMD";
         let family = (signature >> 8 & 0xf) + (signature >> 20 & 0xff);
-        let fast = has_bmi2() && is_x86_feature_detected!("avx2") && !(amd && family < 0x19);
+        let fast = has_bit_instructions() && is_x86_feature_detected!("avx2") && !(amd && family < 0x19);
         KNOWN.store(1 + u8::from(fast), Ordering::Relaxed);
         fast
     }
@@ -210,9 +203,6 @@ pub(crate) fn has_avx512() -> bool {
 /// all zeros; what is read so stands before a jump array.
 #[inline(always)]
 pub(crate) fn bits_from(words: &[u64], at: u64) -> u64 {
-    if cfg!(target_endian = "big") {
-        return window(words, at);
-    }
     let byte = at / 8;
     if byte < (words.len() as u64 * 8).saturating_sub(8) {
         // SAFETY: the eight bytes from `byte` on are within the words.
@@ -288,7 +278,7 @@ mod tests {
                 assert_eq!(scan::<1>(&words, from, rank as u32, Portable), expected);
                 assert_eq!(scan::<6>(&words, from, rank as u32, Portable), expected);
                 #[cfg(target_arch = "x86_64")]
-                if has_bmi2() {
+                if has_bit_instructions() {
                     // SAFETY: it has.
                     assert_eq!(scan::<8>(&words, from, rank as u32, unsafe { Bmi2::new() }), expected);
                 }
@@ -305,7 +295,7 @@ mod tests {
                 assert_eq!(pair & !word, 0);
                 assert_eq!(pair.count_ones(), word.count_ones().saturating_sub(rank).min(2));
                 #[cfg(target_arch = "x86_64")]
-                if has_bmi2() {
+                if has_bit_instructions() {
                     // SAFETY: it has.
                     assert_eq!(unsafe { Bmi2::new() }.pair(word, rank), pair);
                 }
@@ -326,7 +316,7 @@ mod tests {
                 assert!(some.iter().zip(counts.to_le_bytes()).all(|(word, count)| word.count_ones() == count.into()));
             }
             #[cfg(target_arch = "x86_64")]
-            if has_bmi2() && has_avx512() {
+            if has_bit_instructions() && has_avx512() {
                 let mut others = [0; 16];
                 // SAFETY: the processor has what is needed.
                 unsafe { Avx512::new() }.counts(&words, &firsts, &mut others);

@@ -66,7 +66,7 @@ instance!(Avx512, V512, "avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,avx2
 instance!(Avx2, V256, "avx2,bmi1,bmi2,lzcnt,popcnt");
 
 fn has_avx2() -> bool {
-    is_x86_feature_detected!("avx2") && crate::read::has_bmi2()
+    is_x86_feature_detected!("avx2") && warpset_base::processor::has_bit_instructions()
 }
 
 fn has_avx512() -> bool {

@@ -1,4 +1,4 @@
-//! Bits of a word: ranges of them, the highest, the n-th; and whether the processor has instructions for them.
+//! Bits of a word: ranges of them, the highest, the n-th.
 
 /// The bits `from..to` of a word, `to` up to 64.
 #[inline(always)]
@@ -11,28 +11,6 @@ pub(super) const fn bits(from: u32, to: u32) -> u64 {
 pub(super) const fn above_last(bits: u64) -> u64 {
     // A shift by 63 and another by one, as a shift by 64 has no meaning; without a bit, neither must shift.
     if bits == 0 { !0 } else { !0 << (63 - bits.leading_zeros()) << 1 }
-}
-
-/// Whether counting, scanning and shifting bits take one instruction each; one load, as lookups of single keys ask too.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-pub(super) fn has_bit_instructions() -> bool {
-    use std::sync::atomic::{AtomicU8, Ordering};
-    static KNOWN: AtomicU8 = AtomicU8::new(0);
-
-    #[cold]
-    fn find_out() -> bool {
-        let has = is_x86_feature_detected!("bmi2")
-            && is_x86_feature_detected!("bmi1")
-            && is_x86_feature_detected!("lzcnt")
-            && is_x86_feature_detected!("popcnt");
-        KNOWN.store(1 + u8::from(has), Ordering::Relaxed);
-        has
-    }
-    match KNOWN.load(Ordering::Relaxed) {
-        0 => find_out(),
-        known => known == 2,
-    }
 }
 
 /// The place of the one that has `rank` ones below it; 64 if there is none.

@@ -4,10 +4,10 @@
 //! over the filter's metadata first finds how many runs wait at each block's first slot, and no lookup has to go left.
 
 use rayon::prelude::*;
+#[cfg(target_arch = "x86_64")]
+use warpset_base::processor::has_bit_instructions;
 
 use super::bits::bits;
-#[cfg(target_arch = "x86_64")]
-use super::bits::has_bit_instructions;
 use super::{BATCH, Packed, prefetch};
 
 /// Blocks that one task counts the waiting runs of.

@@ -235,7 +235,7 @@ impl<'a> PackedMut<'a> {
             fn fast(slots: &mut PackedMut<'_>, quotient: u64, remainder: u64, duplicates: bool) -> Inserted {
                 slots.insert(quotient, remainder, duplicates)
             }
-            if super::bits::has_bit_instructions() {
+            if warpset_base::processor::has_bit_instructions() {
                 // SAFETY: the processor has these instructions.
                 return unsafe { fast(self, quotient, remainder, duplicates) };
             }
@@ -251,7 +251,7 @@ impl<'a> PackedMut<'a> {
             fn fast(slots: &mut PackedMut<'_>, quotient: u64, remainder: u64) -> bool {
                 slots.remove(quotient, remainder)
             }
-            if super::bits::has_bit_instructions() {
+            if warpset_base::processor::has_bit_instructions() {
                 // SAFETY: the processor has these instructions.
                 return unsafe { fast(self, quotient, remainder) };
             }
@@ -314,7 +314,7 @@ impl<'a> PackedMut<'a> {
         leave: impl FnMut(u64),
     ) -> u64 {
         #[cfg(target_arch = "x86_64")]
-        if super::bits::has_bit_instructions() {
+        if warpset_base::processor::has_bit_instructions() {
             // SAFETY: the processor has these instructions.
             return unsafe { self.work_with_bit_instructions(batch, first, change, leave) };
         }

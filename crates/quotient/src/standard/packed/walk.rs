@@ -1,9 +1,10 @@
 //! The way through all fingerprints of packed slots on the CPU, a block of slots at a time: each word of metadata is read
 //! once, and a run's end is no branch.
 
-use super::Packed;
 #[cfg(target_arch = "x86_64")]
-use super::bits::has_bit_instructions;
+use warpset_base::processor::has_bit_instructions;
+
+use super::Packed;
 
 /// The fingerprints of a filter in ascending order, as `warpset_core::quotient::standard::Fingerprints` gives them.
 pub(in super::super) struct Walk<'a> {
