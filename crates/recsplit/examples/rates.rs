@@ -10,22 +10,18 @@
 //! thread, as in the fastest tenth of stretches of 1024, since machines are busy with other work. With `--all` before the number
 //! of keys only builds with all threads are measured, for shapes that take one thread too long; with `--disk` also those from disk.
 
+mod inputs;
+
+use inputs::random;
 use std::error::Error;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
-use warpset_recsplit::{Builder, Hash128, Method, RecSplit};
+use warpset_recsplit::{Hash128, RecSplit};
 
 /// Queries timed together.
 const STRETCH: usize = 1024;
 /// Queries in all. None comes twice, so that nothing learns the answers.
 const QUERIES: usize = 1 << 21;
-
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let x = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
-}
 
 /// Nanoseconds a query of `work`, which is called for each stretch: as in the fastest tenth of them.
 fn per_query(queries: &[Hash128], mut work: impl FnMut(&[Hash128])) -> f64 {
@@ -66,26 +62,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (count, shapes) = arguments.split_first().ok_or("arguments: keys method:leaf:bucket...")?;
     let count: usize = count.parse()?;
     let mut state = 1;
-    let keys: Vec<Hash128> =
-        (0..count).map(|_| Hash128 { high: random(&mut state), low: random(&mut state) }).collect();
+    let keys = inputs::hashes(count, &mut state);
     let queries: Vec<Hash128> = (0..QUERIES).map(|_| keys[random(&mut state) as usize % count]).collect();
     match all {
         true => println!("shape                  bits   lists   model       all    disk"),
         false => println!("shape                  bits   lists   model     build     model      all     one   batch"),
     }
     for shape in shapes {
-        let parts: Vec<&str> = shape.split(':').collect();
-        let [method, leaf, bucket, ref fanouts @ ..] = parts[..] else { return Err("method:leaf:bucket".into()) };
-        let method = match method {
-            "brute" => Method::BruteForce,
-            "rotation" => Method::Rotation,
-            "grouped" => Method::Grouped,
-            _ => return Err("methods: brute, rotation, grouped".into()),
-        };
-        let mut builder = Builder::new().method(method).leaf_size(leaf.parse()?).bucket_size(bucket.parse()?);
-        if let [first, second] = fanouts {
-            builder = builder.fanouts(first.parse()?, second.parse()?);
-        }
+        let builder = inputs::builder(shape)?;
         let estimate = builder.estimate()?;
         let (function, together) = fastest(count, || builder.build(&keys))?;
         let bits = function.bits_per_key();
