@@ -1,7 +1,7 @@
 //! Saved RecSplit functions: round trips, damage, hostile lengths, mapping.
 
 use proptest::prelude::*;
-use warpset_recsplit::{Builder, Error, FileError, Mapped, Method, RecSplit, StaticFilter};
+use warpset_recsplit::{Builder, Error, FileError, Key, Mapped, Method, RecSplit, Remix, StaticFilter};
 
 fn function(keys: u64) -> (Vec<u64>, RecSplit) {
     let keys: Vec<u64> = (0..keys).map(|i| i * i + 7).collect();
@@ -201,5 +201,50 @@ fn version_1_is_read() {
     let keys: Vec<u64> = (0..10).collect();
     let function = Builder::new().leaf_size(4).fanouts(3, 2).bucket_size(5).build(&keys).unwrap();
     let text: String = function.as_words().iter().map(|word| format!("{word:016x}\n")).collect();
-    assert_eq!(text, include_str!("fixtures/recsplit_v1.txt"));
+    let written = include_str!("fixtures/recsplit_v1.txt");
+    assert_eq!(text, written);
+    let words: Vec<u64> = written.lines().map(|word| u64::from_str_radix(word, 16).unwrap()).collect();
+    let read = RecSplit::from_words(words).unwrap();
+    assert_eq!([0_u64, 1, 2, 3, 4, 5, 6, 7, 8, 9].map(|key| read.get(&key)), NUMBERS_OF_VERSION_1);
 }
+
+/// Hashes of what functions of every kind are saved as, and of the numbers that they give.
+fn hashes<K: Key + Sync>(builder: &Builder, keys: &[K]) -> [u64; 2] {
+    let function = builder.build(keys).unwrap();
+    let numbers: Vec<u8> = keys.iter().flat_map(|key| function.get(key).to_le_bytes()).collect();
+    [function.to_bytes(), numbers].map(|bytes| xxhash_rust::xxh3::xxh3_64(&bytes))
+}
+
+/// The bits that a seed gives, and the numbers that bits give, are part of the format.
+#[test]
+fn version_1_stays_as_it_is() {
+    let keys: Vec<u64> = (0..5000_u64).map(|i| i.pow(3)).collect();
+    let strings: Vec<String> = keys.iter().map(u64::to_string).collect();
+    let builder = |leaf, bucket| Builder::new().leaf_size(leaf).bucket_size(bucket);
+    let kinds = [
+        ("grouped", hashes(&builder(12, 200), &keys)),
+        ("large leaves, strings, a seed", hashes(&builder(21, 2000).seed(7), &strings)),
+        ("rotation", hashes(&builder(8, 5).method(Method::Rotation), &keys)),
+        ("brute force", hashes(&builder(6, 2000).method(Method::BruteForce), &strings)),
+        ("64-bit remix, fanouts", hashes(&builder(5, 50).remix(Remix::Bits64).fanouts(4, 3), &keys)),
+        ("load factor", hashes(&builder(8, 100).load_factor(0.8), &keys)),
+        ("keys a value", hashes(&builder(8, 1000).keys_per_value(6), &keys)),
+    ];
+    for ((kind, found), expected) in kinds.into_iter().zip(HASHES_OF_VERSION_1) {
+        assert_eq!(found, expected, "{kind}");
+    }
+    let filter = StaticFilter::build(&builder(5, 20), &strings, 9).unwrap();
+    assert_eq!(xxhash_rust::xxh3::xxh3_64(&filter.to_bytes()), FILTER_OF_VERSION_1);
+}
+
+const NUMBERS_OF_VERSION_1: [u64; 10] = [5, 7, 6, 3, 8, 2, 0, 4, 9, 1];
+const HASHES_OF_VERSION_1: [[u64; 2]; 7] = [
+    [0x772e_6fc0_e6ec_347c, 0x2312_f8c6_7cad_5584],
+    [0x0436_fbbc_985e_c84c, 0xdce2_df66_78a9_b0fe],
+    [0x8506_d4dd_0846_7c61, 0x45e0_2599_1611_8003],
+    [0xef4d_b86a_e9a1_c9e0, 0x1b0e_69f0_8e61_94a9],
+    [0x5af3_ebd9_0527_9f45, 0x0816_3b9e_ed8e_7024],
+    [0xf179_9cce_157c_0e38, 0x3a26_ad7a_a654_e306],
+    [0x613c_4aab_650b_e9bb, 0xfa41_738b_bf12_33d9],
+];
+const FILTER_OF_VERSION_1: u64 = 0x6ab8_c00a_b78b_a439;

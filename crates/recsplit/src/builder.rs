@@ -67,6 +67,8 @@ impl std::fmt::Debug for Builder {
             .field("remix", &self.remix)
             .field("simd", &self.simd)
             .field("seed", &self.seed)
+            .field("load_factor", &self.load_factor)
+            .field("keys_per_value", &self.keys_per_value)
             .field("threads", &self.threads)
             .finish_non_exhaustive()
     }
@@ -114,7 +116,8 @@ impl Builder {
 
     /// Fanouts of the first and second aggregation level. Default: those of [`Builder::tuned_fanouts`] for
     /// [`Method::Grouped`], those of the thesis for the other methods. Where the counts of a large fanout do not fit one word,
-    /// its splittings are searched by brute force: [`Estimate::brute_force_share`](crate::Estimate::brute_force_share).
+    /// its splittings are searched by brute force: [`Estimate::brute_force_share`](crate::Estimate::brute_force_share). The
+    /// largest fanouts would take years to build; [`Builder::estimate`] tells it beforehand.
     pub fn fanouts(mut self, first: u32, second: u32) -> Self {
         self.fanouts = Some((first, second));
         self
@@ -153,13 +156,14 @@ impl Builder {
     }
 
     /// Builds a `k`-perfect function: up to `k` keys, 2 to 24, have the same value; all values but one in each bucket have
-    /// `k`. Replaces the leaf size. Default: every key has its own value.
+    /// `k`. Replaces the leaf size and the load factor. Default: every key has its own value.
     pub fn keys_per_value(mut self, k: u32) -> Self {
         self.keys_per_value = Some(k);
         self
     }
 
-    /// Threads to build with. Default: the global rayon pool.
+    /// Threads to build with, which are started for each build; 0 for as many as rayon would start. Default: the global rayon
+    /// pool.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
         self

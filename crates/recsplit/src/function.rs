@@ -191,7 +191,8 @@ impl<W: Words> RecSplit<W> {
     }
 
     /// The numbers of many keys, as [`RecSplit::get`] gives them, in `numbers`. The look-ups of a batch wait for memory
-    /// together and go down their trees in turns: several times faster than one by one.
+    /// together and go down their trees together: two to three times faster than one by one where the processor has AVX-512, or
+    /// where the function is larger than its caches, else a little faster.
     ///
     /// # Panics
     /// If the slices have different lengths.

@@ -37,6 +37,15 @@ impl Progress {
         }
     }
 
+    /// Shows how much is done of a part of the current step, from any thread; `None` where there is no bar.
+    pub fn part(&self) -> Option<impl Fn(u64, u64) + Clone + Send + Sync + use<>> {
+        let bar = self.bar.clone()?;
+        let title = bar.message();
+        Some(move |done: u64, all: u64| {
+            bar.set_message(if done < all { format!("{title}: {} %", done * 100 / all) } else { title.clone() });
+        })
+    }
+
     /// Counts the step that was begun last as done.
     pub fn finish_step(&mut self) {
         self.done += 1;

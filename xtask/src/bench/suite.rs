@@ -245,6 +245,11 @@ impl Session {
         right
     }
 
+    /// What shows how far a part of the current step is, where there is a bar: [`Progress::part`].
+    pub fn progress(&self) -> Option<impl Fn(u64, u64) + Clone + Send + Sync + use<>> {
+        self.progress.part()
+    }
+
     /// Prints something at once, above the progress bar.
     pub fn print(&self, text: &str) {
         self.progress.print(text);

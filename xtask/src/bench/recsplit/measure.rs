@@ -37,6 +37,9 @@ pub trait Function<K>: Send + Sync {
     }
 }
 
+/// Seconds from which a build on one thread shows how far it is.
+const LONG: f64 = 1.0;
+
 /// Who builds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Subject {
@@ -55,10 +58,23 @@ impl Subject {
         }
     }
 
-    /// Builds with the threads of the current pool.
-    fn build<'a, K: Key + 'a>(self, keys: &[K]) -> anyhow::Result<Box<dyn Function<K> + 'a>> {
+    /// Builds with the threads of the current pool. The progress of a build that takes long is shown: its calls take no time
+    /// that would count there.
+    fn build<'a, K: Key + 'a>(
+        self,
+        keys: &[K],
+        show: Option<impl Fn(u64, u64) + Send + Sync + 'static>,
+    ) -> anyhow::Result<Box<dyn Function<K> + 'a>> {
         match self {
-            Subject::Ours(settings) => Ok(Box::new(settings.builder().build(keys)?)),
+            Subject::Ours(settings) => {
+                let mut builder = settings.builder();
+                if let Some(show) = show
+                    && settings.seconds_per_key()? * keys.len() as f64 > LONG
+                {
+                    builder = builder.progress(move |progress| show(progress.keys_done, progress.keys));
+                }
+                Ok(Box::new(builder.build(keys)?))
+            }
             Subject::Peer(peer) => peer.build(keys),
         }
     }
@@ -106,8 +122,9 @@ pub fn measure<K: Key>(session: &mut Session, subject: Subject, work: Work<'_, K
             *function = None;
             Ok(())
         };
+        let show = session.progress();
         let seconds = session.time(threads, &mut function, drop_last, |function| {
-            *function = Some(subject.build(keys)?);
+            *function = Some(subject.build(keys, show.clone())?);
             Ok(())
         })?;
         let Some(built) = &function else { anyhow::bail!("nothing was built") };
