@@ -251,11 +251,11 @@ impl<W: Words> RecSplit<W> {
     /// # Safety
     /// As for [`RecSplit::get_hashes_bmi2`], and the processor must have the named parts of AVX-512.
     #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vpopcntdq")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq")]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
     unsafe fn get_hashes_avx512(&self, hashes: &[Hash128], numbers: &mut [u64]) {
         // SAFETY: the caller says so.
-        self.get_wide(hashes, numbers, unsafe { crate::read::Avx512::new() });
+        self.get_wide(hashes, numbers, unsafe { crate::query::avx512::Avx512::new() });
     }
 
     #[inline(always)]

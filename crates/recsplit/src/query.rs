@@ -11,9 +11,13 @@
 //!
 //! Batches ([`batch`]) take many look-ups through each stage together.
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx512;
 pub(crate) mod batch;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod lanes;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod vectors;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod wide;
 
@@ -167,6 +171,9 @@ pub(crate) struct Levels {
     second_codes: u32,
     /// `2^32 / second_unit` and a little more.
     second_reciprocal: u32,
+    /// Of leaves by their number of keys, a byte each, the lowest first: positions, bits of the fixed part, groups, radix.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+    leaves: [u32; 32],
 }
 
 /// A whole subtree that all nodes of a level have as their children, but for the last one.
@@ -188,6 +195,11 @@ impl Levels {
             Child { values, fixed_bits: node.fixed_bits, codes: node.nodes.into() }
         };
         let second_unit = shape.second_unit();
+        let mut leaves = [0; 32];
+        for (keys, leaf) in (0..=shape.leaf()).zip(&mut leaves).take(nodes.len()) {
+            let row = Row::of(shape, keys, nodes);
+            *leaf = u32::from_le_bytes([row.values as u8, row.golomb, row.groups, row.radix]);
+        }
         Self {
             leaf: shape.leaf(),
             first_unit: shape.first_unit(),
@@ -196,6 +208,7 @@ impl Levels {
             second: child(shape.first_unit()),
             second_codes: child(second_unit).codes,
             second_reciprocal: ((1_u64 << 32) / u64::from(second_unit) + 1) as u32,
+            leaves,
         }
     }
 

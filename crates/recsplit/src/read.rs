@@ -10,25 +10,6 @@ use warpset_core::recsplit::bits::{select, word};
 pub(crate) trait Select: Copy {
     /// The ones of `word` that have `rank` and `rank + 1` ones below them, those that there are; `rank` is below 64.
     fn pair(self, word: u64, rank: u32) -> u64;
-
-    /// [`Select::pair`] of many words, for ranks below 64.
-    #[inline(always)]
-    fn pairs<const N: usize>(self, words: &[u64; N], ranks: &[u64; N], ones: &mut [u64; N]) {
-        for ((ones, &word), &rank) in ones.iter_mut().zip(words).zip(ranks) {
-            *ones = self.pair(word, rank as u32);
-        }
-    }
-
-    /// The numbers of ones in each of the eight words from each of the `firsts` on, a byte each; of the last eight words if
-    /// there are no eight. There are eight words and `N` is a multiple of 8.
-    #[inline(always)]
-    fn counts<const N: usize>(self, words: &[u64], firsts: &[u64; N], counts: &mut [u64; N]) {
-        for (counts, &first) in counts.iter_mut().zip(firsts) {
-            let first = first.min(words.len() as u64 - 8) as usize;
-            let bytes = std::array::from_fn(|i| words[first + i].count_ones() as u8);
-            *counts = u64::from_le_bytes(bytes);
-        }
-    }
 }
 
 /// Selection without special instructions.
@@ -64,100 +45,6 @@ impl Select for Bmi2 {
     fn pair(self, word: u64, rank: u32) -> u64 {
         // SAFETY: whoever made `self` said that the processor has the instruction.
         unsafe { std::arch::x86_64::_pdep_u64(3 << rank, word) }
-    }
-
-    #[inline(always)]
-    fn pairs<const N: usize>(self, words: &[u64; N], ranks: &[u64; N], ones: &mut [u64; N]) {
-        // SAFETY: whoever made `self` said that the processor has the instructions.
-        unsafe { pairs_bmi2(words, ranks, ones) }
-    }
-}
-
-/// Selection with `pdep`, counting with AVX-512.
-#[cfg(target_arch = "x86_64")]
-#[derive(Clone, Copy)]
-pub(crate) struct Avx512(Bmi2);
-
-#[cfg(target_arch = "x86_64")]
-impl Avx512 {
-    /// # Safety
-    /// The processor must have BMI2 and what [`has_avx512`] asks for.
-    #[inline(always)]
-    pub(crate) unsafe fn new() -> Self {
-        Self(Bmi2(()))
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-impl Select for Avx512 {
-    #[inline(always)]
-    fn pair(self, word: u64, rank: u32) -> u64 {
-        self.0.pair(word, rank)
-    }
-
-    #[inline(always)]
-    fn pairs<const N: usize>(self, words: &[u64; N], ranks: &[u64; N], ones: &mut [u64; N]) {
-        self.0.pairs(words, ranks, ones);
-    }
-
-    #[inline(always)]
-    fn counts<const N: usize>(self, words: &[u64], firsts: &[u64; N], counts: &mut [u64; N]) {
-        // SAFETY: whoever made `self` said that the processor has the instructions.
-        unsafe { counts_avx512(words, firsts, counts) }
-    }
-}
-
-/// [`Select::counts`] with a load and a count for each key: the bytes of eight keys are put beside each other, word by word,
-/// and then transposed.
-///
-/// # Safety
-/// The processor must have what [`has_avx512`] asks for.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vpopcntdq")]
-#[inline]
-unsafe fn counts_avx512<const N: usize>(words: &[u64], firsts: &[u64; N], counts: &mut [u64; N]) {
-    use std::arch::x86_64::*;
-    const { assert!(N.is_multiple_of(8)) };
-    /// Place `8 a + b` is `8 b + a`.
-    static TRANSPOSED: [u8; 64] = {
-        let mut places = [0; 64];
-        let mut i = 0;
-        while i < 64 {
-            places[i] = (i % 8 * 8 + i / 8) as u8;
-            i += 1;
-        }
-        places
-    };
-    assert!(words.len() >= 8);
-    let last = words.len() as u64 - 8;
-    // SAFETY: eight words from any index up to `last` on are within the words; the table and each eight of the `counts` have
-    // 64 bytes.
-    unsafe {
-        let transposed = _mm512_loadu_epi8(TRANSPOSED.as_ptr().cast());
-        for (firsts, counts) in firsts.chunks_exact(8).zip(counts.chunks_exact_mut(8)) {
-            let ones = |i: usize| {
-                let first = firsts[i].min(last) as usize;
-                _mm512_popcnt_epi64(_mm512_loadu_epi64(words.as_ptr().add(first).cast()))
-            };
-            let pair = |i| _mm512_or_epi64(ones(i), _mm512_slli_epi64::<8>(ones(i + 1)));
-            let four = |i| _mm512_or_epi64(pair(i), _mm512_slli_epi64::<16>(pair(i + 2)));
-            let eight = _mm512_or_epi64(four(0), _mm512_slli_epi64::<32>(four(4)));
-            _mm512_storeu_epi8(counts.as_mut_ptr().cast(), _mm512_permutexvar_epi8(transposed, eight));
-        }
-    }
-}
-
-/// [`Select::pairs`] with `pdep`. A call, so that words and ranks go through memory: taking vectors apart and putting them
-/// together costs more.
-///
-/// # Safety
-/// The processor must have BMI2.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "bmi2")]
-#[inline(never)]
-unsafe fn pairs_bmi2<const N: usize>(words: &[u64; N], ranks: &[u64; N], ones: &mut [u64; N]) {
-    for ((ones, &word), &rank) in ones.iter_mut().zip(words).zip(ranks) {
-        *ones = std::arch::x86_64::_pdep_u64(3_u64.wrapping_shl(rank as u32), word);
     }
 }
 
@@ -196,6 +83,7 @@ pub(crate) fn has_avx512() -> bool {
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("avx512vbmi")
+        && is_x86_feature_detected!("avx512vbmi2")
         && is_x86_feature_detected!("avx512vpopcntdq")
 }
 
@@ -299,28 +187,6 @@ mod tests {
                     // SAFETY: it has.
                     assert_eq!(unsafe { Bmi2::new() }.pair(word, rank), pair);
                 }
-            }
-        }
-    }
-
-    #[test]
-    fn counts_are_the_same_both_ways() {
-        let words: Vec<u64> =
-            (0..40_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (i % 60)).chain([0, u64::MAX]).collect();
-        for start in 0..45 {
-            let firsts: [u64; 16] = std::array::from_fn(|i| start + i as u64 * 5 % 16);
-            let mut counts = [0; 16];
-            Portable.counts(&words, &firsts, &mut counts);
-            for (first, counts) in firsts.iter().zip(counts) {
-                let some = &words[(*first as usize).min(34)..][..8];
-                assert!(some.iter().zip(counts.to_le_bytes()).all(|(word, count)| word.count_ones() == count.into()));
-            }
-            #[cfg(target_arch = "x86_64")]
-            if has_bit_instructions() && has_avx512() {
-                let mut others = [0; 16];
-                // SAFETY: the processor has what is needed.
-                unsafe { Avx512::new() }.counts(&words, &firsts, &mut others);
-                assert_eq!(counts, others);
             }
         }
     }

@@ -1,102 +1,75 @@
-//! Look-ups in the lists for all keys of a batch, in loops that become vectors ([`crate::query::wide`]).
+//! Look-ups in the lists for all keys of a batch, in vectors ([`crate::query::wide`]).
 
 use super::{BLOCK, Lists};
-use crate::query::batch::BATCH;
-use crate::query::lanes::{Lane, Memory, Within, pairs, windows_of, words_of};
-use crate::read::{Portable, Select, prefetch};
+use crate::query::lanes::{Keys, Memory, Within, keys_of, next_key, windows_of, words_of};
+use crate::query::vectors::{Lanes, VECTORS, Vector, Vectors};
+use crate::read::prefetch;
 
 /// [`super::Entry`] in lanes.
 pub(crate) struct Entries {
-    pub keys_before: Lane,
-    pub keys: Lane,
-    pub bits_before: Lane,
-}
-
-/// Positions of ones of a list, and whether they were found.
-struct Ones {
-    at: Lane,
-    found: [u8; BATCH],
+    pub keys_before: Lanes,
+    pub keys: Lanes,
+    pub bits_before: Lanes,
 }
 
 /// Windows in which the ones of [`super::two_ones`] are as a rule: one up to a stride of 16, or one of two.
 #[inline(always)]
-fn near_words(memory: Memory, from: &Lane, ranks: &Lane, stride: u64) -> Within {
+fn near_words<T: Vectors>(memory: Memory<T>, from: &Lanes, ranks: &Lanes, stride: u64) -> Within {
     let mut within = windows_of(memory, from, ranks);
     if stride > 16 {
-        let [mut bits, mut further, mut rests, mut starts]: [Lane; 4] = [Lane::ZERO; 4];
-        // Always loaded: nobody could predict a branch.
-        for i in 0..BATCH {
-            further[i] = memory.bits_from(from[i].wrapping_add(32));
+        let vectors = memory.vectors;
+        let half = vectors.splat(32);
+        for v in 0..VECTORS {
+            // The window of what is not in the lower half of the first. Always loaded: nobody could predict a branch.
+            let (from, rank, word) = (from.get(vectors, v), ranks.get(vectors, v), within.words.get(vectors, v));
+            let further = memory.bits_from(from + half);
+            let before = word.shl::<32>().count_ones();
+            let here = rank.below(before);
+            within.words.set(v, word.or_else(here, further));
+            within.ranks.set(v, rank.or_else(here, rank - before));
+            within.starts.set(v, from.or_else(here, from + half));
         }
-        for i in 0..BATCH {
-            // The window of what is not in the lower half of the first.
-            let before = u64::from((within.words[i] as u32).count_ones());
-            let beyond = ranks[i] >= before;
-            starts[i] = from[i].wrapping_add(if beyond { 32 } else { 0 });
-            bits[i] = if beyond { further[i] } else { within.words[i] };
-            rests[i] = if beyond { ranks[i] - before } else { ranks[i] };
-        }
-        (within.words, within.ranks, within.starts) = (bits, rests, starts);
     }
     within
 }
 
 /// Words in which the ones are as a rule. No closure: it would be a function of its own, without the caller's instructions.
 #[inline(always)]
-fn near_or_far_words(memory: Memory, from: &Lane, ranks: &Lane, stride: u64, select: impl Select) -> Within {
+fn near_or_far_words<T: Vectors>(memory: Memory<T>, from: &Lanes, ranks: &Lanes, stride: u64) -> Within {
     match stride {
         ..=32 => near_words(memory, from, ranks, stride),
-        _ => words_of::<1>(memory, from, ranks, select),
+        _ => words_of::<1, _>(memory, from, ranks),
     }
 }
 
-/// The ones in their words.
+/// `x` times `by`; `small` if both are signed numbers of 32 bits.
 #[inline(always)]
-fn ones_of(within: &Within, pairs: &Lane) -> Ones {
-    let mut at = Lane::ZERO;
-    let mut found = [0; BATCH];
-    for i in 0..BATCH {
-        let lowest = pairs[i] & pairs[i].wrapping_neg();
-        at[i] = within.starts[i].wrapping_add(u64::from(lowest.wrapping_sub(1).count_ones()));
-        found[i] = within.found[i] & u8::from(pairs[i] != 0);
-    }
-    Ones { at, found }
-}
-
-/// The next ones after those that were found, which must not be far either.
-#[inline(always)]
-fn next_ones(memory: Memory, ones: &mut Ones) -> Lane {
-    let mut next = Lane::ZERO;
-    let mut found = [0; BATCH];
-    for i in 0..BATCH {
-        let rest = memory.bits_from(ones.at[i].wrapping_add(1));
-        let zeros = u64::from((!rest & rest.wrapping_sub(1)).count_ones());
-        next[i] = ones.at[i].wrapping_add(zeros + 1);
-        found[i] = ones.found[i] & u8::from(rest != 0);
-    }
-    ones.found = found;
-    next
+fn product<T: Vectors>(vectors: T, x: T::V, by: u64, small: bool) -> T::V {
+    if small { x.times_signed(vectors.splat(by)) } else { x.times_all(vectors.splat(by)) }
 }
 
 impl Lists {
-    /// The entries of `buckets`; `far` if what is read should be prefetched.
+    /// The entries of `buckets`; `small` if [`Lists::is_small`], `far` if what is read should be prefetched.
     #[inline(always)]
-    pub(crate) fn lanes(&self, memory: Memory, buckets: &Lane, far: bool, select: impl Select) -> Entries {
+    pub(crate) fn lanes<T: Vectors>(&self, memory: Memory<T>, buckets: &Lanes, small: bool, far: bool) -> Entries {
         if far {
             buckets.iter().for_each(|&bucket| self.prefetch_first(memory.words, bucket));
         }
+        let vectors = memory.vectors;
         let layout = &self.layout;
         let stride = 1 << layout.log_stride;
-        let block_words = layout.block_words();
-        let [mut phi, mut chi, mut ranks]: [Lane; 3] = [Lane::ZERO; 3];
-        for i in 0..BATCH {
+        let halves = vectors.splat(0xffff);
+        let [mut phi, mut chi, mut ranks]: [Lanes; 3] = [Lanes::ZERO; 3];
+        for v in 0..VECTORS {
             // As in `near`.
-            let block = self.jumps.wrapping_add((buckets[i] / BLOCK).wrapping_mul(block_words));
-            let pair = (buckets[i] % BLOCK) >> layout.log_stride;
-            let pair_word = memory.word(block + 2 + pair / 2) >> (32 * (pair % 2));
-            phi[i] = self.upper_keys.wrapping_add(memory.word(block)).wrapping_add(pair_word & 0xffff);
-            chi[i] = self.upper_bits.wrapping_add(memory.word(block + 1)).wrapping_add(pair_word >> 16 & 0xffff);
-            ranks[i] = buckets[i] & (stride - 1);
+            let bucket = buckets.get(vectors, v);
+            let block = bucket.shr::<{ BLOCK.ilog2() }>().times(vectors.splat(layout.block_words()));
+            let block = block + vectors.splat(self.jumps);
+            let pair = (bucket & vectors.splat(BLOCK - 1)).shr_by(vectors.splat(layout.log_stride.into()));
+            let pair = vectors.halves(memory.words, block.shl::<1>() + vectors.splat(4) + pair);
+            phi.set(v, memory.word(block) + vectors.splat(self.upper_keys) + (pair & halves));
+            chi.set(v, memory.word(block + vectors.splat(1)) + vectors.splat(self.upper_bits) + pair.shr::<16>());
+            ranks.set(v, bucket & vectors.splat(stride - 1));
         }
         if far {
             for (phi, chi) in phi.iter().zip(chi.iter()) {
@@ -106,50 +79,79 @@ impl Lists {
                 prefetch(memory.words, chi.wrapping_add(ahead) / 64);
             }
         }
-        let phi = near_or_far_words(memory, &phi, &ranks, stride, select);
-        let chi = near_or_far_words(memory, &chi, &ranks, stride, select);
+        let phi = near_or_far_words(memory, &phi, &ranks, stride);
+        let chi = near_or_far_words(memory, &chi, &ranks, stride);
         // One list after the other, so that nothing waits for what was just stored.
-        let phi_ones = pairs(&phi.words, &phi.ranks, select);
-        let chi_ones = pairs(&chi.words, &chi.ranks, select);
-        let (mut phi, chi) = (ones_of(&phi, &phi_ones), ones_of(&chi, &chi_ones));
-        let next = next_ones(memory, &mut phi);
-        self.entries(memory, buckets, &phi, &next, &chi)
+        let phi_ones = vectors.pairs(&phi.words, &phi.ranks);
+        let chi_ones = vectors.pairs(&chi.words, &chi.ranks);
+        self.entries(memory, buckets, small, (&phi, &phi_ones), (&chi, &chi_ones))
+    }
+
+    /// Whether all factors of a list with so many keys are signed numbers of 32 bits.
+    #[inline(always)]
+    pub(crate) fn is_small(&self, keys: u64) -> bool {
+        const SMALL: std::ops::Range<i64> = -(1 << 31)..1 << 31;
+        let layout = &self.layout;
+        keys < 1 << 31
+            && layout.buckets < 1 << 31
+            && layout.least_keys < 1 << 31
+            && SMALL.contains(&layout.key_slope)
+            && SMALL.contains(&layout.bucket_slope)
     }
 
     /// [`Lists::get`] from the ones of the upper bits.
     #[inline(always)]
-    fn entries(&self, memory: Memory, buckets: &Lane, phi: &Ones, next: &Lane, chi: &Ones) -> Entries {
-        let layout = self.layout;
+    fn entries<T: Vectors>(
+        &self,
+        memory: Memory<T>,
+        buckets: &Lanes,
+        small: bool,
+        (phi, phi_ones): (&Within, &Lanes),
+        (chi, chi_ones): (&Within, &Lanes),
+    ) -> Entries {
+        let vectors = memory.vectors;
+        let layout = &self.layout;
         let (low_keys, low_bits) = (u64::from(layout.low_keys), u64::from(layout.low_bits));
         let width = low_keys + low_bits;
-        let mask = (1_u64 << low_keys) - 1;
-        let mut entries = Entries { keys_before: Lane::ZERO, keys: Lane::ZERO, bits_before: Lane::ZERO };
-        let [mut keys_before, mut keys, mut bits_before]: [Lane; 3] = [Lane::ZERO; 3];
-        let mut missing = [0_u8; BATCH];
-        for i in 0..BATCH {
-            let bucket = buckets[i];
-            let low = memory.bits_from(self.lower.wrapping_add(bucket.wrapping_mul(width)));
-            let low_phi = low & mask;
-            let low_chi = low >> low_keys & ((1_u64 << low_bits) - 1);
-            let next_low_phi = low >> (width & 63) & mask;
-            let upper_phi = phi.at[i].wrapping_sub(self.upper_keys).wrapping_sub(bucket);
-            let upper_chi = chi.at[i].wrapping_sub(self.upper_bits).wrapping_sub(bucket);
-            let more = next[i].wrapping_sub(phi.at[i]).wrapping_sub(1) << low_keys;
-            keys_before[i] = (upper_phi << low_keys | low_phi).wrapping_add(bucket.wrapping_mul(layout.least_keys));
-            keys[i] = more.wrapping_add(next_low_phi).wrapping_sub(low_phi).wrapping_add(layout.least_keys);
-            bits_before[i] = (upper_chi << low_bits | low_chi).wrapping_add(layout.line(keys_before[i], bucket));
-            missing[i] = !(phi.found[i] & chi.found[i]) & 1;
+        let (one, zero) = (vectors.splat(1), vectors.splat(0));
+        let (keys_mask, bits_mask) = (vectors.splat((1 << low_keys) - 1), vectors.splat((1 << low_bits) - 1));
+        let (low_keys, low_bits) = (vectors.splat(low_keys), vectors.splat(low_bits));
+        let mut entries = Entries { keys_before: Lanes::ZERO, keys: Lanes::ZERO, bits_before: Lanes::ZERO };
+        let mut missing: Keys = phi.missing | chi.missing;
+        for v in 0..VECTORS {
+            let bucket = buckets.get(vectors, v);
+            let (phi_one, chi_one) = (phi_ones.get(vectors, v), chi_ones.get(vectors, v));
+            let phi_at = phi.starts.get(vectors, v) + phi_one.trailing_zeros(one);
+            let chi_at = chi.starts.get(vectors, v) + chi_one.trailing_zeros(one);
+            // The next one is not far as a rule.
+            let rest = memory.bits_from(phi_at + one);
+            let zeros = rest.trailing_zeros(one);
+            missing |= keys_of(phi_one.equals(zero) | chi_one.equals(zero) | rest.equals(zero), v);
+
+            let low = memory.bits_from(product(vectors, bucket, width, small) + vectors.splat(self.lower));
+            let low_phi = low & keys_mask;
+            let low_chi = low.shr_by(low_keys) & bits_mask;
+            let next_low_phi = low.shr_by(vectors.splat(width)) & keys_mask;
+            let upper_phi = phi_at - vectors.splat(self.upper_keys) - bucket;
+            let upper_chi = chi_at - vectors.splat(self.upper_bits) - bucket;
+            let least = vectors.splat(layout.least_keys);
+            let keys_before =
+                (upper_phi.shl_by(low_keys) | low_phi) + product(vectors, bucket, layout.least_keys, small);
+            let line = product(vectors, keys_before, layout.key_slope as u64, small)
+                + product(vectors, bucket, layout.bucket_slope as u64, small);
+            entries.keys_before.set(v, keys_before);
+            entries.keys.set(v, zeros.shl_by(low_keys) + next_low_phi - low_phi + least);
+            entries.bits_before.set(v, (upper_chi.shl_by(low_bits) | low_chi) + line.shr_signed::<{ super::POINT }>());
         }
-        (entries.keys_before, entries.keys, entries.bits_before) = (keys_before, keys, bits_before);
         // Low bits that one load may not reach are a property of all entries.
-        let all = width + low_keys > 57;
-        if all || missing != [0; BATCH] {
-            for i in (0..BATCH).filter(|&i| all || missing[i] != 0) {
-                let near = self.near(memory.words, buckets[i]);
-                let entry = self.get(memory.words, buckets[i], near, Portable);
-                (entries.keys_before[i], entries.keys[i], entries.bits_before[i]) =
-                    (entry.keys_before, entry.keys, entry.bits_before);
-            }
+        if layout.low_keys * 2 + layout.low_bits > 57 {
+            missing = Keys::MAX;
+        }
+        while let Some(i) = next_key(&mut missing) {
+            let near = self.near(memory.words, buckets[i]);
+            let entry = self.get(memory.words, buckets[i], near, vectors.select());
+            (entries.keys_before[i], entries.keys[i], entries.bits_before[i]) =
+                (entry.keys_before, entry.keys, entry.bits_before);
         }
         entries
     }

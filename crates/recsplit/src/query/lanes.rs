@@ -1,168 +1,141 @@
-//! Arithmetic and loads for look-ups in lanes of 64 bits: plain Rust without branches, which becomes vectors.
+//! Arithmetic and loads for look-ups in vectors of eight keys.
 
 use super::Row;
-use super::batch::BATCH;
-use crate::read::Select;
-
-/// A number for each look-up of a batch, aligned as vectors like it.
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-pub(crate) struct Lane([u64; BATCH]);
-
-impl Lane {
-    pub(crate) const ZERO: Self = Self([0; BATCH]);
-}
-
-impl std::ops::Deref for Lane {
-    type Target = [u64; BATCH];
-
-    #[inline(always)]
-    fn deref(&self) -> &[u64; BATCH] {
-        &self.0
-    }
-}
-
-impl std::ops::DerefMut for Lane {
-    #[inline(always)]
-    fn deref_mut(&mut self) -> &mut [u64; BATCH] {
-        &mut self.0
-    }
-}
-
-/// [`Select::pairs`].
-#[inline(always)]
-pub(crate) fn pairs(words: &Lane, ranks: &Lane, select: impl Select) -> Lane {
-    let mut ones = Lane::ZERO;
-    select.pairs(words, ranks, &mut ones);
-    ones
-}
+use super::vectors::{LANES, Lanes, VECTORS, Vector, Vectors};
 
 /// The low half of a lane.
 pub(crate) const LOW: u64 = 0xffff_ffff;
 
-/// The fields of a row's word 1.
-#[derive(Clone, Copy)]
-pub(crate) struct Fields {
-    pub scale: u64,
-    pub golomb: u64,
-    pub last: u64,
-    pub groups: u64,
-    pub radix: u64,
+/// Keys of a batch, a bit for each.
+pub(crate) type Keys = u32;
+
+/// The lanes `mask` of vector `v`.
+#[inline(always)]
+pub(crate) fn keys_of(mask: u8, v: usize) -> Keys {
+    Keys::from(mask) << (LANES * v)
 }
 
-impl Fields {
+/// Takes the next key.
+#[inline(always)]
+pub(crate) fn next_key(keys: &mut Keys) -> Option<usize> {
+    if *keys == 0 {
+        return None;
+    }
+    let key = keys.trailing_zeros() as usize;
+    *keys &= *keys - 1;
+    Some(key)
+}
+
+/// The fields of a row's word 1, but the bits of the fixed part.
+#[derive(Clone, Copy)]
+pub(crate) struct Fields<V> {
+    pub scale: V,
+    pub last: V,
+    pub groups: V,
+    pub radix: V,
+}
+
+impl<V: Vector> Fields<V> {
     #[inline(always)]
-    pub(crate) fn of(word: u64) -> Self {
+    pub(crate) fn of<T: Vectors<V = V>>(vectors: T, word: V) -> Self {
         // In the order of `Row`, little-endian.
+        let byte = vectors.splat(0xff);
         Self {
-            scale: word & LOW,
-            golomb: word >> 32 & 0xff,
-            last: word >> 40 & 0xff,
-            groups: word >> 48 & 0xff,
-            radix: word >> 56,
+            scale: word & vectors.splat(LOW),
+            last: word.shr::<40>() & byte,
+            groups: word.shr::<48>() & byte,
+            radix: word.shr::<56>(),
         }
     }
 }
 
-/// Rows and words, for loads in lanes.
+/// Rows and words, for loads by vectors.
 #[derive(Clone, Copy)]
-pub(crate) struct Memory<'a> {
-    pub rows: &'a [Row],
+pub(crate) struct Memory<'a, T> {
+    /// Four words a row.
+    rows: &'a [u64],
     pub words: &'a [u64],
+    pub vectors: T,
 }
 
-impl Memory<'_> {
-    /// One of the four words of the row of nodes with `keys` keys.
+impl<'a, T: Vectors> Memory<'a, T> {
     #[inline(always)]
-    pub(crate) fn row<const WORD: usize>(self, keys: u64) -> u64 {
+    pub(crate) fn new(rows: &'a [Row], words: &'a [u64], vectors: T) -> Self {
+        const { assert!(size_of::<Row>() == 32 && align_of::<Row>() >= align_of::<u64>()) };
+        // SAFETY: a row is 32 bytes of integers without padding, aligned for words.
+        let rows = unsafe { std::slice::from_raw_parts(rows.as_ptr().cast(), rows.len() * 4) };
+        Self { rows, words, vectors }
+    }
+
+    /// One of the four words of the rows of nodes with `keys` keys.
+    #[inline(always)]
+    pub(crate) fn row<const WORD: u64>(self, keys: T::V) -> T::V {
         const { assert!(WORD < 4) };
-        let index = (keys as usize).min(self.rows.len() - 1);
-        // SAFETY: the index is within the rows, of which there is one at least, and each is 32 bytes of integers without
-        // padding, aligned for words.
-        unsafe { *self.rows.as_ptr().cast::<u64>().add(index * 4 + WORD) }
+        self.vectors.words(self.rows, keys.shl::<2>() + self.vectors.splat(WORD))
     }
 
-    /// The word at `index`, or the last one.
+    /// The words at `index`, zero past the end.
     #[inline(always)]
-    pub(crate) fn word(self, index: u64) -> u64 {
-        let index = (index as usize).min(self.words.len() - 1);
-        // SAFETY: the index is within the words, of which there is one at least.
-        unsafe { *self.words.as_ptr().add(index) }
+    pub(crate) fn word(self, index: T::V) -> T::V {
+        self.vectors.words(self.words, index)
     }
 
-    /// [`crate::read::bits_from`], but bits of the last word past the end.
+    /// [`crate::read::bits_from`].
     #[inline(always)]
-    pub(crate) fn bits_from(self, at: u64) -> u64 {
-        let byte = (at >> 3).min(self.words.len() as u64 * 8 - 8);
-        // SAFETY: the eight bytes are within the words, of which there is one at least.
-        let bits = unsafe { self.words.as_ptr().cast::<u8>().add(byte as usize).cast::<u64>().read_unaligned() };
-        bits >> (at & 7)
+    pub(crate) fn bits_from(self, at: T::V) -> T::V {
+        self.vectors.bytes(self.words, at.shr::<3>()).shr_by(at & self.vectors.splat(7))
     }
-}
-
-/// The product of the low halves.
-#[inline(always)]
-pub(crate) fn multiply(a: u64, b: u64) -> u64 {
-    (a & LOW) * (b & LOW)
 }
 
 /// Numbers that a code can stand for; more come of damaged words only.
 pub(crate) const MOST_STORED: u64 = (1 << 39) - 1;
 
-/// The whole part of what is made of numbers up to [`MOST_STORED`] by multiplication with fractions and radices.
-#[inline(always)]
-pub(crate) fn whole(x: f64) -> u64 {
-    debug_assert!((0.0..1e15).contains(&x));
-    // SAFETY: not negative, finite and below 2^50.
-    unsafe { x.to_int_unchecked() }
-}
-
-/// Two ones of a word.
+/// The lowest two ones of words.
 #[derive(Clone, Copy)]
-pub(crate) struct Pair {
+pub(crate) struct Pair<V> {
     /// Position of the second.
-    pub second: u64,
+    pub second: V,
     /// Zeros between.
-    pub zeros: u64,
-    /// Whether there are two.
-    pub found: bool,
+    pub zeros: V,
+    /// Whether there is no second.
+    pub missing: u8,
 }
 
-impl Pair {
-    /// The two ones of a word that has no others.
+impl<V: Vector> Pair<V> {
     #[inline(always)]
-    pub(crate) fn of(ones: u64) -> Self {
-        let second = ones & ones.wrapping_sub(1);
-        let first = ones ^ second;
-        Self {
-            second: u64::from(second.wrapping_sub(1).count_ones()),
-            zeros: u64::from(second.wrapping_sub(first << 1).count_ones()),
-            found: second != 0,
-        }
+    pub(crate) fn of<T: Vectors<V = V>>(vectors: T, ones: V) -> Self {
+        let one = vectors.splat(1);
+        let others = ones & (ones - one);
+        let second = others.trailing_zeros(one);
+        let missing = others.equals(vectors.splat(0));
+        Self { second, zeros: second - ones.trailing_zeros(one) - one, missing }
     }
 }
 
 /// Words in which ones are, and their ranks there.
 pub(crate) struct Within {
-    pub words: Lane,
-    pub ranks: Lane,
+    pub words: Lanes,
+    pub ranks: Lanes,
     /// Where the words begin.
-    pub starts: Lane,
-    /// Whether the one is within.
-    pub found: [u8; BATCH],
+    pub starts: Lanes,
+    /// The ones that are elsewhere.
+    pub missing: Keys,
 }
 
 /// The windows of at least 57 bits that begin at positions `from`. The ones with `ranks` ones between them and there are
 /// within if they are near enough.
 #[inline(always)]
-pub(crate) fn windows_of(memory: Memory, from: &Lane, ranks: &Lane) -> Within {
-    let mut within = Within { words: Lane::ZERO, ranks: Lane::ZERO, starts: *from, found: [1; BATCH] };
-    let [mut words, mut rests]: [Lane; 2] = [Lane::ZERO; 2];
-    for i in 0..BATCH {
-        words[i] = memory.bits_from(from[i]);
-        rests[i] = ranks[i].min(63);
+pub(crate) fn windows_of<T: Vectors>(memory: Memory<T>, from: &Lanes, ranks: &Lanes) -> Within {
+    let vectors = memory.vectors;
+    let mut within = Within { words: Lanes::ZERO, ranks: Lanes::ZERO, starts: *from, missing: 0 };
+    for v in 0..VECTORS {
+        let rank = ranks.get(vectors, v);
+        within.words.set(v, memory.bits_from(from.get(vectors, v)));
+        // Higher ones are missing, whatever is selected then.
+        let near = rank.below(vectors.splat(64));
+        within.ranks.set(v, rank.only(near));
+        within.missing |= keys_of(!near, v);
     }
-    (within.words, within.ranks) = (words, rests);
     within
 }
 
@@ -171,109 +144,108 @@ pub(crate) fn windows_of(memory: Memory, from: &Lane, ranks: &Lane) -> Within {
 /// Ones are counted in all words; sums of pairs of words stand beside each other in 16 bits each, and are compared with the
 /// rank by one subtraction.
 #[inline(always)]
-pub(crate) fn words_of<const N: usize>(memory: Memory, from: &Lane, ranks: &Lane, select: impl Select) -> Within {
+pub(crate) fn words_of<const N: u64, T: Vectors>(memory: Memory<T>, from: &Lanes, ranks: &Lanes) -> Within {
     const { assert!(N == 1 || N == 2) };
-    const ONES: u64 = 0x0001_0001_0001_0001;
-    const BYTES: u64 = 0xff * ONES;
-    const HIGH: u64 = ONES << 15;
-    let last = memory.words.len() as u64;
-    let [mut firsts, mut seconds, mut totals]: [Lane; 3] = [Lane::ZERO; 3];
-    let mut fits = [0_u8; BATCH];
-    for i in 0..BATCH {
-        let first = from[i] >> 6;
-        let fit = first.wrapping_add(8 * N as u64) <= last;
-        firsts[i] = if fit { first } else { 0 };
-        fits[i] = u8::from(fit);
-    }
-    let [mut counts, mut more]: [Lane; 2] = [Lane::ZERO; 2];
-    select.counts(memory.words, &firsts, &mut counts);
-    if N == 2 {
-        for i in 0..BATCH {
-            seconds[i] = firsts[i] + 8;
+    let vectors = memory.vectors;
+    let words = memory.words;
+    let (one, zero) = (vectors.splat(1), vectors.splat(0));
+    let high = vectors.splat(0x8000_8000_8000_8000);
+    // Where eight words or twice as many still are.
+    let end = vectors.splat((words.len() as u64 + 1).saturating_sub(8 * N));
+    let mut within = Within { words: Lanes::ZERO, ranks: Lanes::ZERO, starts: Lanes::ZERO, missing: 0 };
+    for v in 0..VECTORS {
+        let from = from.get(vectors, v);
+        let rank = ranks.get(vectors, v);
+        let first = from.shr::<6>();
+        let fits = first.below(end) & rank.below(vectors.splat(0x7000));
+        let (first, rank) = (first.only(fits), rank.only(fits));
+        // Ones before `from` do not count.
+        let mask = vectors.splat(u64::MAX).shl_by(from & vectors.splat(63));
+        let mut counts = vectors.counts(words, first, mask);
+        let mut sums = sums(counts);
+        let mut at = first;
+        let mut rank = rank;
+        if N == 2 {
+            let more = vectors.counts(words, first + vectors.splat(8), vectors.splat(u64::MAX));
+            let total = sums.shr::<48>();
+            let near = rank.below(total);
+            rank = rank - zero.or_else(near, total);
+            at = at + zero.or_else(near, vectors.splat(8));
+            counts = counts.or_else(near, more);
+            sums = self::sums(counts);
         }
-        select.counts(memory.words, &seconds, &mut more);
-    }
-    /// Sums of two bytes, of four, and so on.
-    #[inline(always)]
-    fn sums(counts: u64) -> u64 {
-        let pairs = (counts & BYTES) + (counts >> 8 & BYTES);
-        let fours = pairs + (pairs << 16);
-        fours + (fours << 32)
-    }
-    for i in 0..BATCH {
-        totals[i] = sums(counts[i]) >> 48;
-    }
-    let mut within = Within { words: Lane::ZERO, ranks: Lane::ZERO, starts: Lane::ZERO, found: [0; BATCH] };
-    let [mut words, mut rests, mut starts]: [Lane; 3] = [Lane::ZERO; 3];
-    let mut found = [0; BATCH];
-    for i in 0..BATCH {
-        // Ones before `from` are in the first word.
-        let before = u64::from((memory.word(firsts[i]) & !(u64::MAX << (from[i] & 63))).count_ones());
-        let rank = ranks[i].min(0x7000) + before;
-        let further = N == 2 && rank >= totals[i];
-        let rank = if further { rank - totals[i] } else { rank };
-        let (counts, first) = if further { (more[i], firsts[i] + 8) } else { (counts[i], firsts[i]) };
-        let sums = sums(counts);
-        let two = rank | rank << 16;
-        let four = two | two << 32;
         // The high bit of each pair of words that is passed.
-        let pair = u64::from(((four | HIGH).wrapping_sub(sums) & HIGH).count_ones());
-        let pairs = (16 * pair) & 63;
-        let before = sums << 16 >> pairs;
-        let rest = rank.wrapping_sub(before & 0xffff);
-        let low = counts >> pairs & 0xff;
-        let beyond = rest >= low;
-        let at = first + 2 * pair + u64::from(beyond);
-        words[i] = memory.word(at);
-        rests[i] = rest.wrapping_sub(if beyond { low } else { 0 }) & 63;
-        starts[i] = at << 6;
-        found[i] = fits[i] & u8::from(rank < sums >> 48);
+        let pair = (((rank.low_16_times_4() | high) - sums) & high).count_ones();
+        let bits = pair.shl::<4>();
+        let before = sums.shl::<16>().shr_by(bits) & vectors.splat(0xffff);
+        let rest = rank - before;
+        let low = counts.shr_by(bits) & vectors.splat(0xff);
+        let here = rest.below(low);
+        let at = at + pair.shl::<1>() + zero.or_else(here, one);
+        let word = memory.word(at);
+        within.words.set(v, word.or_else(!at.equals(first), word & mask));
+        within.ranks.set(v, rest - zero.or_else(here, low));
+        within.starts.set(v, at.shl::<6>());
+        within.missing |= keys_of(!(fits & rank.below(sums.shr::<48>())), v);
     }
-    (within.words, within.ranks, within.starts, within.found) = (words, rests, starts, found);
     within
+}
+
+/// Sums of the first two bytes, of four, of six and of eight, in 16 bits each.
+#[inline(always)]
+fn sums<V: Vector>(counts: V) -> V {
+    let pairs = counts.byte_pairs();
+    let fours = pairs + pairs.shl::<16>();
+    fours + fours.shl::<32>()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::vectors::Plain;
     use super::*;
     use crate::read::{Portable, bits_from, scan};
 
     #[test]
     fn pairs_come_apart() {
+        let vectors = Plain(Portable);
         for (first, second) in [(0, 1), (0, 63), (5, 9), (62, 63), (17, 40)] {
-            let pair = Pair::of(1_u64 << first | 1 << second);
-            assert_eq!((pair.second, pair.zeros, pair.found), (second, second - first - 1, true));
+            let others = 0xffff_ffff_ffff_fffe << second;
+            let pair = Pair::of(vectors, vectors.splat(1_u64 << first | 1 << second | others));
+            assert_eq!((pair.second.0, pair.zeros.0), ([second; LANES], [second - first - 1; LANES]));
+            assert_eq!(pair.missing, 0);
         }
-        assert!(!Pair::of(0).found && !Pair::of(1 << 20).found);
+        assert_eq!(Pair::of(vectors, vectors.splat(0)).missing, 0xff);
+        assert_eq!(Pair::of(vectors, vectors.splat(1 << 20)).missing, 0xff);
     }
 
     #[test]
     fn reads_as_one_by_one() {
         let words: Vec<u64> = (0..40_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) & (i << 60 | 0xff0f)).collect();
-        let memory = Memory { rows: &[], words: &words };
+        let memory = Memory::new(&[], &words, Plain(Portable));
         for from in (0..41 * 64).step_by(7).chain([1 << 40]) {
-            if from < 39 * 64 {
-                assert_eq!(memory.bits_from(from), bits_from(&words, from));
-            }
-            for rank in (0..300).step_by(BATCH).chain([1 << 14, 1 << 32]) {
+            let bits = memory.bits_from(memory.vectors.splat(from));
+            assert_eq!(bits.0, [bits_from(&words, from); LANES]);
+            for rank in (0..300).step_by(LANES * VECTORS).chain([1 << 14, 1 << 32]) {
                 finds_within::<1>(memory, from, rank);
                 finds_within::<2>(memory, from, rank);
             }
         }
     }
 
-    fn finds_within<const N: usize>(memory: Memory, from: u64, rank: u64) {
-        let ranks = Lane(std::array::from_fn(|i| rank + i as u64));
-        let within = words_of::<N>(memory, &Lane([from; BATCH]), &ranks, Portable);
-        let ones = pairs(&within.words, &within.ranks, Portable);
+    fn finds_within<const N: u64>(memory: Memory<Plain<Portable>>, from: u64, rank: u64) {
+        let (mut places, mut ranks) = (Lanes::ZERO, Lanes::ZERO);
+        places.fill(from);
+        ranks.iter_mut().zip(rank..).for_each(|(of, rank)| *of = rank);
+        let within = words_of::<N, _>(memory, &places, &ranks);
+        let ones = memory.vectors.pairs(&within.words, &within.ranks);
         let (first, len) = (from / 64, memory.words.len() as u64);
-        for i in 0..BATCH {
+        for i in 0..LANES * VECTORS {
             let one_by_one = scan::<1>(memory.words, from, ranks[i].min(1 << 20) as u32, Portable);
-            if within.found[i] == 1 {
+            if within.missing >> i & 1 == 0 {
                 let position = within.starts[i] + u64::from(ones[i].trailing_zeros());
                 assert_eq!(position, one_by_one, "{from} {}", ranks[i]);
             } else {
-                let end = first + 8 * N as u64;
+                let end = first + 8 * N;
                 assert!(one_by_one >= end * 64 || end > len);
             }
         }

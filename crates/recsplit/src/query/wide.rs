@@ -1,50 +1,54 @@
-//! Batches with AVX-512: as [`super::batch`], in loops over lanes of 64 bits that become vectors, loads included.
+//! Batches with AVX-512: as [`super::batch`], in vectors of eight keys, loads included.
 //!
-//! The loops are plain Rust, so that they can be tested on any processor; what makes them fast are the features of the
-//! function that they are inlined into. Lanes stand at multiples of a cache line, without which every vector would cross one
-//! (that alone was half of the time). What a level's nodes have in common is not loaded, numbers are taken apart as
-//! floats, and the ones of all words are selected by a loop of `pdep` between the vectors, which have none.
+//! The code is generic over the vectors, so that it can be tested on any processor. Between stages numbers stand in arrays at
+//! multiples of a cache line, without which every vector would cross one (that alone was half of the time). What a level's
+//! nodes have in common is not loaded, numbers are taken apart as floats, and the ones of all words are selected by a loop of
+//! `pdep` between the vectors, which have none.
 
 use super::batch::{BATCH, prefetch_tree};
-use super::lanes::{Fields, LOW, Lane, MOST_STORED, Memory, Pair, multiply, pairs, whole, windows_of, words_of};
+use super::lanes::{Fields, Keys, LOW, MOST_STORED, Memory, Pair, keys_of, next_key, windows_of, words_of};
+use super::vectors::{LANES, Lanes, VECTORS, Vector, Vectors};
 use super::{Child, MOST_TRIALS, NEAR_CODES, Walk, far_unary_part, reciprocal};
 use crate::function::{RecSplit, Words};
 use crate::key::Hash128;
-use crate::read::{Select, scan};
+use crate::read::{bits_from, scan};
 use warpset_core::recsplit::Remix;
 use warpset_core::recsplit::hash::{
-    self, LEVEL_FIRST, LEVEL_LEAF, LEVEL_ROOT, LEVEL_SECOND, MULTIPLIER_1, MULTIPLIER_2, REGROUP,
+    LEVEL_FIRST, LEVEL_LEAF, LEVEL_ROOT, LEVEL_SECOND, MULTIPLIER_1, MULTIPLIER_2, REGROUP, bucket_of,
     leaf_group_multiplier, start_seed,
 };
 
 /// The walks of a batch, each field in lanes.
 struct Walks {
-    low: Lane,
-    value: Lane,
-    fixed: Lane,
-    unary: Lane,
-    skip: Lane,
-    keys: Lane,
+    low: Lanes,
+    value: Lanes,
+    fixed: Lanes,
+    unary: Lanes,
+    skip: Lanes,
+    keys: Lanes,
 }
 
-/// [`warpset_core::recsplit::hash::trial_hash`] with the 32-bit remix.
+/// [`warpset_core::recsplit::hash::trial_hash`] with the 32-bit remix, in the low half.
 #[inline(always)]
-fn trial_hash(low: u64, start: u32, trial: u64) -> u64 {
-    let sum = low.wrapping_add(trial);
-    let mixed = multiply(sum >> 32 ^ sum ^ u64::from(start), u64::from(MULTIPLIER_1)) & LOW;
-    multiply(mixed ^ mixed >> 15, u64::from(MULTIPLIER_2)) & LOW
+fn trial_hash<T: Vectors>(vectors: T, low: T::V, start: u32, trial: T::V) -> T::V {
+    let sum = low + trial;
+    let folded = sum.shr::<32>() ^ sum ^ vectors.splat(start.into());
+    let mixed = folded.times(vectors.splat(MULTIPLIER_1.into()));
+    let mixed = mixed ^ (mixed & vectors.splat(LOW)).shr::<15>();
+    mixed.times(vectors.splat(MULTIPLIER_2.into())) & vectors.splat(LOW)
 }
 
-/// `1 / radix^group` and a little more by `radix * 8 + group`, 0 for group 0.
-static FRACTIONS: [f64; 256] = {
-    let mut table = [0.0; 256];
-    let mut radix = 2;
+/// The bits of `1 / radix^group` by `radix * 8 + group`, and a little more but for group 0, of which no rotation comes.
+static FRACTIONS: [u64; 256] = {
+    let mut table = [0; 256];
+    let mut radix = 1;
     while radix < 25 {
+        table[radix * 8] = 1_f64.to_bits();
         let mut power = 1;
         let mut group = 1;
         while group < 6 {
             power *= radix as u64;
-            table[radix * 8 + group] = reciprocal(power) as f64 * UNIT;
+            table[radix * 8 + group] = (reciprocal(power) as f64 * UNIT).to_bits();
             group += 1;
         }
         radix += 1;
@@ -55,82 +59,120 @@ static FRACTIONS: [f64; 256] = {
 /// What a [`reciprocal`] counts.
 const UNIT: f64 = 1.0 / (1_u64 << 63) as f64;
 
-/// [`super::Row::trial`].
-#[inline(always)]
-fn trial_of(stored: u64, reciprocal: u64) -> u64 {
-    whole(stored as f64 * UNIT * reciprocal as f64)
+/// How stored numbers of a node come apart.
+struct Numbers<T: Vectors> {
+    vectors: T,
+    /// Where the radix's fractions begin.
+    fractions: T::V,
+    groups: T::V,
+    radix: T::V,
 }
 
-impl Fields {
+impl<T: Vectors> Numbers<T> {
+    #[inline(always)]
+    fn of(vectors: T, row: &Fields<T::V>) -> Self {
+        Self { vectors, fractions: row.radix.shl::<3>(), groups: row.groups, radix: row.radix }
+    }
+
+    /// [`super::Row::trial`].
+    #[inline(always)]
+    fn trial(&self, stored: T::V) -> T::V {
+        let index = self.fractions + self.groups - self.vectors.splat(1);
+        stored.quotient(self.vectors.words(&FRACTIONS, index))
+    }
+
     /// [`super::Row::rotation`].
     #[inline(always)]
-    fn rotation(&self, stored: u64, group: u64) -> u64 {
-        let quotient = stored as f64 * FRACTIONS[((self.radix * 8 + group) & 255) as usize];
-        let fraction = quotient - whole(quotient) as f64;
-        whole(fraction * self.radix as f64)
-    }
-
-    /// The group of a key of a splitting.
-    #[inline(always)]
-    fn group(&self, low: u64) -> u64 {
-        multiply(low & 0xff, self.groups) >> 8
+    fn rotation(&self, stored: T::V, group: T::V) -> T::V {
+        stored.digit(self.vectors.words(&FRACTIONS, self.fractions + group), self.radix)
     }
 }
+
+/// Unary parts that are skipped by clearing their ones. A mask: all combinations of ones up to it are below the next number.
+const MOST_CLEARED: u64 = 3;
 
 /// Whether a walk is at a node of more than `keys` keys.
 #[inline(always)]
-fn any_above(walks: &Walks, keys: u32) -> bool {
-    walks.keys.iter().fold(false, |any, &of| any | (of > u64::from(keys)))
+fn any_above<T: Vectors>(vectors: T, walks: &Walks, keys: u32) -> bool {
+    let least = vectors.splat(keys.into());
+    let mut any = 0;
+    for v in 0..VECTORS {
+        any |= least.below(walks.keys.get(vectors, v));
+    }
+    any != 0
 }
 
 impl<W: Words> RecSplit<W> {
     /// The values of at most [`BATCH`] keys, with the 32-bit remix; there are keys.
     #[inline(always)]
-    pub(crate) fn get_wide(&self, hashes: &[Hash128], values: &mut [u64], select: impl Select) {
-        let words = self.words.words();
-        let memory = Memory { rows: &self.rows, words };
-        let mut walks = self.enter_wide(memory, hashes, select);
+    pub(crate) fn get_wide<T: Vectors>(&self, hashes: &[Hash128], values: &mut [u64], vectors: T) {
+        let memory = Memory::new(&self.rows, self.words.words(), vectors);
+        let mut filled;
+        let hashes = match hashes.first_chunk() {
+            Some(all) => all,
+            None => {
+                filled = [Hash128::default(); BATCH];
+                filled[..hashes.len()].copy_from_slice(hashes);
+                &filled
+            }
+        };
+        let mut walks = self.enter_wide(memory, hashes);
         let levels = &self.levels;
-        if any_above(&walks, levels.second_unit) {
+        if any_above(vectors, &walks, levels.second_unit) {
             let (root, high) = (walks.unary, walks.keys);
-            let mut codes = Lane::ZERO;
-            for i in 0..BATCH {
-                codes[i] = levels.higher(high[i]);
+            let mut codes = Lanes::ZERO;
+            let (one, reciprocal) = (vectors.splat(1), vectors.splat(levels.second_reciprocal.into()));
+            for v in 0..VECTORS {
+                // [`super::Levels::higher`]; what comes of no keys is not used.
+                codes.set(v, (high.get(vectors, v) - one).times(reciprocal).shr::<32>());
             }
             let mut level = LEVEL_ROOT;
-            while any_above(&walks, levels.second_unit) {
-                self.halve_wide(memory, &mut walks, &mut codes, start_seed(level), select);
+            while any_above(vectors, &walks, levels.second_unit) {
+                self.halve_wide(memory, &mut walks, &mut codes, level);
                 level += 1;
             }
-            self.land_wide(memory, &mut walks, &high, &root, &codes, select);
+            self.land_wide(memory, &mut walks, &high, &root, &codes);
         }
-        self.split_some(memory, &mut walks, levels.first_unit, &levels.second, LEVEL_SECOND, select);
-        self.split_some(memory, &mut walks, levels.leaf, &levels.first, LEVEL_FIRST, select);
-        let numbers = self.finish_wide(memory, &mut walks, select);
+        self.split_some(memory, &mut walks, levels.first_unit, &levels.second, LEVEL_SECOND);
+        self.split_some(memory, &mut walks, levels.leaf, &levels.first, LEVEL_FIRST);
+        let numbers = self.finish_wide(memory, &mut walks);
         values.copy_from_slice(&numbers[..values.len()]);
     }
 
     /// The roots of the keys' buckets.
     #[inline(always)]
-    fn enter_wide(&self, memory: Memory, hashes: &[Hash128], select: impl Select) -> Walks {
+    fn enter_wide<T: Vectors>(&self, memory: Memory<T>, hashes: &[Hash128; BATCH]) -> Walks {
+        let vectors = memory.vectors;
         let far = self.is_far();
-        let [mut low, mut buckets]: [Lane; 2] = [Lane::ZERO; 2];
-        for ((low, bucket), hash) in low.iter_mut().zip(buckets.iter_mut()).zip(hashes) {
-            *low = hash.low;
-            *bucket = hash::bucket_of(hash.high, self.header.layout.buckets);
+        let low_half = vectors.splat(LOW);
+        let small = self.lists.is_small(self.header.keys);
+        let all_buckets = self.header.layout.buckets;
+        let [mut low, mut buckets]: [Lanes; 2] = [Lanes::ZERO; 2];
+        for (v, hashes) in hashes.as_chunks().0.iter().enumerate() {
+            let (high, low_of) = vectors.hashes(hashes);
+            let by = vectors.splat(all_buckets);
+            low.set(v, low_of);
+            // `bucket_of` of few buckets.
+            buckets.set(v, (high.shr::<32>().times(by) + high.times(by).shr::<32>()).shr::<32>());
         }
-        let entries = self.lists.lanes(memory, &buckets, far, select);
-        let [mut keys, mut fixed, mut unary]: [Lane; 3] = [Lane::ZERO; 3];
-        let most = memory.rows.len() as u64;
-        for i in 0..BATCH {
+        if !small {
+            for (bucket, hash) in buckets.iter_mut().zip(hashes) {
+                *bucket = bucket_of(hash.high, all_buckets);
+            }
+        }
+        let entries = self.lists.lanes(memory, &buckets, small, far);
+        let [mut value, mut keys, mut fixed, mut unary]: [Lanes; 4] = [Lanes::ZERO; 4];
+        let (rows, all_keys) = (vectors.splat(self.rows.len() as u64), vectors.splat(self.header.keys));
+        for v in 0..VECTORS {
             // A bucket larger than the largest exists in damaged words only.
-            keys[i] = if entries.keys[i] < most { entries.keys[i] } else { 0 };
-            fixed[i] = self.trees.wrapping_add(entries.bits_before[i]);
-            unary[i] = fixed[i].wrapping_add(memory.row::<3>(keys[i]) & LOW);
-        }
-        let mut value = Lane::ZERO;
-        for (value, &keys) in value.iter_mut().zip(entries.keys_before.iter()) {
-            *value = keys.min(self.header.keys);
+            let of = entries.keys.get(vectors, v);
+            let of = of.only(of.below(rows));
+            let before = entries.keys_before.get(vectors, v);
+            let begin = entries.bits_before.get(vectors, v) + vectors.splat(self.trees);
+            keys.set(v, of);
+            value.set(v, before.or_else(before.below(all_keys), all_keys));
+            fixed.set(v, begin);
+            unary.set(v, begin + (memory.row::<3>(of) & low_half));
         }
         if !self.header.shape.is_minimal() {
             for (value, bucket) in value.iter_mut().zip(buckets.iter().copied()) {
@@ -138,135 +180,164 @@ impl<W: Words> RecSplit<W> {
             }
         }
         if far {
-            for (fixed, unary) in fixed.iter().zip(unary.iter()).take(hashes.len()) {
+            for (fixed, unary) in fixed.iter().zip(unary.iter()) {
                 prefetch_tree(memory.words, *fixed, *unary);
             }
         }
-        Walks { low, value, fixed, unary, skip: Lane::ZERO, keys }
+        Walks { low, value, fixed, unary, skip: Lanes::ZERO, keys }
     }
 
     /// `land` for all walks whose buckets have higher levels: `high` are the buckets' keys.
     #[inline(always)]
-    fn land_wide(
-        &self,
-        memory: Memory,
-        walks: &mut Walks,
-        high: &Lane,
-        root: &Lane,
-        codes: &Lane,
-        select: impl Select,
-    ) {
-        let least = u64::from(self.levels.second_unit);
-        let mut ranks = Lane::ZERO;
-        let mut most = 0;
-        for i in 0..BATCH {
-            ranks[i] = codes[i].wrapping_sub(1);
-            most = most.max(if high[i] > least { codes[i] } else { 0 });
+    fn land_wide<T: Vectors>(&self, memory: Memory<T>, walks: &mut Walks, high: &Lanes, root: &Lanes, codes: &Lanes) {
+        let vectors = memory.vectors;
+        let (one, zero) = (vectors.splat(1), vectors.splat(0));
+        let least = vectors.splat(self.levels.second_unit.into());
+        let mut ranks = Lanes::ZERO;
+        let mut most = [0; LANES];
+        for v in 0..VECTORS {
+            let of = codes.get(vectors, v);
+            let of = of.only(least.below(high.get(vectors, v)));
+            ranks.set(v, of - one);
+            let so_far = vectors.load(&most);
+            of.or_else(so_far.below(of), so_far).store(&mut most);
         }
         // Unary parts of this many codes are within that many words as a rule.
-        let within = if most <= u64::from(NEAR_CODES) {
-            windows_of(memory, root, &ranks)
-        } else if most <= 160 {
-            words_of::<1>(memory, root, &ranks, select)
-        } else {
-            words_of::<2>(memory, root, &ranks, select)
+        let within = match most.into_iter().fold(0, u64::max) {
+            most if most <= u64::from(NEAR_CODES) => windows_of(memory, root, &ranks),
+            ..=160 => words_of::<1, _>(memory, root, &ranks),
+            _ => words_of::<2, _>(memory, root, &ranks),
         };
-        let ones = pairs(&within.words, &within.ranks, select);
-        let [mut unary, mut skip]: [Lane; 2] = [Lane::ZERO; 2];
-        let mut missing = [0_u8; BATCH];
-        for i in 0..BATCH {
-            let lowest = ones[i] & ones[i].wrapping_neg();
-            let end = within.starts[i].wrapping_add(u64::from(lowest.wrapping_sub(1).count_ones())).wrapping_add(1);
-            let on = high[i] > least;
-            unary[i] = if on { end } else { walks.unary[i] };
-            skip[i] = if on { 0 } else { walks.skip[i] };
-            missing[i] = u8::from(((within.found[i] == 0) | (ones[i] == 0)) & on);
+        let ones = vectors.pairs(&within.words, &within.ranks);
+        let mut missing = within.missing;
+        let mut landed: Keys = 0;
+        for v in 0..VECTORS {
+            let on = least.below(high.get(vectors, v));
+            let ones = ones.get(vectors, v);
+            let end = within.starts.get(vectors, v) + ones.trailing_zeros(one) + one;
+            walks.unary.set(v, end.or_else(on, walks.unary.get(vectors, v)));
+            walks.skip.set(v, zero.or_else(on, walks.skip.get(vectors, v)));
+            missing |= keys_of(ones.equals(zero), v);
+            landed |= keys_of(on, v);
         }
-        if missing != [0; BATCH] {
-            for i in (0..BATCH).filter(|&i| missing[i] != 0) {
-                unary[i] = scan::<8>(memory.words, root[i], ranks[i] as u32, select).wrapping_add(1);
-            }
+        missing &= landed;
+        while let Some(i) = next_key(&mut missing) {
+            walks.unary[i] = scan::<8>(memory.words, root[i], ranks[i] as u32, vectors.select()).wrapping_add(1);
         }
-        (walks.unary, walks.skip) = (unary, skip);
     }
 
-    /// The stored numbers of all nodes of more than `least` keys, which are passed, and words 1 of all rows.
+    /// The stored numbers of all nodes of more than `least` keys, which are passed; `golomb` are the bits of fixed parts.
     #[inline(always)]
-    fn stored_wide(&self, memory: Memory, walks: &mut Walks, least: u64, select: impl Select) -> (Lane, Lane) {
-        let [mut bits, mut ranks, mut nodes]: [Lane; 3] = [Lane::ZERO; 3];
-        for i in 0..BATCH {
+    fn stored_wide<T: Vectors>(&self, memory: Memory<T>, walks: &mut Walks, least: u32, golomb: &Lanes) -> Lanes {
+        let vectors = memory.vectors;
+        let (zero, one, most_rank) = (vectors.splat(0), vectors.splat(1), vectors.splat(63));
+        let least = vectors.splat(least.into());
+        let mut bits = Lanes::ZERO;
+        let mut skips = zero;
+        for v in 0..VECTORS {
             // With the end of the part before, whose length is between two ones.
-            bits[i] = memory.bits_from(walks.unary[i]) << 1 | 1;
-            ranks[i] = walks.skip[i].min(63);
-            nodes[i] = memory.row::<1>(walks.keys[i]);
+            bits.set(v, memory.bits_from(walks.unary.get(vectors, v)).shl::<1>() | one);
+            skips = skips | walks.skip.get(vectors, v);
         }
-        let ones = pairs(&bits, &ranks, select);
-        // Results go to arrays that nothing else can point to, which is what lets the loop become vectors.
-        let [mut stored, mut fixed_of, mut unary_of]: [Lane; 3] = [Lane::ZERO; 3];
-        let mut missing = [0_u8; BATCH];
-        for i in 0..BATCH {
-            let golomb = Fields::of(nodes[i]).golomb & 63;
-            let pair = Pair::of(ones[i]);
-            let fixed = memory.bits_from(walks.fixed[i]) & ((1 << golomb) - 1);
-            let on = walks.keys[i] > least;
-            stored[i] = (pair.zeros << golomb | fixed) & MOST_STORED;
-            fixed_of[i] = walks.fixed[i].wrapping_add(if on { golomb } else { 0 });
-            unary_of[i] = walks.unary[i].wrapping_add(if on & pair.found { pair.second } else { 0 });
-            missing[i] = u8::from(!pair.found & on);
-        }
-        (walks.fixed, walks.unary) = (fixed_of, unary_of);
-        if missing != [0; BATCH] {
-            for i in (0..BATCH).filter(|&i| missing[i] != 0) {
-                let golomb = Fields::of(nodes[i]).golomb & 63;
-                let (zeros, end) = far_unary_part(memory.words, walks.unary[i], walks.skip[i] as u32);
-                let fixed = memory.bits_from(walks.fixed[i].wrapping_sub(golomb)) & ((1 << golomb) - 1);
-                (stored[i], walks.unary[i]) = ((zeros << golomb | fixed) & MOST_STORED, end);
+        if skips.below(vectors.splat(MOST_CLEARED + 1)) == 0xff {
+            // Few parts to skip, or none below the higher levels: their ones are cleared.
+            let mut cleared = zero;
+            while cleared.below(skips) != 0 {
+                for v in 0..VECTORS {
+                    let (ones, on) = (bits.get(vectors, v), cleared.below(walks.skip.get(vectors, v)));
+                    bits.set(v, (ones & (ones - one)).or_else(on, ones));
+                }
+                cleared = cleared + one;
             }
+        } else {
+            let mut ranks = Lanes::ZERO;
+            for v in 0..VECTORS {
+                let skip = walks.skip.get(vectors, v);
+                ranks.set(v, skip.or_else(skip.below(most_rank), most_rank));
+            }
+            bits = vectors.pairs(&bits, &ranks);
         }
-        (stored, nodes)
+        let mut stored = Lanes::ZERO;
+        let mut missing: Keys = 0;
+        for v in 0..VECTORS {
+            let golomb = golomb.get(vectors, v);
+            let pair = Pair::of(vectors, bits.get(vectors, v));
+            let (fixed, unary) = (walks.fixed.get(vectors, v), walks.unary.get(vectors, v));
+            let part = memory.bits_from(fixed) & (one.shl_by(golomb) - one);
+            let on = least.below(walks.keys.get(vectors, v));
+            stored.set(v, (pair.zeros.shl_by(golomb) | part) & vectors.splat(MOST_STORED));
+            walks.fixed.set(v, fixed + golomb.only(on));
+            walks.unary.set(v, unary + pair.second.only(on & !pair.missing));
+            missing |= keys_of(on & pair.missing, v);
+        }
+        while let Some(i) = next_key(&mut missing) {
+            let golomb = golomb[i];
+            let (zeros, end) = far_unary_part(memory.words, walks.unary[i], walks.skip[i] as u32);
+            let part = bits_from(memory.words, walks.fixed[i].wrapping_sub(golomb)) & ((1 << golomb) - 1);
+            (stored[i], walks.unary[i]) = ((zeros << golomb | part) & MOST_STORED, end);
+        }
+        stored
+    }
+
+    /// Words 1 of the rows of all nodes, and from them the bits of fixed parts.
+    #[inline(always)]
+    fn nodes_wide<T: Vectors>(&self, memory: Memory<T>, walks: &Walks) -> (Lanes, Lanes) {
+        let vectors = memory.vectors;
+        let [mut nodes, mut golomb]: [Lanes; 2] = [Lanes::ZERO; 2];
+        for v in 0..VECTORS {
+            let node = memory.row::<1>(walks.keys.get(vectors, v));
+            nodes.set(v, node);
+            golomb.set(v, node.shr::<32>() & vectors.splat(63));
+        }
+        (nodes, golomb)
     }
 
     /// `halve` for all walks on the higher levels.
     #[inline(always)]
-    fn halve_wide(&self, memory: Memory, walks: &mut Walks, codes: &mut Lane, start: u32, select: impl Select) {
-        let least = u64::from(self.levels.second_unit);
-        let second_codes = u64::from(self.levels.second_codes);
-        let (stored, nodes) = self.stored_wide(memory, walks, least, select);
-        let [mut value, mut fixed, mut skip, mut keys_of, mut codes_of]: [Lane; 5] = [Lane::ZERO; 5];
-        for i in 0..BATCH {
-            let keys = walks.keys[i];
-            let row = Fields::of(nodes[i]);
-            let trial = stored[i] >> (row.groups.wrapping_sub(1) & 63);
-            let mirror = 0_u64.wrapping_sub((stored[i] << 1 >> row.group(walks.low[i])) & 1) & LOW;
-            let right = trial_hash(walks.low[i], start, trial) ^ mirror >= row.scale;
-            let on = keys > least;
-            let right_of = |x: u64| if right & on { x } else { 0 };
+    fn halve_wide<T: Vectors>(&self, memory: Memory<T>, walks: &mut Walks, codes: &mut Lanes, level: u32) {
+        let vectors = memory.vectors;
+        let (one, zero, low_half) = (vectors.splat(1), vectors.splat(0), vectors.splat(LOW));
+        let second_codes = vectors.splat(self.levels.second_codes.into());
+        let (nodes, golomb) = self.nodes_wide(memory, walks);
+        let stored = self.stored_wide(memory, walks, self.levels.second_unit, &golomb);
+        let least = vectors.splat(self.levels.second_unit.into());
+        for v in 0..VECTORS {
+            let keys = walks.keys.get(vectors, v);
+            let low = walks.low.get(vectors, v);
+            let row = Fields::of(vectors, nodes.get(vectors, v));
+            let stored = stored.get(vectors, v);
+            let trial = stored.shr_by(row.groups - one);
+            let group = (low & vectors.splat(0xff)).times(row.groups).shr::<8>();
+            let mirror = (zero - (stored.shl::<1>().shr_by(group) & one)) & low_half;
+            let hash = trial_hash(vectors, low, start_seed(level), trial) ^ mirror;
+            let on = least.below(keys);
+            let right = on & !hash.below(row.scale);
             let (space, subtree) = (memory.row::<2>(keys), memory.row::<3>(keys));
-            let (unit, child_codes) = (subtree >> 32 & 0xffff, subtree >> 48);
-            value[i] = walks.value[i].wrapping_add(right_of(space >> 32));
-            fixed[i] = walks.fixed[i].wrapping_add(right_of(space & LOW));
-            skip[i] = if on { right_of(child_codes) } else { walks.skip[i] };
-            codes_of[i] = codes[i] + right_of(multiply(child_codes + 1, second_codes));
-            let next = if right { keys.wrapping_sub(unit) } else { unit };
-            keys_of[i] = if on { next } else { keys };
+            let unit = subtree.shr::<32>() & vectors.splat(0xffff);
+            let child_codes = subtree.shr::<48>();
+            walks.value.set(v, walks.value.get(vectors, v) + space.shr::<32>().only(right));
+            walks.fixed.set(v, walks.fixed.get(vectors, v) + (space & low_half).only(right));
+            walks.skip.set(v, child_codes.only(right).or_else(on, walks.skip.get(vectors, v)));
+            codes.set(v, codes.get(vectors, v) + (child_codes + one).times(second_codes).only(right));
+            walks.keys.set(v, (keys - unit).or_else(right, unit.or_else(on, keys)));
         }
-        (walks.value, walks.fixed, walks.skip, walks.keys) = (value, fixed, skip, keys_of);
-        *codes = codes_of;
     }
 
     /// `split` for all walks whose nodes have more than `least` keys: one by one if they are few.
     #[inline(always)]
-    fn split_some(&self, memory: Memory, walks: &mut Walks, least: u32, of: &Child, level: u32, select: impl Select) {
+    fn split_some<T: Vectors>(&self, memory: Memory<T>, walks: &mut Walks, least: u32, of: &Child, level: u32) {
         /// Walks that take as long one by one as all together.
         const FEW: u32 = 8;
-        let above = |keys: &u64| u64::from(*keys > u64::from(least));
-        if walks.keys.iter().map(above).sum::<u64>() > u64::from(FEW) {
-            return self.split_wide(memory, walks, least, of, level, select);
+        let vectors = memory.vectors;
+        let above = vectors.splat(least.into());
+        let mut on: Keys = 0;
+        for v in 0..VECTORS {
+            on |= keys_of(above.below(walks.keys.get(vectors, v)), v);
         }
-        let mut on = walks.keys.iter().enumerate().fold(0_u64, |on, (i, keys)| on | above(keys) << i);
-        while on != 0 {
-            let i = on.trailing_zeros() as usize % BATCH;
-            on &= on - 1;
+        if on.count_ones() > FEW {
+            return self.split_wide(memory, walks, least, of, level);
+        }
+        while let Some(i) = next_key(&mut on) {
             let mut walk = Walk {
                 low: walks.low[i],
                 value: walks.value[i],
@@ -275,7 +346,7 @@ impl<W: Words> RecSplit<W> {
                 skip: walks.skip[i] as u32,
                 keys: walks.keys[i] as u32,
             };
-            self.split(memory.words, &mut walk, level, Remix::Bits32, select);
+            self.split(memory.words, &mut walk, level, Remix::Bits32, vectors.select());
             (walks.value[i], walks.fixed[i], walks.unary[i]) = (walk.value, walk.fixed, walk.unary);
             (walks.skip[i], walks.keys[i]) = (walk.skip.into(), walk.keys.into());
         }
@@ -283,54 +354,74 @@ impl<W: Words> RecSplit<W> {
 
     /// `split` for all walks whose nodes have more than `least` keys.
     #[inline(always)]
-    fn split_wide(&self, memory: Memory, walks: &mut Walks, least: u32, of: &Child, level: u32, select: impl Select) {
-        let (least, start) = (u64::from(least), start_seed(level));
+    fn split_wide<T: Vectors>(&self, memory: Memory<T>, walks: &mut Walks, least: u32, of: &Child, level: u32) {
+        let vectors = memory.vectors;
+        let (one, zero, low_half) = (vectors.splat(1), vectors.splat(0), vectors.splat(LOW));
         // The same for all nodes of the level.
-        let child_values = u64::from(of.values);
-        let (unit, child_fixed, child_codes) = (least, u64::from(of.fixed_bits), u64::from(of.codes));
-        let (stored, nodes) = self.stored_wide(memory, walks, least, select);
-        let [mut value, mut fixed, mut skip, mut keys_of]: [Lane; 4] = [Lane::ZERO; 4];
-        for i in 0..BATCH {
-            let keys = walks.keys[i];
-            let row = Fields::of(nodes[i]);
-            let rotation = row.rotation(stored[i], row.group(walks.low[i]));
-            let hash = trial_hash(walks.low[i], start, trial_of(stored[i], memory.row::<0>(keys)));
-            let half = u64::from(hash ^ (0_u64.wrapping_sub(rotation) & LOW) >= row.scale);
-            let part = multiply(hash >> 16, row.scale & 0xffff) >> 28;
+        let child_values = vectors.splat(of.values.into());
+        let child_fixed = vectors.splat(of.fixed_bits.into());
+        let child_codes = vectors.splat(of.codes.into());
+        let (nodes, golomb) = self.nodes_wide(memory, walks);
+        let stored = self.stored_wide(memory, walks, least, &golomb);
+        // Nodes of a level have children of as many keys as the level below may have.
+        let unit = vectors.splat(least.into());
+        for v in 0..VECTORS {
+            let keys = walks.keys.get(vectors, v);
+            let low = walks.low.get(vectors, v);
+            let row = Fields::of(vectors, nodes.get(vectors, v));
+            let stored = stored.get(vectors, v);
+            let numbers = Numbers::of(vectors, &row);
+            let group = (low & vectors.splat(0xff)).times(row.groups).shr::<8>();
+            let rotation = numbers.rotation(stored, group);
+            let hash = trial_hash(vectors, low, start_seed(level), numbers.trial(stored));
+            let half = one.only(!(hash ^ ((zero - rotation) & low_half)).below(row.scale));
+            let part = hash.shr::<16>().times(row.scale & vectors.splat(0xffff)).shr::<28>();
             let turned = part + rotation;
-            let turned = turned.min(turned.wrapping_sub(row.radix));
-            let part = if part < row.radix { turned } else { part };
-            let child = if row.last == 1 { half } else { part };
-            let on = keys > least;
-            let child_of = |x: u64| if on { multiply(child, x) } else { 0 };
-            value[i] = walks.value[i].wrapping_add(child_of(child_values));
-            fixed[i] = walks.fixed[i].wrapping_add(child_of(child_fixed));
-            skip[i] = if on { multiply(child, child_codes) } else { walks.skip[i] };
-            let next = if child == row.last { keys.wrapping_sub(multiply(child, unit)) } else { unit };
-            keys_of[i] = if on { next } else { keys };
+            let turned = turned - zero.or_else(turned.below(row.radix), row.radix);
+            let part = turned.or_else(part.below(row.radix), part);
+            let child = half.or_else(row.last.equals(one), part);
+            let on = unit.below(keys);
+            let child_on = child.only(on);
+            walks.value.set(v, walks.value.get(vectors, v) + child_on.times(child_values));
+            walks.fixed.set(v, walks.fixed.get(vectors, v) + child_on.times(child_fixed));
+            walks.skip.set(v, child_on.times(child_codes).or_else(on, walks.skip.get(vectors, v)));
+            let rest = keys - child.times(unit);
+            walks.keys.set(v, rest.or_else(child.equals(row.last), unit).or_else(on, keys));
         }
-        (walks.value, walks.fixed, walks.skip, walks.keys) = (value, fixed, skip, keys_of);
     }
 
     /// `finish` for all walks.
     #[inline(always)]
-    fn finish_wide(&self, memory: Memory, walks: &mut Walks, select: impl Select) -> Lane {
-        let (stored, nodes) = self.stored_wide(memory, walks, 0, select);
-        let mut numbers = Lane::ZERO;
-        for i in 0..BATCH {
-            let row = Fields::of(nodes[i]);
-            let low = walks.low[i];
-            let trial = trial_of(stored[i], memory.row::<0>(walks.keys[i]));
+    fn finish_wide<T: Vectors>(&self, memory: Memory<T>, walks: &mut Walks) -> Lanes {
+        let vectors = memory.vectors;
+        let (one, zero, low_half) = (vectors.splat(1), vectors.splat(0), vectors.splat(LOW));
+        let byte = vectors.splat(0xff);
+        let [mut leaves, mut golomb]: [Lanes; 2] = [Lanes::ZERO; 2];
+        for v in 0..VECTORS {
+            let leaf = vectors.look_up(&self.levels.leaves, walks.keys.get(vectors, v));
+            leaves.set(v, leaf);
+            golomb.set(v, leaf.shr::<8>() & vectors.splat(63));
+        }
+        let stored = self.stored_wide(memory, walks, 1, &golomb);
+        let most = vectors.splat(self.values - 1);
+        let mut numbers = Lanes::ZERO;
+        for v in 0..VECTORS {
+            // In the order of `Levels::leaves`.
+            let leaf = leaves.get(vectors, v);
+            let (positions, groups, radix) = (leaf & byte, leaf.shr::<16>() & byte, leaf.shr::<24>());
+            let low = walks.low.get(vectors, v);
+            let stored = stored.get(vectors, v);
+            let of = Numbers { vectors, fractions: radix.shl::<3>(), groups, radix };
+            let trial = of.trial(stored);
             // `leaf_group_multiplier` in two steps.
-            let regroup = (trial & MOST_TRIALS) / REGROUP;
-            let multiplier = multiply(u64::from(leaf_group_multiplier(0)), 2 * regroup + 1);
-            let group = multiply((multiply(low, multiplier) & LOW) >> 24, row.groups) >> 8;
-            let hash = trial_hash(low, start_seed(LEVEL_LEAF), trial);
-            // The positions stand in place of the scale.
-            let position = (multiply(hash >> 16, row.scale) >> 16) + row.rotation(stored[i], group);
-            let turned = position.wrapping_sub(row.scale);
-            let position = if position >= row.scale { turned } else { position };
-            numbers[i] = walks.value[i].wrapping_add(position).min(self.values - 1);
+            let regroup = (trial & vectors.splat(MOST_TRIALS)).shr::<{ REGROUP.ilog2() }>();
+            let multiplier = vectors.splat(leaf_group_multiplier(0).into()).times(regroup + regroup + one);
+            let group = (low.times(multiplier) & low_half).shr::<24>().times(groups).shr::<8>();
+            let hash = trial_hash(vectors, low, start_seed(LEVEL_LEAF), trial);
+            let position = hash.shr::<16>().times(positions).shr::<16>() + of.rotation(stored, group);
+            let position = position - zero.or_else(position.below(positions), positions);
+            let number = walks.value.get(vectors, v) + position;
+            numbers.set(v, number.or_else(number.below(most), most));
         }
         numbers
     }
@@ -339,6 +430,7 @@ impl<W: Words> RecSplit<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::query::vectors::{Array, Plain};
     use crate::read::Portable;
     use crate::{Builder, Key, Method};
 
@@ -376,7 +468,7 @@ mod tests {
         for (keys, expected) in keys.chunks(BATCH).zip(expected.chunks(BATCH)) {
             let hashes: Vec<Hash128> = keys.iter().map(|key| key.hash128(function.seed())).collect();
             let mut values = vec![u64::MAX; keys.len()];
-            function.get_wide(&hashes, &mut values, Portable);
+            function.get_wide(&hashes, &mut values, Plain(Portable));
             assert_eq!(values, expected, "{function:?}");
             values.fill(u64::MAX);
             function.get_batch(&hashes, &mut values, Remix::Bits32, Portable);
@@ -392,17 +484,27 @@ mod tests {
         for radix in 2..=24_u64 {
             for groups in 1..=6_u32 {
                 let candidates = radix.pow(groups - 1);
-                let fields = Fields { scale: 0, golomb: 0, last: 0, groups: u64::from(groups), radix };
+                let of = |x| Array([x; LANES]);
+                let numbers = Numbers {
+                    vectors: Plain(Portable),
+                    fractions: of(radix * 8),
+                    groups: of(groups.into()),
+                    radix: of(radix),
+                };
                 let largest = MOST_STORED / candidates;
                 for trial in [0, 1, 2, 77, 12_345, largest / 3, largest - 1] {
                     for index in
                         [0, 1, candidates / 2, candidates / radix, candidates.saturating_sub(2), candidates - 1]
                     {
                         let stored = trial * candidates + index % candidates;
-                        assert_eq!(trial_of(stored, reciprocal(candidates)), trial, "{stored} / {candidates}");
+                        assert_eq!(numbers.trial(of(stored)), of(trial), "{stored} / {candidates}");
                         for group in 0..groups {
                             let digit = if group == 0 { 0 } else { index % candidates / radix.pow(group - 1) % radix };
-                            assert_eq!(fields.rotation(stored, group.into()), digit, "{stored} {radix} {group}");
+                            assert_eq!(
+                                numbers.rotation(of(stored), of(group.into())),
+                                of(digit),
+                                "{stored} {radix} {group}"
+                            );
                         }
                     }
                 }

@@ -1,0 +1,397 @@
+//! Vectors of eight lanes of 64 bits, as few operations as batches of look-ups need.
+
+use super::batch::BATCH;
+use crate::key::Hash128;
+use crate::read::Select;
+use std::ops::{Add, BitAnd, BitOr, BitXor, Sub};
+
+/// Lanes of a vector.
+pub(crate) const LANES: usize = 8;
+/// Vectors of a batch.
+pub(crate) const VECTORS: usize = BATCH / LANES;
+
+/// A number for each look-up of a batch, aligned as vectors like it.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct Lanes([[u64; LANES]; VECTORS]);
+
+impl Lanes {
+    pub(crate) const ZERO: Self = Self([[0; LANES]; VECTORS]);
+
+    #[inline(always)]
+    pub(crate) fn get<T: Vectors>(&self, vectors: T, v: usize) -> T::V {
+        vectors.load(&self.0[v])
+    }
+
+    #[inline(always)]
+    pub(crate) fn set(&mut self, v: usize, to: impl Vector) {
+        to.store(&mut self.0[v]);
+    }
+}
+
+impl std::ops::Deref for Lanes {
+    type Target = [u64];
+
+    #[inline(always)]
+    fn deref(&self) -> &[u64] {
+        self.0.as_flattened()
+    }
+}
+
+impl std::ops::DerefMut for Lanes {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [u64] {
+        self.0.as_flattened_mut()
+    }
+}
+
+/// Eight numbers of 64 bits. Arithmetic wraps. Masks have a bit for each lane.
+pub(crate) trait Vector:
+    Copy + Add<Output = Self> + Sub<Output = Self> + BitAnd<Output = Self> + BitOr<Output = Self> + BitXor<Output = Self>
+{
+    fn store(self, to: &mut [u64; LANES]);
+    /// `self & !other`.
+    fn without(self, other: Self) -> Self;
+    fn shl<const BY: u32>(self) -> Self;
+    fn shr<const BY: u32>(self) -> Self;
+    /// Shifts that keep the sign.
+    fn shr_signed<const BY: u32>(self) -> Self;
+    /// Shifts each lane by its own count; 64 and more give zero.
+    fn shl_by(self, by: Self) -> Self;
+    /// Shifts each lane by its own count; 64 and more give zero.
+    fn shr_by(self, by: Self) -> Self;
+    /// Products of the low halves.
+    fn times(self, other: Self) -> Self;
+    /// Products of the low halves as signed numbers.
+    fn times_signed(self, other: Self) -> Self;
+    /// Products of all 64 bits, in three times the time of the others.
+    fn times_all(self, other: Self) -> Self;
+    fn count_ones(self) -> Self;
+    /// The lanes that are below those of `other`.
+    fn below(self, other: Self) -> u8;
+    /// The lanes that are those of `other`.
+    fn equals(self, other: Self) -> u8;
+    /// The lanes of `mask`, and the other ones of `other`.
+    fn or_else(self, mask: u8, other: Self) -> Self;
+    /// The lanes of `mask`, and zeros.
+    fn only(self, mask: u8) -> Self;
+    /// The whole parts of products with the floats whose bits are `fractions`. Lanes are below 2^53, products below 2^50.
+    fn quotient(self, fractions: Self) -> Self;
+    /// The whole parts of `radix` times the fractional parts of these products.
+    fn digit(self, fractions: Self, radix: Self) -> Self;
+    /// Sums of bytes `2 i` and `2 i + 1` in 16 bits each. Bytes are at most 64.
+    fn byte_pairs(self) -> Self;
+    /// The lowest 16 bits four times.
+    fn low_16_times_4(self) -> Self;
+
+    /// Zeros below the lowest one; 64 if there is none. `one` is 1 in all lanes.
+    #[inline(always)]
+    fn trailing_zeros(self, one: Self) -> Self {
+        (self - one).without(self).count_ones()
+    }
+}
+
+/// A way to work with vectors: whoever has one may use its instructions.
+pub(crate) trait Vectors: Copy {
+    type V: Vector;
+    type Select: Select;
+
+    /// The way to select ones of a single word.
+    fn select(self) -> Self::Select;
+    fn splat(self, x: u64) -> Self::V;
+    fn load(self, from: &[u64; LANES]) -> Self::V;
+    /// The words at `index`, zero past the end.
+    fn words(self, words: &[u64], index: Self::V) -> Self::V;
+    /// The 32-bit halves of words at `index`, which counts halves, zero past the end.
+    fn halves(self, words: &[u64], index: Self::V) -> Self::V;
+    /// The eight bytes from byte `at` of the words on, zero from eight bytes before the end on.
+    fn bytes(self, words: &[u64], at: Self::V) -> Self::V;
+    /// The entries of `table` for the lowest five bits of `index`.
+    fn look_up(self, table: &[u32; 32], index: Self::V) -> Self::V;
+    /// The high and the low halves.
+    fn hashes(self, hashes: &[Hash128; LANES]) -> (Self::V, Self::V);
+    /// The numbers of ones in each of the eight words from each of the `firsts` on, a byte each; in the first one only those
+    /// of the mask. Of the last eight words if there are no eight. There are eight words.
+    fn counts(self, words: &[u64], firsts: Self::V, masks: Self::V) -> Self::V;
+    /// [`Select::pair`] for ranks below 64.
+    fn pairs(self, words: &Lanes, ranks: &Lanes) -> Lanes;
+}
+
+/// No instructions but the target's own.
+#[derive(Clone, Copy)]
+#[cfg_attr(not(test), allow(dead_code))]
+pub(crate) struct Plain<S>(pub S);
+
+/// Eight lanes of [`Plain`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Array(pub [u64; LANES]);
+
+impl Array {
+    #[inline(always)]
+    fn with(self, other: Self, f: impl Fn(u64, u64) -> u64) -> Self {
+        Self(std::array::from_fn(|i| f(self.0[i], other.0[i])))
+    }
+
+    #[inline(always)]
+    fn lanes(self, other: Self, f: impl Fn(u64, u64) -> bool) -> u8 {
+        (0..LANES).fold(0, |mask, i| mask | u8::from(f(self.0[i], other.0[i])) << i)
+    }
+}
+
+macro_rules! operators {
+    ($($operator:ident $name:ident $of:expr;)*) => {$(
+        impl $operator for Array {
+            type Output = Self;
+            #[inline(always)]
+            fn $name(self, other: Self) -> Self {
+                self.with(other, $of)
+            }
+        }
+    )*};
+}
+
+operators! {
+    Add add u64::wrapping_add;
+    Sub sub u64::wrapping_sub;
+    BitAnd bitand |a, b| a & b;
+    BitOr bitor |a, b| a | b;
+    BitXor bitxor |a, b| a ^ b;
+}
+
+impl Vector for Array {
+    #[inline(always)]
+    fn store(self, to: &mut [u64; LANES]) {
+        *to = self.0;
+    }
+    #[inline(always)]
+    fn without(self, other: Self) -> Self {
+        self.with(other, |a, b| a & !b)
+    }
+    #[inline(always)]
+    fn shl<const BY: u32>(self) -> Self {
+        self.with(self, |a, _| a << BY)
+    }
+    #[inline(always)]
+    fn shr<const BY: u32>(self) -> Self {
+        self.with(self, |a, _| a >> BY)
+    }
+    #[inline(always)]
+    fn shr_signed<const BY: u32>(self) -> Self {
+        self.with(self, |a, _| (a as i64 >> BY) as u64)
+    }
+    #[inline(always)]
+    fn shl_by(self, by: Self) -> Self {
+        self.with(by, |a, by| if by < 64 { a << by } else { 0 })
+    }
+    #[inline(always)]
+    fn shr_by(self, by: Self) -> Self {
+        self.with(by, |a, by| if by < 64 { a >> by } else { 0 })
+    }
+    #[inline(always)]
+    fn times(self, other: Self) -> Self {
+        self.with(other, |a, b| (a & 0xffff_ffff) * (b & 0xffff_ffff))
+    }
+    #[inline(always)]
+    fn times_signed(self, other: Self) -> Self {
+        self.with(other, |a, b| (i64::from(a as i32) * i64::from(b as i32)) as u64)
+    }
+    #[inline(always)]
+    fn times_all(self, other: Self) -> Self {
+        self.with(other, u64::wrapping_mul)
+    }
+    #[inline(always)]
+    fn count_ones(self) -> Self {
+        self.with(self, |a, _| a.count_ones().into())
+    }
+    #[inline(always)]
+    fn below(self, other: Self) -> u8 {
+        self.lanes(other, |a, b| a < b)
+    }
+    #[inline(always)]
+    fn equals(self, other: Self) -> u8 {
+        self.lanes(other, |a, b| a == b)
+    }
+    #[inline(always)]
+    fn or_else(self, mask: u8, other: Self) -> Self {
+        Self(std::array::from_fn(|i| if mask >> i & 1 == 1 { self.0[i] } else { other.0[i] }))
+    }
+    #[inline(always)]
+    fn only(self, mask: u8) -> Self {
+        self.or_else(mask, Self([0; LANES]))
+    }
+    #[inline(always)]
+    fn quotient(self, fractions: Self) -> Self {
+        self.with(fractions, |a, fraction| (a as f64 * f64::from_bits(fraction)) as u64)
+    }
+    #[inline(always)]
+    fn digit(self, fractions: Self, radix: Self) -> Self {
+        let parts = self.with(fractions, |a, fraction| (a as f64 * f64::from_bits(fraction)).fract().to_bits());
+        radix.quotient(parts)
+    }
+    #[inline(always)]
+    fn byte_pairs(self) -> Self {
+        const BYTES: u64 = 0x00ff_00ff_00ff_00ff;
+        self.with(self, |a, _| (a & BYTES) + (a >> 8 & BYTES))
+    }
+    #[inline(always)]
+    fn low_16_times_4(self) -> Self {
+        self.with(self, |a, _| (a & 0xffff) * 0x0001_0001_0001_0001)
+    }
+}
+
+impl<S: Select> Vectors for Plain<S> {
+    type V = Array;
+    type Select = S;
+
+    #[inline(always)]
+    fn select(self) -> S {
+        self.0
+    }
+    #[inline(always)]
+    fn splat(self, x: u64) -> Array {
+        Array([x; LANES])
+    }
+    #[inline(always)]
+    fn load(self, from: &[u64; LANES]) -> Array {
+        Array(*from)
+    }
+    #[inline(always)]
+    fn words(self, words: &[u64], index: Array) -> Array {
+        Array(index.0.map(|i| words.get(i as usize).copied().unwrap_or(0)))
+    }
+    #[inline(always)]
+    fn halves(self, words: &[u64], index: Array) -> Array {
+        self.words(words, index.shr::<1>()).with(index, |word, i| word >> (32 * (i & 1)) & 0xffff_ffff)
+    }
+    #[inline(always)]
+    fn bytes(self, words: &[u64], at: Array) -> Array {
+        Array(at.0.map(|at| crate::read::bits_from(words, at.saturating_mul(8))))
+    }
+    #[inline(always)]
+    fn look_up(self, table: &[u32; 32], index: Array) -> Array {
+        Array(index.0.map(|i| table[i as usize % 32].into()))
+    }
+    #[inline(always)]
+    fn hashes(self, hashes: &[Hash128; LANES]) -> (Array, Array) {
+        (Array(hashes.map(|hash| hash.high)), Array(hashes.map(|hash| hash.low)))
+    }
+    #[inline(always)]
+    fn counts(self, words: &[u64], firsts: Array, masks: Array) -> Array {
+        firsts.with(masks, |first, mask| {
+            let first = first.min(words.len() as u64 - 8) as usize;
+            let of = |i| words[first + i] & if i == 0 { mask } else { u64::MAX };
+            u64::from_le_bytes(std::array::from_fn(|i| of(i).count_ones() as u8))
+        })
+    }
+    #[inline(always)]
+    fn pairs(self, words: &Lanes, ranks: &Lanes) -> Lanes {
+        let mut ones = Lanes::ZERO;
+        for ((ones, &word), &rank) in ones.iter_mut().zip(words.iter()).zip(ranks.iter()) {
+            *ones = self.0.pair(word, rank as u32);
+        }
+        ones
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::avx512::Avx512;
+    use super::*;
+    use crate::read::Portable;
+
+    /// Numbers of all sizes.
+    fn numbers() -> impl Iterator<Item = [u64; LANES]> {
+        let mut state = 7_u64;
+        (0..400).map(move |_| {
+            std::array::from_fn(|_| {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                (state ^ state >> 29) >> (state >> 58)
+            })
+        })
+    }
+
+    fn array(vector: impl Vector) -> [u64; LANES] {
+        let mut lanes = [0; LANES];
+        vector.store(&mut lanes);
+        lanes
+    }
+
+    /// What every operation gives for some numbers.
+    fn all<T: Vectors>(vectors: T, a: [u64; LANES], b: [u64; LANES]) -> (Vec<[u64; LANES]>, Vec<u8>) {
+        let words: Vec<u64> = (1..40_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ a[0]).collect();
+        let (x, y) = (vectors.load(&a), vectors.load(&b));
+        let some = x.shr::<40>();
+        let fractions = vectors.load(&b.map(|b| (1.0 / (b % 1000 + 1) as f64).to_bits()));
+        let table: [u32; 32] = std::array::from_fn(|i| (a[i % 8] >> (i / 8)) as u32);
+        let index = y & vectors.splat(63);
+        let hashes = std::array::from_fn(|i| Hash128 { high: a[i], low: b[i] });
+        let (high, low) = vectors.hashes(&hashes);
+        let (mut rows, mut ranks) = (Lanes::ZERO, Lanes::ZERO);
+        for v in 0..VECTORS {
+            rows.set(v, x + vectors.splat(v as u64));
+            ranks.set(v, index);
+        }
+        let results = [
+            x + y,
+            x - y,
+            x & y,
+            x | y,
+            x ^ y,
+            x.without(y),
+            x.shl::<3>(),
+            x.shr::<17>(),
+            x.shr_signed::<16>(),
+            x.shl_by(index + index),
+            x.shr_by(index + index),
+            x.times(y),
+            x.times_all(y),
+            x.times_signed(y),
+            x.count_ones(),
+            x.trailing_zeros(vectors.splat(1)),
+            x.or_else(0x5c, y),
+            x.only(0x5c),
+            some.quotient(fractions),
+            some.digit(fractions, index),
+            (x & vectors.splat(0x4040_4040_4040_4040)).byte_pairs(),
+            x.low_16_times_4(),
+            vectors.words(&words, index),
+            vectors.halves(&words, index + index),
+            vectors.bytes(&words, index + index + index + index + index),
+            vectors.words(&words, x),
+            vectors.halves(&words, x),
+            vectors.bytes(&words, x),
+            vectors.look_up(&table, x),
+            high,
+            low,
+            vectors.counts(&words, index, x),
+            vectors.counts(&words, x, y),
+        ];
+        let mut results = results.map(array).to_vec();
+        let pairs = vectors.pairs(&rows, &ranks);
+        results.extend(pairs.as_chunks().0);
+        (results, vec![x.below(y), x.equals(y), x.equals(x), index.below(some)])
+    }
+
+    #[test]
+    fn instructions_do_what_plain_code_does() {
+        if !(crate::read::fast_bmi2() && crate::read::has_avx512()) {
+            return;
+        }
+        // SAFETY: the processor has the instructions.
+        let vectors = unsafe { Avx512::new() };
+        for (a, b) in numbers().zip(numbers().skip(1)) {
+            assert_eq!(all(vectors, a, b), all(Plain(Portable), a, b));
+        }
+    }
+
+    #[test]
+    fn plain_lanes() {
+        let vectors = Plain(Portable);
+        assert_eq!(Array([1030; LANES]).digit(vectors.splat(0.01_f64.to_bits()), vectors.splat(10)).0, [3; LANES]);
+        assert_eq!(Array([0x0102_0304_4040_0001; LANES]).byte_pairs().0, [0x0003_0007_0080_0001; LANES]);
+        assert_eq!(
+            Array([0, 1, 8, 24, 1 << 63, 6, 7, 5]).trailing_zeros(vectors.splat(1)).0,
+            [64, 0, 3, 3, 63, 1, 0, 0]
+        );
+    }
+}
