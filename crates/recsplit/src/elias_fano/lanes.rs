@@ -1,7 +1,7 @@
 //! Look-ups in the lists for all keys of a batch, in vectors ([`crate::query::wide`]).
 
 use super::{BLOCK, Lists};
-use crate::query::lanes::{Keys, Memory, Within, keys_of, next_key, windows_of, words_of};
+use crate::query::lanes::{Keys, Memory, Starts, Within, keys_of, next_key, windows_of, words_of};
 use crate::query::vectors::{Lanes, VECTORS, Vector, Vectors};
 use crate::read::prefetch;
 
@@ -14,8 +14,8 @@ pub(crate) struct Entries {
 
 /// Windows in which the ones of [`super::two_ones`] are as a rule: one up to a stride of 16, or one of two.
 #[inline(always)]
-fn near_words<T: Vectors>(memory: Memory<T>, from: &Lanes, ranks: &Lanes, stride: u64) -> Within {
-    let mut within = windows_of(memory, from, ranks);
+fn near_words<T: Vectors>(memory: Memory<T>, from: &Lanes, ranks: &Lanes, stride: u64, within: &mut Within) {
+    windows_of(memory, from, ranks, within);
     if stride > 16 {
         let vectors = memory.vectors;
         let half = vectors.splat(32);
@@ -29,16 +29,6 @@ fn near_words<T: Vectors>(memory: Memory<T>, from: &Lanes, ranks: &Lanes, stride
             within.ranks.set(v, rank.or_else(here, rank - before));
             within.starts.set(v, from.or_else(here, from + half));
         }
-    }
-    within
-}
-
-/// Words in which the ones are as a rule. No closure: it would be a function of its own, without the caller's instructions.
-#[inline(always)]
-fn near_or_far_words<T: Vectors>(memory: Memory<T>, from: &Lanes, ranks: &Lanes, stride: u64) -> Within {
-    match stride {
-        ..=32 => near_words(memory, from, ranks, stride),
-        _ => words_of::<1, _>(memory, from, ranks),
     }
 }
 
@@ -79,12 +69,20 @@ impl Lists {
                 prefetch(memory.words, chi.wrapping_add(ahead) / 64);
             }
         }
-        let phi = near_or_far_words(memory, &phi, &ranks, stride);
-        let chi = near_or_far_words(memory, &chi, &ranks, stride);
+        let [mut near_phi, mut near_chi] = [Within::NOTHING; 2];
         // One list after the other, so that nothing waits for what was just stored.
-        let phi_ones = vectors.pairs(&phi.words, &phi.ranks);
-        let chi_ones = vectors.pairs(&chi.words, &chi.ranks);
-        self.entries(memory, buckets, small, (&phi, &phi_ones), (&chi, &chi_ones))
+        if stride <= 32 {
+            near_words(memory, &phi, &ranks, stride, &mut near_phi);
+            near_words(memory, &chi, &ranks, stride, &mut near_chi);
+        } else {
+            let [mut phi_starts, mut chi_starts] = [Starts::NOWHERE; 2];
+            phi_starts.set::<1, _>(memory, &phi, &ranks);
+            chi_starts.set::<1, _>(memory, &chi, &ranks);
+            words_of::<1, _>(memory, &phi_starts, &mut near_phi);
+            words_of::<1, _>(memory, &chi_starts, &mut near_chi);
+        }
+        let (phi, chi) = (near_phi.ones(vectors), near_chi.ones(vectors));
+        self.entries(memory, buckets, small, (&near_phi, &phi), (&near_chi, &chi))
     }
 
     /// Whether all factors of a list with so many keys are signed numbers of 32 bits.

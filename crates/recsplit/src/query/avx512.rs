@@ -3,6 +3,7 @@
 use super::vectors::{LANES, Lanes, VECTORS, Vector, Vectors};
 use crate::key::Hash128;
 use crate::read::Bmi2;
+use std::arch::asm;
 use std::arch::x86_64::*;
 use std::ops::{Add, BitAnd, BitOr, BitXor, Sub};
 
@@ -45,6 +46,34 @@ operators! {
     BitXor bitxor _mm512_xor_si512;
 }
 
+/// Products of low halves, as instructions that the compiler cannot see into: where it knows that only half of the result
+/// matters, it would take products of all 64 bits, and three times as long.
+macro_rules! products {
+    ($($name:ident $instruction:literal;)*) => {$(
+        #[target_feature(enable = "avx512f")]
+        #[inline]
+        fn $name(a: __m512i, b: __m512i) -> __m512i {
+            let product;
+            // SAFETY: registers in, a register out.
+            unsafe {
+                asm!(
+                    concat!($instruction, " {0}, {1}, {2}"),
+                    out(zmm_reg) product,
+                    in(zmm_reg) a,
+                    in(zmm_reg) b,
+                    options(pure, nomem, nostack, preserves_flags)
+                )
+            };
+            product
+        }
+    )*};
+}
+
+products! {
+    unsigned_product "vpmuludq";
+    signed_product "vpmuldq";
+}
+
 /// Methods of one argument or of two vectors, each of them an instruction.
 macro_rules! methods {
     ($($name:ident($($other:ident)?) $instruction:ident;)*) => {$(
@@ -60,8 +89,8 @@ impl Vector for Register {
     methods! {
         shl_by(by) _mm512_sllv_epi64;
         shr_by(by) _mm512_srlv_epi64;
-        times(other) _mm512_mul_epu32;
-        times_signed(other) _mm512_mul_epi32;
+        times(other) unsigned_product;
+        times_signed(other) signed_product;
         times_all(other) _mm512_mullo_epi64;
         count_ones() _mm512_popcnt_epi64;
     }
@@ -128,6 +157,11 @@ impl Vector for Register {
             let product = _mm512_mul_pd(_mm512_cvtepu64_pd(self.0), _mm512_castsi512_pd(fractions.0));
             radix.quotient(Self(_mm512_castpd_si512(_mm512_reduce_pd::<FRACTIONAL>(product))))
         }
+    }
+    #[inline(always)]
+    fn add_16(self, other: Self) -> Self {
+        // SAFETY: there are no registers without the instructions.
+        Self(unsafe { _mm512_add_epi16(self.0, other.0) })
     }
     #[inline(always)]
     fn byte_pairs(self) -> Self {
@@ -215,7 +249,7 @@ impl Vectors for Avx512 {
     }
     /// A load and a count for each key: the bytes of eight keys are put beside each other, word by word, and then transposed.
     #[inline(always)]
-    fn counts(self, words: &[u64], firsts: Register, masks: Register) -> Register {
+    fn counts(self, words: &[u64], firsts: &Lanes, masks: &Lanes, counts: &mut Lanes) {
         /// Place `8 a + b` is `8 b + a`.
         static TRANSPOSED: [u8; 64] = {
             let mut places = [0; 64];
@@ -228,28 +262,31 @@ impl Vectors for Avx512 {
         };
         assert!(words.len() >= 8);
         let last = self.splat(words.len() as u64 - 8);
-        let [mut starts, mut first_masks] = [[0; LANES]; 2];
-        firsts.or_else(firsts.below(last), last).store(&mut starts);
-        masks.store(&mut first_masks);
-        let mut all = self.splat(0).0;
-        // SAFETY: the starts are at most `last`, from where on there are eight words; the table has 64 bytes; whoever made
-        // `self` said that the processor has the instructions.
-        unsafe {
-            for i in 0..LANES {
-                let some = _mm512_loadu_epi64(words.as_ptr().add(starts[i] as usize).cast());
-                let some = _mm512_mask_and_epi64(some, 1, some, _mm512_set1_epi64(first_masks[i] as i64));
-                // The count comes in as the highest byte, and the others move down.
-                all = _mm512_shrdi_epi64::<8>(all, _mm512_popcnt_epi64(some));
-            }
-            Register(_mm512_permutexvar_epi8(_mm512_loadu_epi8(TRANSPOSED.as_ptr().cast()), all))
+        let mut starts = Lanes::ZERO;
+        for v in 0..VECTORS {
+            let first = firsts.get(self, v);
+            starts.set(v, first.or_else(first.below(last), last));
+        }
+        for v in 0..VECTORS {
+            let mut all = self.splat(0).0;
+            // SAFETY: the starts are at most `last`, from where on there are eight words; the table has 64 bytes; whoever
+            // made `self` said that the processor has the instructions.
+            let transposed = unsafe {
+                for i in LANES * v..LANES * (v + 1) {
+                    let some = _mm512_loadu_epi64(words.as_ptr().add(starts[i] as usize).cast());
+                    let some = _mm512_mask_and_epi64(some, 1, some, _mm512_set1_epi64(masks[i] as i64));
+                    // The count comes in as the highest byte, and the others move down.
+                    all = _mm512_shrdi_epi64::<8>(all, _mm512_popcnt_epi64(some));
+                }
+                _mm512_permutexvar_epi8(_mm512_loadu_epi8(TRANSPOSED.as_ptr().cast()), all)
+            };
+            counts.set(v, Register(transposed));
         }
     }
     #[inline(always)]
-    fn pairs(self, words: &Lanes, ranks: &Lanes) -> Lanes {
-        let mut ones = Lanes::ZERO;
+    fn pairs(self, words: &Lanes, ranks: &Lanes, ones: &mut Lanes) {
         // SAFETY: whoever made `self` said that the processor has BMI2.
-        unsafe { pairs(words, ranks, &mut ones) };
-        ones
+        unsafe { pairs(words, ranks, ones) };
     }
 }
 

@@ -1,7 +1,7 @@
 //! Arithmetic and loads for look-ups in vectors of eight keys.
 
-use super::Row;
 use super::vectors::{LANES, Lanes, VECTORS, Vector, Vectors};
+use super::{Row, reciprocal};
 
 /// The low half of a lane.
 pub(crate) const LOW: u64 = 0xffff_ffff;
@@ -90,6 +90,56 @@ impl<'a, T: Vectors> Memory<'a, T> {
 /// Numbers that a code can stand for; more come of damaged words only.
 pub(crate) const MOST_STORED: u64 = (1 << 39) - 1;
 
+/// The bits of `1 / radix^group` by `radix * 8 + group`, and a little more but for group 0, of which no rotation comes.
+static FRACTIONS: [u64; 256] = {
+    let mut table = [0; 256];
+    let mut radix = 1;
+    while radix < 25 {
+        table[radix * 8] = 1_f64.to_bits();
+        let mut power = 1;
+        let mut group = 1;
+        while group < 6 {
+            power *= radix as u64;
+            table[radix * 8 + group] = (reciprocal(power) as f64 * UNIT).to_bits();
+            group += 1;
+        }
+        radix += 1;
+    }
+    table
+};
+
+/// What a [`reciprocal`] counts.
+const UNIT: f64 = 1.0 / (1_u64 << 63) as f64;
+
+/// How stored numbers of a node come apart.
+pub(crate) struct Numbers<T: Vectors> {
+    vectors: T,
+    /// Where the radix's fractions begin.
+    fractions: T::V,
+    groups: T::V,
+    radix: T::V,
+}
+
+impl<T: Vectors> Numbers<T> {
+    #[inline(always)]
+    pub(crate) fn of(vectors: T, radix: T::V, groups: T::V) -> Self {
+        Self { vectors, fractions: radix.shl::<3>(), groups, radix }
+    }
+
+    /// [`super::Row::trial`].
+    #[inline(always)]
+    pub(crate) fn trial(&self, stored: T::V) -> T::V {
+        let index = self.fractions + self.groups - self.vectors.splat(1);
+        stored.quotient(self.vectors.words(&FRACTIONS, index))
+    }
+
+    /// [`super::Row::rotation`].
+    #[inline(always)]
+    pub(crate) fn rotation(&self, stored: T::V, group: T::V) -> T::V {
+        stored.digit(self.vectors.words(&FRACTIONS, self.fractions + group), self.radix)
+    }
+}
+
 /// The lowest two ones of words.
 #[derive(Clone, Copy)]
 pub(crate) struct Pair<V> {
@@ -113,6 +163,7 @@ impl<V: Vector> Pair<V> {
 }
 
 /// Words in which ones are, and their ranks there.
+#[derive(Clone, Copy)]
 pub(crate) struct Within {
     pub words: Lanes,
     pub ranks: Lanes,
@@ -122,56 +173,98 @@ pub(crate) struct Within {
     pub missing: Keys,
 }
 
+impl Within {
+    pub(crate) const NOTHING: Self = Self { words: Lanes::ZERO, ranks: Lanes::ZERO, starts: Lanes::ZERO, missing: 0 };
+
+    /// The ones and those after them.
+    #[inline(always)]
+    pub(crate) fn ones(&self, vectors: impl Vectors) -> Lanes {
+        let mut ones = Lanes::ZERO;
+        vectors.pairs(&self.words, &self.ranks, &mut ones);
+        ones
+    }
+}
+
 /// The windows of at least 57 bits that begin at positions `from`. The ones with `ranks` ones between them and there are
 /// within if they are near enough.
 #[inline(always)]
-pub(crate) fn windows_of<T: Vectors>(memory: Memory<T>, from: &Lanes, ranks: &Lanes) -> Within {
+pub(crate) fn windows_of<T: Vectors>(memory: Memory<T>, from: &Lanes, ranks: &Lanes, within: &mut Within) {
     let vectors = memory.vectors;
-    let mut within = Within { words: Lanes::ZERO, ranks: Lanes::ZERO, starts: *from, missing: 0 };
     for v in 0..VECTORS {
-        let rank = ranks.get(vectors, v);
-        within.words.set(v, memory.bits_from(from.get(vectors, v)));
+        let (from, rank) = (from.get(vectors, v), ranks.get(vectors, v));
+        within.words.set(v, memory.bits_from(from));
+        within.starts.set(v, from);
         // Higher ones are missing, whatever is selected then.
         let near = rank.below(vectors.splat(64));
         within.ranks.set(v, rank.only(near));
         within.missing |= keys_of(!near, v);
     }
-    within
 }
 
-/// The words of the ones with `ranks` ones between them and positions `from`, among the next `8 * N` words, `N` being 1 or 2.
+/// Where [`words_of`] begins to count. Set some time before: a load of one number waits long for the vector that was stored
+/// just before it.
+#[derive(Clone, Copy)]
+pub(crate) struct Starts {
+    /// First words.
+    firsts: Lanes,
+    /// The bits that count in them.
+    masks: Lanes,
+    ranks: Lanes,
+    missing: Keys,
+}
+
+impl Starts {
+    pub(crate) const NOWHERE: Self = Self { firsts: Lanes::ZERO, masks: Lanes::ZERO, ranks: Lanes::ZERO, missing: 0 };
+
+    /// To find the ones with `ranks` ones between them and positions `from` among `8 * N` words.
+    #[inline(always)]
+    pub(crate) fn set<const N: u64, T: Vectors>(&mut self, memory: Memory<T>, from: &Lanes, ranks: &Lanes) {
+        const { assert!(N == 1 || N == 2) };
+        let vectors = memory.vectors;
+        // Where there are that many words.
+        let end = vectors.splat((memory.words.len() as u64 + 1).saturating_sub(8 * N));
+        for v in 0..VECTORS {
+            let (from, rank) = (from.get(vectors, v), ranks.get(vectors, v));
+            let first = from.shr::<6>();
+            let fits = first.below(end) & rank.below(vectors.splat(0x7000));
+            self.firsts.set(v, first.only(fits));
+            self.masks.set(v, vectors.splat(u64::MAX).shl_by(from & vectors.splat(63)));
+            self.ranks.set(v, rank.only(fits));
+            self.missing |= keys_of(!fits, v);
+        }
+    }
+}
+
+/// The words of the ones to find, among `8 * N` words, `N` being 1 or 2.
 ///
 /// Ones are counted in all words; sums of pairs of words stand beside each other in 16 bits each, and are compared with the
 /// rank by one subtraction.
 #[inline(always)]
-pub(crate) fn words_of<const N: u64, T: Vectors>(memory: Memory<T>, from: &Lanes, ranks: &Lanes) -> Within {
-    const { assert!(N == 1 || N == 2) };
+pub(crate) fn words_of<const N: u64, T: Vectors>(memory: Memory<T>, starts: &Starts, within: &mut Within) {
     let vectors = memory.vectors;
-    let words = memory.words;
     let (one, zero) = (vectors.splat(1), vectors.splat(0));
     let high = vectors.splat(0x8000_8000_8000_8000);
-    // Where eight words or twice as many still are.
-    let end = vectors.splat((words.len() as u64 + 1).saturating_sub(8 * N));
-    let mut within = Within { words: Lanes::ZERO, ranks: Lanes::ZERO, starts: Lanes::ZERO, missing: 0 };
+    let [mut counts, mut more]: [Lanes; 2] = [Lanes::ZERO; 2];
+    vectors.counts(memory.words, &starts.firsts, &starts.masks, &mut counts);
+    if N == 2 {
+        let [mut seconds, mut masks]: [Lanes; 2] = [Lanes::ZERO; 2];
+        for v in 0..VECTORS {
+            seconds.set(v, starts.firsts.get(vectors, v) + vectors.splat(8));
+            masks.set(v, vectors.splat(u64::MAX));
+        }
+        vectors.counts(memory.words, &seconds, &masks, &mut more);
+    }
     for v in 0..VECTORS {
-        let from = from.get(vectors, v);
-        let rank = ranks.get(vectors, v);
-        let first = from.shr::<6>();
-        let fits = first.below(end) & rank.below(vectors.splat(0x7000));
-        let (first, rank) = (first.only(fits), rank.only(fits));
-        // Ones before `from` do not count.
-        let mask = vectors.splat(u64::MAX).shl_by(from & vectors.splat(63));
-        let mut counts = vectors.counts(words, first, mask);
+        let (first, mut rank) = (starts.firsts.get(vectors, v), starts.ranks.get(vectors, v));
+        let mut counts = counts.get(vectors, v);
         let mut sums = sums(counts);
         let mut at = first;
-        let mut rank = rank;
         if N == 2 {
-            let more = vectors.counts(words, first + vectors.splat(8), vectors.splat(u64::MAX));
             let total = sums.shr::<48>();
             let near = rank.below(total);
             rank = rank - zero.or_else(near, total);
             at = at + zero.or_else(near, vectors.splat(8));
-            counts = counts.or_else(near, more);
+            counts = counts.or_else(near, more.get(vectors, v));
             sums = self::sums(counts);
         }
         // The high bit of each pair of words that is passed.
@@ -183,25 +276,26 @@ pub(crate) fn words_of<const N: u64, T: Vectors>(memory: Memory<T>, from: &Lanes
         let here = rest.below(low);
         let at = at + pair.shl::<1>() + zero.or_else(here, one);
         let word = memory.word(at);
-        within.words.set(v, word.or_else(!at.equals(first), word & mask));
+        let masked = word & starts.masks.get(vectors, v);
+        within.words.set(v, masked.or_else(at.equals(first), word));
         within.ranks.set(v, rest - zero.or_else(here, low));
         within.starts.set(v, at.shl::<6>());
-        within.missing |= keys_of(!(fits & rank.below(sums.shr::<48>())), v);
+        within.missing |= keys_of(!rank.below(sums.shr::<48>()), v);
     }
-    within
+    within.missing |= starts.missing;
 }
 
 /// Sums of the first two bytes, of four, of six and of eight, in 16 bits each.
 #[inline(always)]
 fn sums<V: Vector>(counts: V) -> V {
     let pairs = counts.byte_pairs();
-    let fours = pairs + pairs.shl::<16>();
-    fours + fours.shl::<32>()
+    let fours = pairs.add_16(pairs.shl::<16>());
+    fours.add_16(fours.shl::<32>())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::vectors::Plain;
+    use super::super::vectors::{Array, Plain};
     use super::*;
     use crate::read::{Portable, bits_from, scan};
 
@@ -236,8 +330,11 @@ mod tests {
         let (mut places, mut ranks) = (Lanes::ZERO, Lanes::ZERO);
         places.fill(from);
         ranks.iter_mut().zip(rank..).for_each(|(of, rank)| *of = rank);
-        let within = words_of::<N, _>(memory, &places, &ranks);
-        let ones = memory.vectors.pairs(&within.words, &within.ranks);
+        let mut within = Within::NOTHING;
+        let mut starts = Starts::NOWHERE;
+        starts.set::<N, _>(memory, &places, &ranks);
+        words_of::<N, _>(memory, &starts, &mut within);
+        let ones = within.ones(memory.vectors);
         let (first, len) = (from / 64, memory.words.len() as u64);
         for i in 0..LANES * VECTORS {
             let one_by_one = scan::<1>(memory.words, from, ranks[i].min(1 << 20) as u32, Portable);
@@ -247,6 +344,34 @@ mod tests {
             } else {
                 let end = first + 8 * N;
                 assert!(one_by_one >= end * 64 || end > len);
+            }
+        }
+    }
+
+    #[test]
+    fn floats_take_numbers_apart() {
+        for radix in 2..=24_u64 {
+            for groups in 1..=6_u32 {
+                let candidates = radix.pow(groups - 1);
+                let of = |x| Array([x; LANES]);
+                let numbers = Numbers::of(Plain(Portable), of(radix), of(groups.into()));
+                let largest = MOST_STORED / candidates;
+                for trial in [0, 1, 2, 77, 12_345, largest / 3, largest - 1] {
+                    for index in
+                        [0, 1, candidates / 2, candidates / radix, candidates.saturating_sub(2), candidates - 1]
+                    {
+                        let stored = trial * candidates + index % candidates;
+                        assert_eq!(numbers.trial(of(stored)), of(trial), "{stored} / {candidates}");
+                        for group in 0..groups {
+                            let digit = if group == 0 { 0 } else { index % candidates / radix.pow(group - 1) % radix };
+                            assert_eq!(
+                                numbers.rotation(of(stored), of(group.into())),
+                                of(digit),
+                                "{stored} {radix} {group}"
+                            );
+                        }
+                    }
+                }
             }
         }
     }

@@ -79,6 +79,8 @@ pub(crate) trait Vector:
     fn quotient(self, fractions: Self) -> Self;
     /// The whole parts of `radix` times the fractional parts of these products.
     fn digit(self, fractions: Self, radix: Self) -> Self;
+    /// Sums of 16 bits each.
+    fn add_16(self, other: Self) -> Self;
     /// Sums of bytes `2 i` and `2 i + 1` in 16 bits each. Bytes are at most 64.
     fn byte_pairs(self) -> Self;
     /// The lowest 16 bits four times.
@@ -112,9 +114,9 @@ pub(crate) trait Vectors: Copy {
     fn hashes(self, hashes: &[Hash128; LANES]) -> (Self::V, Self::V);
     /// The numbers of ones in each of the eight words from each of the `firsts` on, a byte each; in the first one only those
     /// of the mask. Of the last eight words if there are no eight. There are eight words.
-    fn counts(self, words: &[u64], firsts: Self::V, masks: Self::V) -> Self::V;
-    /// [`Select::pair`] for ranks below 64.
-    fn pairs(self, words: &Lanes, ranks: &Lanes) -> Lanes;
+    fn counts(self, words: &[u64], firsts: &Lanes, masks: &Lanes, counts: &mut Lanes);
+    /// [`Select::pair`], anything for ranks from 64 on.
+    fn pairs(self, words: &Lanes, ranks: &Lanes, ones: &mut Lanes);
 }
 
 /// No instructions but the target's own.
@@ -229,6 +231,11 @@ impl Vector for Array {
         radix.quotient(parts)
     }
     #[inline(always)]
+    fn add_16(self, other: Self) -> Self {
+        const HIGH: u64 = 0x8000_8000_8000_8000;
+        self.with(other, |a, b| ((a & !HIGH) + (b & !HIGH)) ^ (a ^ b) & HIGH)
+    }
+    #[inline(always)]
     fn byte_pairs(self) -> Self {
         const BYTES: u64 = 0x00ff_00ff_00ff_00ff;
         self.with(self, |a, _| (a & BYTES) + (a >> 8 & BYTES))
@@ -276,20 +283,18 @@ impl<S: Select> Vectors for Plain<S> {
         (Array(hashes.map(|hash| hash.high)), Array(hashes.map(|hash| hash.low)))
     }
     #[inline(always)]
-    fn counts(self, words: &[u64], firsts: Array, masks: Array) -> Array {
-        firsts.with(masks, |first, mask| {
+    fn counts(self, words: &[u64], firsts: &Lanes, masks: &Lanes, counts: &mut Lanes) {
+        for ((counts, &first), &mask) in counts.iter_mut().zip(firsts.iter()).zip(masks.iter()) {
             let first = first.min(words.len() as u64 - 8) as usize;
             let of = |i| words[first + i] & if i == 0 { mask } else { u64::MAX };
-            u64::from_le_bytes(std::array::from_fn(|i| of(i).count_ones() as u8))
-        })
+            *counts = u64::from_le_bytes(std::array::from_fn(|i| of(i).count_ones() as u8));
+        }
     }
     #[inline(always)]
-    fn pairs(self, words: &Lanes, ranks: &Lanes) -> Lanes {
-        let mut ones = Lanes::ZERO;
+    fn pairs(self, words: &Lanes, ranks: &Lanes, ones: &mut Lanes) {
         for ((ones, &word), &rank) in ones.iter_mut().zip(words.iter()).zip(ranks.iter()) {
-            *ones = self.0.pair(word, rank as u32);
+            *ones = self.0.pair(word, rank as u32 % 64);
         }
-        ones
     }
 }
 
@@ -354,6 +359,7 @@ mod tests {
             some.digit(fractions, index),
             (x & vectors.splat(0x4040_4040_4040_4040)).byte_pairs(),
             x.low_16_times_4(),
+            x.add_16(y),
             vectors.words(&words, index),
             vectors.halves(&words, index + index),
             vectors.bytes(&words, index + index + index + index + index),
@@ -363,12 +369,15 @@ mod tests {
             vectors.look_up(&table, x),
             high,
             low,
-            vectors.counts(&words, index, x),
-            vectors.counts(&words, x, y),
         ];
         let mut results = results.map(array).to_vec();
-        let pairs = vectors.pairs(&rows, &ranks);
+        let [mut pairs, mut counts]: [Lanes; 2] = [Lanes::ZERO; 2];
+        vectors.pairs(&rows, &ranks, &mut pairs);
+        vectors.counts(&words, &ranks, &rows, &mut counts);
         results.extend(pairs.as_chunks().0);
+        results.extend(counts.as_chunks().0);
+        vectors.counts(&words, &rows, &ranks, &mut counts);
+        results.extend(counts.as_chunks().0);
         (results, vec![x.below(y), x.equals(y), x.equals(x), index.below(some)])
     }
 

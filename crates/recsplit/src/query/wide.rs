@@ -6,9 +6,11 @@
 //! `pdep` between the vectors, which have none.
 
 use super::batch::{BATCH, prefetch_tree};
-use super::lanes::{Fields, Keys, LOW, MOST_STORED, Memory, Pair, keys_of, next_key, windows_of, words_of};
+use super::lanes::{
+    Fields, Keys, LOW, MOST_STORED, Memory, Numbers, Pair, Starts, Within, keys_of, next_key, windows_of, words_of,
+};
 use super::vectors::{LANES, Lanes, VECTORS, Vector, Vectors};
-use super::{Child, MOST_TRIALS, NEAR_CODES, Walk, far_unary_part, reciprocal};
+use super::{Child, MOST_TRIALS, NEAR_CODES, Walk, far_unary_part};
 use crate::function::{RecSplit, Words};
 use crate::key::Hash128;
 use crate::read::{bits_from, scan};
@@ -36,56 +38,6 @@ fn trial_hash<T: Vectors>(vectors: T, low: T::V, start: u32, trial: T::V) -> T::
     let mixed = folded.times(vectors.splat(MULTIPLIER_1.into()));
     let mixed = mixed ^ (mixed & vectors.splat(LOW)).shr::<15>();
     mixed.times(vectors.splat(MULTIPLIER_2.into())) & vectors.splat(LOW)
-}
-
-/// The bits of `1 / radix^group` by `radix * 8 + group`, and a little more but for group 0, of which no rotation comes.
-static FRACTIONS: [u64; 256] = {
-    let mut table = [0; 256];
-    let mut radix = 1;
-    while radix < 25 {
-        table[radix * 8] = 1_f64.to_bits();
-        let mut power = 1;
-        let mut group = 1;
-        while group < 6 {
-            power *= radix as u64;
-            table[radix * 8 + group] = (reciprocal(power) as f64 * UNIT).to_bits();
-            group += 1;
-        }
-        radix += 1;
-    }
-    table
-};
-
-/// What a [`reciprocal`] counts.
-const UNIT: f64 = 1.0 / (1_u64 << 63) as f64;
-
-/// How stored numbers of a node come apart.
-struct Numbers<T: Vectors> {
-    vectors: T,
-    /// Where the radix's fractions begin.
-    fractions: T::V,
-    groups: T::V,
-    radix: T::V,
-}
-
-impl<T: Vectors> Numbers<T> {
-    #[inline(always)]
-    fn of(vectors: T, row: &Fields<T::V>) -> Self {
-        Self { vectors, fractions: row.radix.shl::<3>(), groups: row.groups, radix: row.radix }
-    }
-
-    /// [`super::Row::trial`].
-    #[inline(always)]
-    fn trial(&self, stored: T::V) -> T::V {
-        let index = self.fractions + self.groups - self.vectors.splat(1);
-        stored.quotient(self.vectors.words(&FRACTIONS, index))
-    }
-
-    /// [`super::Row::rotation`].
-    #[inline(always)]
-    fn rotation(&self, stored: T::V, group: T::V) -> T::V {
-        stored.digit(self.vectors.words(&FRACTIONS, self.fractions + group), self.radix)
-    }
 }
 
 /// Unary parts that are skipped by clearing their ones. A mask: all combinations of ones up to it are below the next number.
@@ -203,12 +155,19 @@ impl<W: Words> RecSplit<W> {
             of.or_else(so_far.below(of), so_far).store(&mut most);
         }
         // Unary parts of this many codes are within that many words as a rule.
-        let within = match most.into_iter().fold(0, u64::max) {
-            most if most <= u64::from(NEAR_CODES) => windows_of(memory, root, &ranks),
-            ..=160 => words_of::<1, _>(memory, root, &ranks),
-            _ => words_of::<2, _>(memory, root, &ranks),
-        };
-        let ones = vectors.pairs(&within.words, &within.ranks);
+        let (mut starts, mut within) = (Starts::NOWHERE, Within::NOTHING);
+        match most.into_iter().fold(0, u64::max) {
+            most if most <= u64::from(NEAR_CODES) => windows_of(memory, root, &ranks, &mut within),
+            ..=160 => {
+                starts.set::<1, _>(memory, root, &ranks);
+                words_of::<1, _>(memory, &starts, &mut within);
+            }
+            _ => {
+                starts.set::<2, _>(memory, root, &ranks);
+                words_of::<2, _>(memory, &starts, &mut within);
+            }
+        }
+        let ones = within.ones(vectors);
         let mut missing = within.missing;
         let mut landed: Keys = 0;
         for v in 0..VECTORS {
@@ -255,7 +214,9 @@ impl<W: Words> RecSplit<W> {
                 let skip = walks.skip.get(vectors, v);
                 ranks.set(v, skip.or_else(skip.below(most_rank), most_rank));
             }
-            bits = vectors.pairs(&bits, &ranks);
+            let mut pairs = Lanes::ZERO;
+            vectors.pairs(&bits, &ranks, &mut pairs);
+            bits = pairs;
         }
         let mut stored = Lanes::ZERO;
         let mut missing: Keys = 0;
@@ -370,7 +331,7 @@ impl<W: Words> RecSplit<W> {
             let low = walks.low.get(vectors, v);
             let row = Fields::of(vectors, nodes.get(vectors, v));
             let stored = stored.get(vectors, v);
-            let numbers = Numbers::of(vectors, &row);
+            let numbers = Numbers::of(vectors, row.radix, row.groups);
             let group = (low & vectors.splat(0xff)).times(row.groups).shr::<8>();
             let rotation = numbers.rotation(stored, group);
             let hash = trial_hash(vectors, low, start_seed(level), numbers.trial(stored));
@@ -411,7 +372,7 @@ impl<W: Words> RecSplit<W> {
             let (positions, groups, radix) = (leaf & byte, leaf.shr::<16>() & byte, leaf.shr::<24>());
             let low = walks.low.get(vectors, v);
             let stored = stored.get(vectors, v);
-            let of = Numbers { vectors, fractions: radix.shl::<3>(), groups, radix };
+            let of = Numbers::of(vectors, radix, groups);
             let trial = of.trial(stored);
             // `leaf_group_multiplier` in two steps.
             let regroup = (trial & vectors.splat(MOST_TRIALS)).shr::<{ REGROUP.ilog2() }>();
@@ -430,7 +391,7 @@ impl<W: Words> RecSplit<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::vectors::{Array, Plain};
+    use crate::query::vectors::Plain;
     use crate::read::Portable;
     use crate::{Builder, Key, Method};
 
@@ -475,39 +436,6 @@ mod tests {
             assert_eq!(values, expected, "{function:?}");
             for (hash, expected) in hashes.iter().zip(expected) {
                 assert_eq!(function.get_one(*hash, Remix::Bits32, Portable), *expected, "{function:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn floats_take_numbers_apart() {
-        for radix in 2..=24_u64 {
-            for groups in 1..=6_u32 {
-                let candidates = radix.pow(groups - 1);
-                let of = |x| Array([x; LANES]);
-                let numbers = Numbers {
-                    vectors: Plain(Portable),
-                    fractions: of(radix * 8),
-                    groups: of(groups.into()),
-                    radix: of(radix),
-                };
-                let largest = MOST_STORED / candidates;
-                for trial in [0, 1, 2, 77, 12_345, largest / 3, largest - 1] {
-                    for index in
-                        [0, 1, candidates / 2, candidates / radix, candidates.saturating_sub(2), candidates - 1]
-                    {
-                        let stored = trial * candidates + index % candidates;
-                        assert_eq!(numbers.trial(of(stored)), of(trial), "{stored} / {candidates}");
-                        for group in 0..groups {
-                            let digit = if group == 0 { 0 } else { index % candidates / radix.pow(group - 1) % radix };
-                            assert_eq!(
-                                numbers.rotation(of(stored), of(group.into())),
-                                of(digit),
-                                "{stored} {radix} {group}"
-                            );
-                        }
-                    }
-                }
             }
         }
     }
