@@ -2,15 +2,13 @@
 
 use crate::engine::{Built, Engine, Partitions, Settings};
 use crate::key::{Hash128, Key};
-use crate::room::Room;
 use crate::search::Simd;
-use crate::spread::spread;
-use crate::tree::{Failure, Part, Scratch};
-use crate::{Error, RecSplit};
-use rayon::prelude::*;
+use crate::spread::Spread;
+use crate::tree::{Bucket, Buckets, Failure, Scratch};
+use crate::{Error, RecSplit, room, stage};
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use warpset_core::recsplit::shape::MAX_BUCKET;
 use warpset_core::recsplit::{Method, Remix, Shape};
 
@@ -251,7 +249,7 @@ impl Builder {
 
     /// Builds the function of `keys`, which must be distinct.
     ///
-    /// Takes 16 bytes a key beside the keys (32 for keys whose hash is not cheap), and all threads.
+    /// Takes 16 bytes a key beside the keys, and all threads.
     pub fn build<K: Key + Sync>(&self, keys: &[K]) -> Result<RecSplit, Error> {
         let settings = self.settings()?;
         self.run(|| self.build_here(settings, keys))?
@@ -269,7 +267,7 @@ impl Builder {
             let hashes: Vec<Hash128> = source().into_iter().map(|key| key.hash128(seed)).collect();
             let keys = hashes.len() as u64;
             let meter = self.meter(Stage::Building, keys, attempt);
-            match self.run(|| build_once(settings, hashes.len(), |i| hashes[i], &meter))? {
+            match self.run(|| build_once(settings, hashes.len(), |i| hashes[i], true, &meter))? {
                 Ok(function) => return Ok(function),
                 Err(Failure::Unlucky) => {}
                 Err(Failure::Collision { bucket, low }) => {
@@ -287,14 +285,7 @@ impl Builder {
         for (attempt, seed) in self.seeds() {
             let settings = Settings { seed, ..settings };
             let meter = self.meter(Stage::Building, keys.len() as u64, attempt);
-            // Hashing again costs less than 16 bytes of memory traffic, or it does not.
-            let built = if K::CHEAP {
-                build_once(settings, keys.len(), |i| keys[i].hash128(seed), &meter)
-            } else {
-                let hashes = Room::of(keys.len(), |i| keys[i].hash128(seed));
-                let hashes = hashes.as_slice();
-                build_once(settings, keys.len(), |i| hashes[i], &meter)
-            };
+            let built = build_once(settings, keys.len(), |i| keys[i].hash128(seed), K::CHEAP, &meter);
             match built {
                 Ok(function) => return Ok(function),
                 Err(Failure::Unlucky) => {}
@@ -367,14 +358,15 @@ fn build_once(
     settings: Settings,
     keys: usize,
     hash: impl Fn(usize) -> Hash128 + Sync,
+    cheap: bool,
     meter: &Meter,
 ) -> Result<RecSplit, Failure> {
     let count = keys as u64;
     let engine = Engine::new(settings, count);
-    let mut built = Built::default();
-    let hashes = build_parts(&engine, keys, hash, 0..engine.buckets(), meter, &mut built)?;
+    let mut built = Built::new(&engine);
+    let spread = build_parts(&engine, keys, hash, cheap, 0..engine.buckets(), meter, &mut built)?;
     // Giving memory back takes a while.
-    rayon::join(|| engine.join(count, built), || drop(hashes)).0
+    rayon::join(|| engine.join(count, built), || drop(spread)).0
 }
 
 /// Builds the trees of the buckets `within`, which come after those in `built`; the `keys` hashes are those of these buckets.
@@ -383,38 +375,35 @@ pub(crate) fn build_parts(
     engine: &Engine,
     keys: usize,
     hash: impl Fn(usize) -> Hash128 + Sync,
+    cheap: bool,
     within: Range<u64>,
     meter: &Meter,
     built: &mut Built,
-) -> Result<Option<(Room, Vec<Scratch>)>, Failure> {
+) -> Result<Option<(Spread, Vec<Scratch>)>, Failure> {
     if within.is_empty() {
         return Ok(None);
     }
     let count = keys as u64;
+    let (first, end) = (within.start as usize, within.end as usize);
+    assert_eq!(built.buckets.as_slice().len(), first, "ranges come one after the other");
     // Fewer keys in a partition where there would be too few partitions for the threads to share evenly.
     let threads = rayon::current_num_threads() as u64;
     let even = if threads == 1 { PARTITION_KEYS } else { (count / (threads * 64)).max(1 << 9) };
     let partitions = Partitions::new(count, within, engine.buckets(), PARTITION_KEYS.min(even), MOST_PARTITIONS);
-    let (room, ends) = spread(keys, hash, |hash| partitions.of(hash), partitions.count());
-    let hashes = room.as_slice();
-    // Partitions are taken one by one, and a thread's space goes from one to the next.
-    let scratches: Mutex<Vec<Scratch>> = Mutex::default();
-    let locked = || scratches.lock().unwrap_or_else(PoisonError::into_inner);
-    let parts: Result<Vec<Part>, Failure> = (0..ends.len())
-        .into_par_iter()
-        .with_max_len(1)
-        .map(|partition| {
-            let from = if partition == 0 { 0 } else { ends[partition - 1] };
-            let keys = &hashes[from..ends[partition]];
-            let mut scratch = locked().pop().unwrap_or_default();
-            let part = engine.part(keys, partitions.range(partition), &mut scratch);
-            locked().push(scratch);
-            meter.add(keys.len() as u64);
-            part
-        })
-        .collect();
-    built.parts.append(&mut parts?);
-    let scratches = scratches.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let spread = Spread::new(keys, hash, cheap, |hash| partitions.of(hash), partitions.count());
+    let slots = built.buckets.slots()[first..end].chunks_mut(partitions.len());
+    let work = |scratch: &mut Scratch, (index, slots)| {
+        let found = room::fill(slots, Bucket::default());
+        let first = (first + index * partitions.len()) as u64;
+        let part =
+            engine.part(Buckets { keys: spread.partition(index), first, all: engine.buckets(), found }, scratch)?;
+        meter.add(part.keys);
+        Ok(part)
+    };
+    let (mut parts, scratches) = stage::each(slots.enumerate(), work)?;
+    // SAFETY: those before `first` were there, the others were filled.
+    unsafe { built.buckets.set_len(end) };
+    built.parts.append(&mut parts);
     scratches.iter().for_each(|scratch| built.least.merge(&scratch.least));
-    Ok(Some((room, scratches)))
+    Ok(Some((spread, scratches)))
 }

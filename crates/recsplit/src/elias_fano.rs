@@ -20,7 +20,7 @@ mod encode;
 #[cfg(target_arch = "x86_64")]
 mod lanes;
 
-pub(crate) use encode::{Least, Prefixes, encode, layout};
+pub(crate) use encode::{Least, Prefixes, Space, encode_stretch, layout, stretches};
 
 use crate::read::{Select, bits_from, prefetch, scan};
 use warpset_core::recsplit::bits::{field, word};

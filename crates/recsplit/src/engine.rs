@@ -10,9 +10,11 @@ use crate::bits;
 use crate::elias_fano::{self, Least};
 use crate::format::{self, Header};
 use crate::function::RecSplit;
+use crate::room::Room;
 use crate::search::Simd;
 use crate::search::sequential::Sequential;
-use crate::tree::{self, Bucket, Failure, Part, Plan, Scratch};
+use crate::stage;
+use crate::tree::{self, Bucket, Buckets, Failure, Part, Plan, Scratch};
 use rayon::prelude::*;
 use std::ops::Range;
 use warpset_core::recsplit::hash::{Hash128, bucket_of};
@@ -63,6 +65,11 @@ impl Partitions {
         Self { buckets, within, log_buckets }
     }
 
+    /// Buckets in each but the last one.
+    pub(crate) fn len(&self) -> usize {
+        1 << self.log_buckets
+    }
+
     pub(crate) fn count(&self) -> usize {
         (self.within.end - self.within.start).div_ceil(1 << self.log_buckets) as usize
     }
@@ -70,12 +77,6 @@ impl Partitions {
     #[inline]
     pub(crate) fn of(&self, hash: &Hash128) -> usize {
         ((bucket_of(hash.high, self.buckets) - self.within.start) >> self.log_buckets) as usize
-    }
-
-    /// First bucket and number of buckets of a partition.
-    pub(crate) fn range(&self, partition: usize) -> (u64, usize) {
-        let first = self.within.start + ((partition as u64) << self.log_buckets);
-        (first, (self.within.end - first).min(1 << self.log_buckets) as usize)
     }
 }
 
@@ -90,10 +91,17 @@ pub(crate) struct Engine {
 }
 
 /// Trees of the first buckets of a function.
-#[derive(Default)]
 pub(crate) struct Built {
     pub parts: Vec<Part>,
+    pub buckets: Room<Bucket>,
     pub least: Least,
+}
+
+impl Built {
+    /// Nothing so far.
+    pub(crate) fn new(engine: &Engine) -> Self {
+        Self { parts: Vec::new(), buckets: Room::new(engine.buckets as usize), least: Least::default() }
+    }
 }
 
 impl Engine {
@@ -109,34 +117,28 @@ impl Engine {
     }
 
     /// Builds the trees of one partition.
-    pub(crate) fn part(
-        &self,
-        keys: &[Hash128],
-        (first, count): (u64, usize),
-        scratch: &mut Scratch,
-    ) -> Result<Part, Failure> {
+    pub(crate) fn part(&self, buckets: Buckets, scratch: &mut Scratch) -> Result<Part, Failure> {
         let plan = Plan {
             shape: &self.settings.shape,
             table: &self.table[..=self.largest as usize],
             budgets: &self.budgets,
             remix: self.settings.remix,
         };
-        let range = (first, count, self.buckets);
         let simd = if self.settings.remix == Remix::Bits64 { Simd::Sequential } else { self.settings.simd };
         match simd {
-            Simd::Sequential => tree::build(Sequential, &plan, keys, range, scratch),
-            Simd::Portable => crate::search::portable::build(&plan, keys, range, scratch),
+            Simd::Sequential => tree::build(Sequential, &plan, buckets, scratch),
+            Simd::Portable => crate::search::portable::build(&plan, buckets, scratch),
             #[cfg(target_arch = "x86_64")]
-            simd => crate::search::x86_build::build(simd, &plan, keys, range, scratch),
+            simd => crate::search::x86_build::build(simd, &plan, buckets, scratch),
             #[cfg(not(target_arch = "x86_64"))]
-            _ => crate::search::portable::build(&plan, keys, range, scratch),
+            _ => crate::search::portable::build(&plan, buckets, scratch),
         }
     }
 
     /// Joins the parts of all partitions to a function.
     pub(crate) fn join(&self, keys: u64, built: Built) -> Result<RecSplit, Failure> {
-        let Built { parts, least } = built;
-        let sums = Sums::over(&parts);
+        let Built { parts, buckets, least } = built;
+        let sums = Sums::over(&parts, buckets.as_slice());
         let layout = elias_fano::layout(&sums, &least, elias_fano::log_stride(self.settings.bucket_size));
         let header = Header {
             keys,
@@ -154,10 +156,24 @@ impl Engine {
         let (head, rest) = words.split_at_mut(format::HEADER_WORDS as usize);
         head.copy_from_slice(&header.to_words());
         let (trees, lists) = bits::shared(rest).split_at(header.tree_bits.div_ceil(64) as usize);
-        let copy = || parts.par_iter().zip(&sums.starts).for_each(|(part, start)| part.bits.copy_to(trees, start.bits));
-        let (_, encoded) = rayon::join(copy, || elias_fano::encode(&layout, &sums, lists));
-        encoded.ok_or(Failure::Unlucky)?;
-        let (checksum, ()) = rayon::join(|| format::checksum(&words), || drop(parts));
+        let stretches = elias_fano::stretches(&sums);
+        // Several parts at a time, since most are small.
+        let some = parts.len().div_ceil(rayon::current_num_threads() * 8).max(1);
+        let work = |space: &mut elias_fano::Space, item| {
+            if item < stretches {
+                return elias_fano::encode_stretch(&layout, &sums, item, space, lists).ok_or(Failure::Unlucky);
+            }
+            let from = (item - stretches) * some;
+            parts
+                .iter()
+                .zip(&sums.starts)
+                .skip(from)
+                .take(some)
+                .for_each(|(part, start)| part.bits.copy_to(trees, start.bits));
+            Ok(())
+        };
+        stage::each(0..stretches + parts.len().div_ceil(some), work)?;
+        let (checksum, ()) = rayon::join(|| format::checksum(&words), || drop((parts, buckets)));
         words[format::COMMON_WORDS - 1] = checksum;
         Ok(RecSplit::trusted(words, header))
     }
@@ -176,54 +192,47 @@ struct Start {
 
 /// Keys and bits before each bucket.
 struct Sums<'a> {
-    parts: &'a [Part],
+    buckets: &'a [Bucket],
     /// Where each part begins, and where the last one ends.
     starts: Vec<Start>,
 }
 
 impl<'a> Sums<'a> {
-    fn over(parts: &'a [Part]) -> Self {
+    fn over(parts: &[Part], buckets: &'a [Bucket]) -> Self {
         let mut starts = vec![Start::default()];
         let mut sum = Start::default();
         for part in parts {
-            sum.bucket += part.buckets.len();
+            sum.bucket += part.buckets;
             sum.keys += part.keys;
             sum.bits += part.bits.len();
             starts.push(sum);
         }
-        Self { parts, starts }
+        Self { buckets, starts }
     }
 
     fn all(&self) -> Start {
-        self.starts[self.parts.len()]
+        self.starts.last().copied().unwrap_or_default()
     }
 }
 
 impl elias_fano::Prefixes for Sums<'_> {
     fn len(&self) -> usize {
-        self.all().bucket + 1
+        self.buckets.len() + 1
     }
 
     fn read(&self, first: usize, to: &mut [(u64, u64)]) {
-        let Some((entry, mut rest)) = to.split_first_mut() else { return };
-        let mut part = self.starts.partition_point(|start| start.bucket <= first) - 1;
-        let start = self.starts[part];
+        let Some((entry, rest)) = to.split_first_mut() else { return };
+        let start = self.starts[self.starts.partition_point(|start| start.bucket <= first) - 1];
         let mut sum = (start.keys, start.bits);
-        let add = |sum: &mut (u64, u64), bucket: &Bucket| {
+        let mut add = |bucket: &Bucket| {
             sum.0 += u64::from(bucket.keys);
             sum.1 += u64::from(bucket.bits);
-            *sum
+            sum
         };
-        let mut skip = first - start.bucket;
-        let before = self.parts.get(part).map_or(&[][..], |part| &part.buckets[..skip]);
-        before.iter().for_each(|bucket| _ = add(&mut sum, bucket));
-        *entry = sum;
+        let (before, after) = self.buckets.split_at(first);
+        before[start.bucket..].iter().for_each(|bucket| _ = add(bucket));
+        *entry = add(&Bucket::default());
         // Each further entry has one bucket more before it.
-        while !rest.is_empty() {
-            let buckets = &self.parts[part].buckets[skip..];
-            let (now, later) = rest.split_at_mut(rest.len().min(buckets.len()));
-            now.iter_mut().zip(buckets).for_each(|(entry, bucket)| *entry = add(&mut sum, bucket));
-            (rest, part, skip) = (later, part + 1, 0);
-        }
+        rest.iter_mut().zip(after).for_each(|(entry, bucket)| *entry = add(bucket));
     }
 }

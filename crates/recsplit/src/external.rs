@@ -135,7 +135,7 @@ impl External {
             capacity,
             next: 0,
             loaded: Vec::with_capacity(keys.min(capacity) as usize),
-            built: Built::default(),
+            built: Built::new(&engine),
         };
         if let Err(stop) = self.drain(hashed, &mut ranges) {
             return match stop {
@@ -207,7 +207,7 @@ impl Ranges<'_> {
         }
         let hashes = &self.loaded[..complete];
         let all = self.next..end;
-        build_parts(self.engine, complete, |at| hashes[at], all, self.meter, &mut self.built)?;
+        build_parts(self.engine, complete, |at| hashes[at], true, all, self.meter, &mut self.built)?;
         self.loaded.drain(..complete);
         self.next = end;
         Ok(())

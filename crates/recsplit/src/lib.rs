@@ -36,6 +36,7 @@ mod read;
 mod room;
 mod search;
 mod spread;
+mod stage;
 mod store;
 mod table;
 mod tree;

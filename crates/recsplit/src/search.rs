@@ -143,8 +143,7 @@ pub(crate) trait Search: Copy + Send + Sync {
 pub(crate) mod portable {
     use super::lanes::Portable;
     use super::{NoSolution, Search, Task, by_leaf_size, vector};
-    use crate::tree::{self, Failure, Part, Plan, Scratch};
-    use warpset_core::recsplit::Hash128;
+    use crate::tree::{self, Buckets, Failure, Part, Plan, Scratch};
 
     #[derive(Clone, Copy)]
     struct Wide;
@@ -166,13 +165,8 @@ pub(crate) mod portable {
         }
     }
 
-    pub(crate) fn build(
-        plan: &Plan,
-        keys: &[Hash128],
-        range: (u64, usize, u64),
-        scratch: &mut Scratch,
-    ) -> Result<Part, Failure> {
-        tree::build(Wide, plan, keys, range, scratch)
+    pub(crate) fn build(plan: &Plan, buckets: Buckets, scratch: &mut Scratch) -> Result<Part, Failure> {
+        tree::build(Wide, plan, buckets, scratch)
     }
 }
 

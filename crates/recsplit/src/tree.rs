@@ -8,6 +8,7 @@
 use crate::bits::BitVec;
 use crate::elias_fano::Least;
 use crate::search::{Candidate, Search, Task, child_of_hash, start_of};
+use crate::spread::Partition;
 use warpset_core::recsplit::hash::{self, Hash128};
 use warpset_core::recsplit::{Level, Method, Node, Remix, Shape};
 
@@ -30,10 +31,22 @@ pub(crate) struct Bucket {
     pub bits: u32,
 }
 
+/// The buckets of one partition.
+pub(crate) struct Buckets<'a> {
+    /// Their keys.
+    pub keys: Partition<'a>,
+    /// The first one, and the number of all buckets of the function.
+    pub first: u64,
+    pub all: u64,
+    /// What is found out, so far nothing.
+    pub found: &'a mut [Bucket],
+}
+
 /// Trees of consecutive buckets.
 #[derive(Default)]
 pub(crate) struct Part {
-    pub buckets: Vec<Bucket>,
+    /// Number of buckets.
+    pub buckets: usize,
     /// Keys in all buckets, and in the largest.
     pub keys: u64,
     pub largest: u32,
@@ -66,22 +79,19 @@ pub(crate) struct Scratch {
     pub least: Least,
 }
 
-/// Sorts `keys`, all of buckets `first..first + count` of `all`, into their buckets and returns the low halves in
-/// `scratch.sorted`, the sizes of buckets in the result. Counting sort (section 5.1); with `by_group`, keys of a bucket are
-/// in the order of their lowest byte.
+/// Sorts the keys of `buckets` into them and returns the low halves in `scratch.sorted`; sets the numbers of keys, and returns
+/// their sum. Counting sort (section 5.1); with `by_group`, keys of a bucket are in the order of their lowest byte.
+#[inline(always)]
 fn sort_into_buckets(
-    keys: &[Hash128],
-    (first, count, all): (u64, usize, u64),
+    Buckets { keys, first, all, found }: &mut Buckets,
     by_group: bool,
     scratch: &mut Scratch,
-) -> Vec<Bucket> {
-    let bucket = |key: &Hash128| (hash::bucket_of(key.high, all) - first) as usize;
-    let mut buckets = vec![Bucket::default(); count];
-    let mut keys = keys;
+) -> usize {
+    let bucket = |key: &Hash128| (hash::bucket_of(key.high, *all) - *first) as usize;
     if by_group {
         let mut starts = [0_u32; 256];
-        for key in keys {
-            buckets[bucket(key)].keys += 1;
+        for key in keys.pieces().flatten() {
+            found[bucket(key)].keys += 1;
             starts[key.low as usize & 0xff] += 1;
         }
         let mut sum = 0;
@@ -89,50 +99,53 @@ fn sort_into_buckets(
             sum += std::mem::replace(start, sum);
         }
         scratch.hashes.clear();
-        scratch.hashes.resize(keys.len(), Hash128::default());
-        for key in keys {
+        scratch.hashes.resize(sum as usize, Hash128::default());
+        for key in keys.pieces().flatten() {
             let at = &mut starts[key.low as usize & 0xff];
             scratch.hashes[*at as usize] = *key;
             *at += 1;
         }
-        keys = &scratch.hashes;
     } else {
-        for key in keys {
-            buckets[bucket(key)].keys += 1;
+        for key in keys.pieces().flatten() {
+            found[bucket(key)].keys += 1;
         }
     }
     scratch.starts.clear();
-    scratch.starts.reserve(count);
+    scratch.starts.reserve(found.len());
     let mut sum = 0;
-    for bucket in &buckets {
+    for bucket in &**found {
         scratch.starts.push(sum);
         sum += bucket.keys;
     }
-    scratch.sorted.clear();
-    scratch.sorted.resize(keys.len(), 0);
-    for key in keys {
-        let at = &mut scratch.starts[bucket(key)];
-        scratch.sorted[*at as usize] = key.low;
+    let Scratch { sorted, starts, hashes, .. } = scratch;
+    sorted.clear();
+    sorted.resize(sum as usize, 0);
+    let mut put = |key: &Hash128| {
+        let at = &mut starts[bucket(key)];
+        sorted[*at as usize] = key.low;
         *at += 1;
+    };
+    match by_group {
+        true => hashes.iter().for_each(&mut put),
+        false => keys.pieces().for_each(|piece| piece.iter().for_each(&mut put)),
     }
-    buckets
+    sum as usize
 }
 
-/// Builds the trees of buckets `first..first + count` of `buckets`, whose keys are `keys` in any order.
+/// Builds the trees of `buckets`.
 #[inline(always)]
 pub(crate) fn build<S: Search>(
     search: S,
     plan: &Plan,
-    keys: &[Hash128],
-    range: (u64, usize, u64),
+    mut buckets: Buckets,
     scratch: &mut Scratch,
 ) -> Result<Part, Failure> {
     let by_group = plan.shape.method() == Method::Grouped;
-    let mut buckets = sort_into_buckets(keys, range, by_group, scratch);
-    let mut part = Part { keys: keys.len() as u64, ..Part::default() };
+    let keys = sort_into_buckets(&mut buckets, by_group, scratch) as u64;
+    let mut part = Part { keys, buckets: buckets.found.len(), ..Part::default() };
     let mut sorted = std::mem::take(&mut scratch.sorted);
     let mut from = 0;
-    for (index, bucket) in buckets.iter_mut().enumerate() {
+    for (index, bucket) in (buckets.first..).zip(buckets.found) {
         let size = bucket.keys;
         part.largest = part.largest.max(size);
         let begin = part.bits.len();
@@ -140,7 +153,7 @@ pub(crate) fn build<S: Search>(
         from += size as usize;
         if size > 1 {
             if size as usize >= plan.table.len() {
-                return Err(explain(keys, range.0 + index as u64));
+                return Err(explain(keys, index));
             }
             scratch.higher.clear();
             scratch.unary.clear();
@@ -162,7 +175,7 @@ pub(crate) fn build<S: Search>(
                 };
                 let number = if node.fanout == 0 { search.leaf(&task) } else { search.splitting(&task) };
                 let Ok(number) = number else {
-                    return Err(explain(keys, range.0 + index as u64));
+                    return Err(explain(keys, index));
                 };
                 part.bits.push(number, u32::from(node.golomb));
                 let higher = plan.shape.level(len) == Level::Higher;
@@ -189,7 +202,6 @@ pub(crate) fn build<S: Search>(
         bucket.bits = bits as u32;
         scratch.least.see(size as usize, bits);
     }
-    part.buckets = buckets;
     scratch.sorted = sorted;
     Ok(part)
 }

@@ -2,8 +2,6 @@
 
 use super::{BLOCK, Layout, POINT};
 use crate::bits::BitVec;
-use rayon::prelude::*;
-use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use warpset_core::recsplit::bits::elias_fano_low_bits;
 
@@ -103,32 +101,31 @@ pub(crate) fn layout<P: Prefixes>(prefixes: &P, Least(least): &Least, log_stride
     layout
 }
 
-/// Encodes prefix sums in `words`, all of them 0 and as many as their `layout` says. `None` if the jump array's 16 bits do
-/// not do, which hashed keys make impossible in practice.
-pub(crate) fn encode<P: Prefixes>(layout: &Layout, prefixes: &P, words: &[AtomicU64]) -> Option<()> {
-    let entries = prefixes.len();
-    let stretches = (0..entries.div_ceil(STRETCH)).into_par_iter();
-    let ranges = stretches.map(|i| i * STRETCH..entries.min((i + 1) * STRETCH));
-    ranges.map_init(Room::default, |room, range| encode_stretch(layout, prefixes, range, room, words)).collect()
+/// Number of stretches that are encoded one by one, by any thread.
+pub(crate) fn stretches<P: Prefixes>(prefixes: &P) -> usize {
+    prefixes.len().div_ceil(STRETCH)
 }
 
 /// Space that is reused from stretch to stretch: lower bits, both upper bits, jump array.
 #[derive(Default)]
-struct Room {
+pub(crate) struct Space {
     sums: Vec<(u64, u64)>,
     lower: BitVec,
     uppers: [BitVec; 2],
     jumps: BitVec,
 }
 
-fn encode_stretch<P: Prefixes>(
+/// Encodes a stretch of the prefix sums in `words`, all of them 0 to begin with and as many as their `layout` says. `None` if the jump
+/// array's 16 bits do not do, which hashed keys make impossible in practice.
+pub(crate) fn encode_stretch<P: Prefixes>(
     layout: &Layout,
     prefixes: &P,
-    range: Range<usize>,
-    room: &mut Room,
+    stretch: usize,
+    space: &mut Space,
     words: &[AtomicU64],
 ) -> Option<()> {
-    let Room { sums, lower, uppers: [upper_keys, upper_bits], jumps } = room;
+    let range = stretch * STRETCH..prefixes.len().min((stretch + 1) * STRETCH);
+    let Space { sums, lower, uppers: [upper_keys, upper_bits], jumps } = space;
     [&mut *lower, upper_keys, upper_bits, jumps].into_iter().for_each(BitVec::clear);
     sums.resize(range.len(), (0, 0));
     prefixes.read(range.start, sums);
@@ -197,7 +194,8 @@ pub(super) mod tests {
         let prefixes = Sums(keys, bits);
         let layout = layout(&prefixes, &least, log_stride);
         let words: Vec<AtomicU64> = (0..layout.words()).map(|_| AtomicU64::new(0)).collect();
-        encode(&layout, &prefixes, &words).unwrap();
+        let encode = |stretch| encode_stretch(&layout, &prefixes, stretch, &mut Space::default(), &words);
+        (0..stretches(&prefixes)).try_for_each(encode).unwrap();
         (layout, words.into_iter().map(AtomicU64::into_inner).collect())
     }
 

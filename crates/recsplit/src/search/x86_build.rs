@@ -2,8 +2,7 @@
 
 use super::x86::{V256, V512};
 use super::{NoSolution, Search, Simd, Task, by_leaf_size, portable, vector};
-use crate::tree::{self, Failure, Part, Plan, Scratch};
-use warpset_core::recsplit::Hash128;
+use crate::tree::{self, Buckets, Failure, Part, Plan, Scratch};
 
 macro_rules! instance {
     ($name:ident, $vector:ty, $features:literal) => {
@@ -31,14 +30,8 @@ macro_rules! instance {
             /// # Safety
             /// The processor must have the features.
             #[target_feature(enable = $features)]
-            unsafe fn build(
-                self,
-                plan: &Plan,
-                keys: &[Hash128],
-                range: (u64, usize, u64),
-                scratch: &mut Scratch,
-            ) -> Result<Part, Failure> {
-                tree::build(self, plan, keys, range, scratch)
+            unsafe fn build(self, plan: &Plan, buckets: Buckets, scratch: &mut Scratch) -> Result<Part, Failure> {
+                tree::build(self, plan, buckets, scratch)
             }
         }
 
@@ -74,20 +67,14 @@ fn has_avx512() -> bool {
 }
 
 /// Builds with the vectors that `simd` asks for, or the next best that there are.
-pub(crate) fn build(
-    simd: Simd,
-    plan: &Plan,
-    keys: &[Hash128],
-    range: (u64, usize, u64),
-    scratch: &mut Scratch,
-) -> Result<Part, Failure> {
+pub(crate) fn build(simd: Simd, plan: &Plan, buckets: Buckets, scratch: &mut Scratch) -> Result<Part, Failure> {
     if matches!(simd, Simd::Auto | Simd::Avx512) && has_avx512() {
         // SAFETY: the features were just found.
-        return unsafe { Avx512(()).build(plan, keys, range, scratch) };
+        return unsafe { Avx512(()).build(plan, buckets, scratch) };
     }
     if has_avx2() {
         // SAFETY: the features were just found.
-        return unsafe { Avx2(()).build(plan, keys, range, scratch) };
+        return unsafe { Avx2(()).build(plan, buckets, scratch) };
     }
-    portable::build(plan, keys, range, scratch)
+    portable::build(plan, buckets, scratch)
 }
