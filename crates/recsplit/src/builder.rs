@@ -2,10 +2,11 @@
 
 use crate::engine::{Built, Engine, Partitions, Settings};
 use crate::key::{Hash128, Key};
+use crate::room::{self, Room};
 use crate::search::Simd;
 use crate::spread::Spread;
 use crate::tree::{Bucket, Buckets, Failure, Scratch};
-use crate::{Error, RecSplit, room, stage};
+use crate::{Error, RecSplit, stage};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -249,7 +250,7 @@ impl Builder {
 
     /// Builds the function of `keys`, which must be distinct.
     ///
-    /// Takes 16 bytes a key beside the keys, and all threads.
+    /// Takes 10 bytes a key beside the keys (26 for keys whose hash is not cheap), and all threads.
     pub fn build<K: Key + Sync>(&self, keys: &[K]) -> Result<RecSplit, Error> {
         let settings = self.settings()?;
         self.run(|| self.build_here(settings, keys))?
@@ -267,7 +268,7 @@ impl Builder {
             let hashes: Vec<Hash128> = source().into_iter().map(|key| key.hash128(seed)).collect();
             let keys = hashes.len() as u64;
             let meter = self.meter(Stage::Building, keys, attempt);
-            match self.run(|| build_once(settings, hashes.len(), |i| hashes[i], true, &meter))? {
+            match self.run(|| build_once(settings, hashes.len(), |i| hashes[i], &meter))? {
                 Ok(function) => return Ok(function),
                 Err(Failure::Unlucky) => {}
                 Err(Failure::Collision { bucket, low }) => {
@@ -285,7 +286,14 @@ impl Builder {
         for (attempt, seed) in self.seeds() {
             let settings = Settings { seed, ..settings };
             let meter = self.meter(Stage::Building, keys.len() as u64, attempt);
-            let built = build_once(settings, keys.len(), |i| keys[i].hash128(seed), K::CHEAP, &meter);
+            // Hashing again costs less than 16 bytes of memory traffic, or it does not.
+            let built = if K::CHEAP {
+                build_once(settings, keys.len(), |i| keys[i].hash128(seed), &meter)
+            } else {
+                let hashes = Room::of(keys.len(), |i| keys[i].hash128(seed));
+                let hashes = hashes.as_slice();
+                build_once(settings, keys.len(), |i| hashes[i], &meter)
+            };
             match built {
                 Ok(function) => return Ok(function),
                 Err(Failure::Unlucky) => {}
@@ -349,7 +357,7 @@ impl Meter<'_> {
     }
 }
 
-/// Keys in one partition: its hashes take half of a usual second-level cache.
+/// Keys in one partition: what there is of them takes a third of a usual second-level cache.
 const PARTITION_KEYS: u64 = 1 << 15;
 /// Partitions at most: more would spread the keys over more lines than a first-level cache keeps open.
 const MOST_PARTITIONS: u64 = 1024;
@@ -358,13 +366,12 @@ fn build_once(
     settings: Settings,
     keys: usize,
     hash: impl Fn(usize) -> Hash128 + Sync,
-    cheap: bool,
     meter: &Meter,
 ) -> Result<RecSplit, Failure> {
     let count = keys as u64;
     let engine = Engine::new(settings, count);
     let mut built = Built::new(&engine);
-    let spread = build_parts(&engine, keys, hash, cheap, 0..engine.buckets(), meter, &mut built)?;
+    let spread = build_parts(&engine, keys, hash, 0..engine.buckets(), meter, &mut built)?;
     // Giving memory back takes a while.
     rayon::join(|| engine.join(count, built), || drop(spread)).0
 }
@@ -375,7 +382,6 @@ pub(crate) fn build_parts(
     engine: &Engine,
     keys: usize,
     hash: impl Fn(usize) -> Hash128 + Sync,
-    cheap: bool,
     within: Range<u64>,
     meter: &Meter,
     built: &mut Built,
@@ -390,13 +396,12 @@ pub(crate) fn build_parts(
     let threads = rayon::current_num_threads() as u64;
     let even = if threads == 1 { PARTITION_KEYS } else { (count / (threads * 64)).max(1 << 9) };
     let partitions = Partitions::new(count, within, engine.buckets(), PARTITION_KEYS.min(even), MOST_PARTITIONS);
-    let spread = Spread::new(keys, hash, cheap, |hash| partitions.of(hash), partitions.count());
+    let spread = Spread::new(keys, hash, |hash| partitions.of(hash), partitions.count(), built.buckets.pages());
     let slots = built.buckets.slots()[first..end].chunks_mut(partitions.len());
     let work = |scratch: &mut Scratch, (index, slots)| {
         let found = room::fill(slots, Bucket::default());
         let first = (first + index * partitions.len()) as u64;
-        let part =
-            engine.part(Buckets { keys: spread.partition(index), first, all: engine.buckets(), found }, scratch)?;
+        let part = engine.part(Buckets { keys: spread.partition(index), first, found }, scratch)?;
         meter.add(part.keys);
         Ok(part)
     };

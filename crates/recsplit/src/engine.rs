@@ -55,11 +55,12 @@ pub(crate) struct Partitions {
 }
 
 impl Partitions {
-    /// Partitions of the buckets `within`, which have some `keys_wanted` of `keys` keys each; at most `most` of them.
+    /// Partitions of the buckets `within`, which have some `keys_wanted` of `keys` keys each; at most `most` of them, unless
+    /// that takes more than 2^16 buckets in each.
     pub(crate) fn new(keys: u64, within: Range<u64>, buckets: u64, keys_wanted: u64, most: u64) -> Self {
         let wanted = (keys / keys_wanted).clamp(1, most);
         let mut log_buckets = 0;
-        while (within.end - within.start).div_ceil(1 << log_buckets) > wanted {
+        while (within.end - within.start).div_ceil(1 << log_buckets) > wanted && log_buckets < 16 {
             log_buckets += 1;
         }
         Self { buckets, within, log_buckets }
@@ -74,9 +75,11 @@ impl Partitions {
         (self.within.end - self.within.start).div_ceil(1 << self.log_buckets) as usize
     }
 
+    /// The partition of a key, and its bucket within.
     #[inline]
-    pub(crate) fn of(&self, hash: &Hash128) -> usize {
-        ((bucket_of(hash.high, self.buckets) - self.within.start) >> self.log_buckets) as usize
+    pub(crate) fn of(&self, hash: &Hash128) -> (usize, u16) {
+        let bucket = bucket_of(hash.high, self.buckets) - self.within.start;
+        ((bucket >> self.log_buckets) as usize, (bucket & ((1 << self.log_buckets) - 1)) as u16)
     }
 }
 

@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use warpset_core::recsplit::hash::bucket_of;
 use warpset_core::recsplit::shape::MAX_BUCKET;
 
-/// Memory for each key that is being built: its hash twice, and what the threads take besides.
+/// Memory for each key that is being built: its hash, what its partition has of it, and what the threads take besides.
 const BYTES_PER_KEY: u64 = 40;
 /// The least memory that can be asked for.
 const LEAST_MEMORY: u64 = 1 << 22;
@@ -207,7 +207,7 @@ impl Ranges<'_> {
         }
         let hashes = &self.loaded[..complete];
         let all = self.next..end;
-        build_parts(self.engine, complete, |at| hashes[at], true, all, self.meter, &mut self.built)?;
+        build_parts(self.engine, complete, |at| hashes[at], all, self.meter, &mut self.built)?;
         self.loaded.drain(..complete);
         self.next = end;
         Ok(())

@@ -2,12 +2,16 @@
 //!
 //! These are the largest allocations of a build, and new each time. In pages of 4 KiB, a fifth of a build on many threads goes into
 //! faults, which the threads of a process take in turns, and into giving the pages back; so on Linux they are asked for in
-//! huge pages.
+//! huge pages. All threads write to all of them, so each page is touched by one of them first: otherwise many would find it
+//! missing at once, and each would make a page of zeros, of which one is taken.
 
+use crate::stage;
+use rayon::prelude::*;
+use std::convert::Infallible;
 use std::mem::MaybeUninit;
 
 /// Bytes of a huge page. Linux puts a mapping of whole huge pages where they begin.
-pub(crate) const HUGE: usize = 2 << 20;
+const HUGE: usize = 2 << 20;
 
 /// Values that are written in any order.
 pub(crate) enum Room<T> {
@@ -21,9 +25,9 @@ pub(crate) enum Room<T> {
 impl<T: Copy> Room<T> {
     /// Room for `len` values, of which there are none yet.
     pub(crate) fn new(len: usize) -> Self {
-        /// Bytes from which on allocators ask the system for new pages as well.
+        /// Bytes from which on this pays: those of some huge pages.
         #[cfg(target_os = "linux")]
-        const LARGE: usize = 32 << 20;
+        const LARGE: usize = 4 << 20;
         const { assert!(align_of::<T>() <= 4096) };
         #[cfg(target_os = "linux")]
         if len.checked_mul(size_of::<T>()).is_some_and(|bytes| bytes >= LARGE)
@@ -34,6 +38,34 @@ impl<T: Copy> Room<T> {
             return Self::Pages(pages, 0);
         }
         Self::Heap(Vec::with_capacity(len))
+    }
+
+    /// The values `value(0)` to `value(len - 1)`.
+    pub(crate) fn of(len: usize, value: impl Fn(usize) -> T + Sync) -> Self
+    where
+        T: Send,
+    {
+        let mut room = Self::new(len);
+        let Ok(_) = stage::each(room.pages().collect::<Vec<_>>().into_iter(), |(): &mut (), page| {
+            page[0] = 0;
+            Ok::<_, Infallible>(())
+        });
+        room.slots()[..len].par_iter_mut().enumerate().for_each(|(i, slot)| _ = slot.write(value(i)));
+        // SAFETY: all were written.
+        unsafe { room.set_len(len) };
+        room
+    }
+
+    /// Its fresh pages, for threads to touch. There are none on the heap.
+    pub(crate) fn pages(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        let pages: &mut [u8] = match self {
+            Self::Heap(_) => &mut [],
+            #[cfg(target_os = "linux")]
+            Self::Pages(pages, 0) => pages,
+            #[cfg(target_os = "linux")]
+            Self::Pages(..) => &mut [],
+        };
+        pages.chunks_mut(HUGE)
     }
 
     /// Places for `len` values, and maybe more.
@@ -86,7 +118,7 @@ mod tests {
 
     #[test]
     fn keeps_what_is_written() {
-        for len in [0, 1, 1000, (32 << 20) / 8 - 1, (32 << 20) / 8 + 1] {
+        for len in [0, 1, 1000, (4 << 20) / 8 - 1, (4 << 20) / 8 + 1] {
             let mut room = Room::new(len);
             assert!(room.as_slice().is_empty());
             for i in (0..len).rev() {
@@ -96,6 +128,7 @@ mod tests {
             unsafe { room.set_len(len) };
             assert_eq!(room.as_slice().len(), len);
             assert!(room.as_slice().iter().enumerate().all(|(i, &value)| value == !i as u64));
+            assert!(Room::of(len, |i| !i as u64).as_slice() == room.as_slice());
         }
     }
 }

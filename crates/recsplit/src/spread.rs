@@ -1,127 +1,128 @@
-//! Hashes by partition.
+//! Keys by partition.
 //!
-//! The keys are taken in chunks that fit into the second-level cache. Each chunk is sorted by partition in its own part of the room,
-//! so that writes stay in that cache and chunks do not wait for each other; a partition then has a piece in every chunk.
-//! Its task reads all of them, one after the other.
+//! Of a hash, only what is still unknown of its key is kept: the low half, and the bucket within the partition. That is 10 bytes
+//! instead of 16 for the system to make pages of, for threads to write and for others to read.
 
 use crate::key::Hash128;
-use crate::room::{HUGE, Room};
+use crate::room::Room;
 use crate::stage;
 use std::convert::Infallible;
 use std::mem::MaybeUninit;
 
-/// Keys in a chunk at most: half of a megabyte of hashes. Places in a chunk fit 16 bits.
-const CHUNK: usize = 1 << 15;
-/// Chunks for each thread, so that none waits long for the others.
+/// Chunks of keys for each thread, so that none waits long for the others.
 const CHUNKS: usize = 8;
 
-/// Hashes, chunk by chunk in the order of their partitions.
+/// The low halves of hashes, and their buckets within the partition; one partition after the other.
 pub(crate) struct Spread {
-    room: Room<Hash128>,
-    chunk: usize,
-    /// The end of each partition's piece in each chunk.
-    ends: Vec<u16>,
-    partitions: usize,
+    lows: Room<u64>,
+    buckets: Room<u16>,
+    /// The end of each partition.
+    ends: Vec<usize>,
 }
 
-/// Space of a thread: the hashes of a chunk that are not cheap to make, and the place of each partition's next one.
-#[derive(Default)]
-struct Space {
-    hashes: Vec<Hash128>,
-    places: Vec<u16>,
+/// The keys of one partition.
+#[derive(Clone, Copy)]
+pub(crate) struct Partition<'a> {
+    /// Low halves of the hashes.
+    pub lows: &'a [u64],
+    /// Their buckets, counted from the first one of the partition.
+    pub buckets: &'a [u16],
+}
+
+/// What is done first.
+enum First<'a> {
+    /// Touches a fresh page.
+    Page(&'a mut [u8]),
+    /// Counts the keys of each partition in a chunk.
+    Chunk(usize, &'a mut [u32]),
 }
 
 impl Spread {
-    /// Spreads `keys` hashes over `partitions`. Those that are `cheap` are made twice and never copied.
-    pub(crate) fn new(
+    /// Spreads `keys` hashes over `partitions`; `place_of` gives partition and bucket within. Touches `pages` as well.
+    pub(crate) fn new<'a>(
         keys: usize,
         hash: impl Fn(usize) -> Hash128 + Sync,
-        cheap: bool,
-        partition_of: impl Fn(&Hash128) -> usize + Sync,
+        place_of: impl Fn(&Hash128) -> (usize, u16) + Sync,
         partitions: usize,
+        pages: impl Iterator<Item = &'a mut [u8]>,
     ) -> Self {
-        let chunk = keys.div_ceil(rayon::current_num_threads() * CHUNKS).clamp(1 << 12, CHUNK);
-        let mut ends = vec![0_u16; keys.div_ceil(chunk) * partitions];
-        let mut room = Room::new(keys);
-        let slots = room.slots()[..keys].chunks_mut(chunk);
-        let mut chunks: Vec<_> = slots.zip(ends.chunks_exact_mut(partitions)).enumerate().collect();
-        // Threads that first write to the same page would each make one of zeros: neighbours are not taken at the same time.
-        let in_page = HUGE / (chunk * size_of::<Hash128>()) + 1;
-        chunks.sort_by_key(|(index, _)| index % in_page);
-        let work = |space: &mut Space, (index, (slots, ends)): (usize, (&mut [_], &mut [u16]))| {
-            let begin = index * chunk;
-            let Space { hashes, places } = space;
-            if cheap {
-                sort(slots, ends, places, |i| hash(begin + i), &partition_of);
-            } else {
-                hashes.clear();
-                hashes.extend((begin..begin + slots.len()).map(&hash));
-                sort(slots, ends, places, |i| hashes[i], &partition_of);
+        let (mut lows, mut buckets) = (Room::new(keys), Room::new(keys));
+        let chunk = keys.div_ceil(rayon::current_num_threads() * CHUNKS).max(1 << 12);
+        let range = |index: usize| index * chunk..keys.min((index + 1) * chunk);
+        let mut counts = vec![0_u32; keys.div_ceil(chunk) * partitions];
+        let first: Vec<First> = (lows.pages().chain(buckets.pages()).map(First::Page))
+            .chain(pages.map(|page| First::Page(&mut *page)))
+            .chain(counts.chunks_exact_mut(partitions).enumerate().map(|(index, counts)| First::Chunk(index, counts)))
+            .collect();
+        let Ok(_) = stage::each(first.into_iter(), |(): &mut (), first| {
+            match first {
+                First::Page(page) => page[0] = 0,
+                First::Chunk(index, counts) => range(index).for_each(|i| counts[place_of(&hash(i)).0] += 1),
+            }
+            Ok::<_, Infallible>(())
+        });
+        // Turn counts into places within their partitions: chunk by chunk. In the end there are the sizes of partitions.
+        let mut sizes = vec![0_u32; partitions];
+        for counts in counts.chunks_exact_mut(partitions) {
+            sizes.iter_mut().zip(counts).for_each(|(size, count)| *size += std::mem::replace(count, *size));
+        }
+        let mut end = 0;
+        let ends: Vec<usize> = sizes.iter().map(|&size| (end += size as usize, end).1).collect();
+        assert_eq!(end, keys, "less than 2^32 keys in a partition");
+        let to = (Places::of(&mut lows), Places::of(&mut buckets));
+        let scatter = |places: &mut Vec<(usize, usize)>, index| {
+            // Where each partition's next key of this chunk goes, and the end.
+            let rows = |index: usize| &counts[index * partitions..][..partitions];
+            let begins = std::iter::once(0).chain(ends.iter().copied()).zip(rows(index));
+            let limits = if (index + 1) * partitions < counts.len() { rows(index + 1) } else { &sizes };
+            places.clear();
+            places.extend(begins.zip(limits).map(|((begin, &at), &end)| (begin + at as usize, begin + end as usize)));
+            for i in range(index) {
+                let hash = hash(i);
+                let (partition, bucket) = place_of(&hash);
+                let (place, end) = &mut places[partition];
+                assert!(*place < *end, "a key must have the same hash each time");
+                // SAFETY: this chunk alone has the places up to where the next one's begin, and takes each once.
+                unsafe {
+                    to.0.put(*place, hash.low);
+                    to.1.put(*place, bucket);
+                }
+                *place += 1;
             }
             Ok::<_, Infallible>(())
         };
-        let Ok(_) = stage::each(chunks.into_iter(), work);
-        // SAFETY: `sort` wrote all places of each chunk.
-        unsafe { room.set_len(keys) };
-        Self { room, chunk, ends, partitions }
+        let Ok(_) = stage::each(0..keys.div_ceil(chunk), scatter);
+        // SAFETY: each chunk has as many places as keys, and every key took another one.
+        unsafe {
+            lows.set_len(keys);
+            buckets.set_len(keys);
+        }
+        Self { lows, buckets, ends }
     }
 
-    /// The keys of a partition.
     pub(crate) fn partition(&self, index: usize) -> Partition<'_> {
-        Partition { spread: self, index }
+        let range = if index == 0 { 0 } else { self.ends[index - 1] }..self.ends[index];
+        Partition { lows: &self.lows.as_slice()[range.clone()], buckets: &self.buckets.as_slice()[range] }
     }
 }
 
-/// Puts `hash(0)` and so on into the order of their partitions; also gives the partitions' `ends`. All `slots` are written.
-#[inline(always)]
-fn sort(
-    slots: &mut [MaybeUninit<Hash128>],
-    ends: &mut [u16],
-    places: &mut Vec<u16>,
-    hash: impl Fn(usize) -> Hash128,
-    partition_of: impl Fn(&Hash128) -> usize,
-) {
-    let keys = slots.len();
-    places.clear();
-    places.resize(ends.len(), 0);
-    match places.as_mut_slice() {
-        [all] => *all = keys as u16,
-        counts => (0..keys).for_each(|i| counts[partition_of(&hash(i))] += 1),
-    }
-    // Turn counts into places and ends.
-    let mut sum = 0;
-    for (place, end) in places.iter_mut().zip(&mut *ends) {
-        sum += std::mem::replace(place, sum);
-        *end = sum;
-    }
-    for i in 0..keys {
-        let hash = hash(i);
-        let partition = partition_of(&hash);
-        let place = &mut places[partition];
-        // So every place is taken once, and none is left.
-        assert!(*place < ends[partition], "a key must have the same hash each time");
-        slots[usize::from(*place)].write(hash);
-        *place += 1;
-    }
-}
+/// Where several threads write, each to its own places.
+struct Places<T>(*mut MaybeUninit<T>);
 
-/// The hashes of one partition.
-#[derive(Clone, Copy)]
-pub(crate) struct Partition<'a> {
-    spread: &'a Spread,
-    index: usize,
-}
+// SAFETY: all access is through `put`, whose callers write to disjoint places.
+unsafe impl<T: Send> Sync for Places<T> {}
 
-impl<'a> Partition<'a> {
-    /// Its piece of every chunk.
-    #[inline(always)]
-    pub(crate) fn pieces(self) -> impl Iterator<Item = &'a [Hash128]> {
-        let Spread { room, chunk, ends, partitions } = self.spread;
-        let chunks = room.as_slice().chunks(*chunk).zip(ends.chunks_exact(*partitions));
-        chunks.map(move |(hashes, ends)| {
-            let from = if self.index == 0 { 0 } else { ends[self.index - 1] };
-            &hashes[usize::from(from)..usize::from(ends[self.index])]
-        })
+impl<T: Copy> Places<T> {
+    fn of(room: &mut Room<T>) -> Self {
+        Self(room.slots().as_mut_ptr())
+    }
+
+    /// # Safety
+    /// The room is there and has a place `at`, and nobody else uses it.
+    #[inline]
+    unsafe fn put(&self, at: usize, value: T) {
+        // SAFETY: as the caller says.
+        unsafe { self.0.add(at).write(MaybeUninit::new(value)) };
     }
 }
 
@@ -131,24 +132,21 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     #[test]
-    fn every_hash_in_its_partition() {
-        for cheap in [true, false] {
-            for (keys, partitions) in [(0, 1), (1, 1), (5000, 1), (5000, 3), (4096, 7), (300_000, 1024)] {
-                let hash = |i: usize| Hash128 { high: (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15), low: i as u64 };
-                let partition_of = |hash: &Hash128| (hash.high >> 32) as usize % partitions;
-                let spread = Spread::new(keys, hash, cheap, partition_of, partitions);
-                let mut found = 0;
-                for index in 0..partitions {
-                    let mut before = None;
-                    for of in spread.partition(index).pieces().flatten() {
-                        assert_eq!((partition_of(of), *of), (index, hash(of.low as usize)));
-                        assert!(before < Some(of.low), "in the order of keys");
-                        before = Some(of.low);
-                        found += 1;
-                    }
-                }
-                assert_eq!(found, keys);
+    fn every_key_in_its_partition() {
+        for (keys, partitions) in [(0, 1), (1, 1), (5000, 1), (5000, 3), (4096, 7), (700_000, 1024)] {
+            let hash = |i: usize| Hash128 { high: (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15), low: i as u64 };
+            let place_of = |hash: &Hash128| ((hash.high >> 32) as usize % partitions, hash.high as u16);
+            let mut page = [1; 4];
+            let spread = Spread::new(keys, hash, place_of, partitions, std::iter::once(&mut page[..]));
+            assert_eq!(page[0], 0);
+            let mut found = 0;
+            for index in 0..partitions {
+                let Partition { lows, buckets } = spread.partition(index);
+                assert!(lows.is_sorted(), "in the order of keys");
+                assert!(lows.iter().zip(buckets).all(|(&i, &bucket)| place_of(&hash(i as usize)) == (index, bucket)));
+                found += lows.len();
             }
+            assert_eq!(found, keys);
         }
     }
 
@@ -157,6 +155,6 @@ mod tests {
     fn keys_that_change_are_noticed() {
         let calls = AtomicU64::new(0);
         let hash = |_| Hash128 { high: calls.fetch_add(1, Ordering::Relaxed) / 9000, low: 0 };
-        Spread::new(10_000, hash, true, |hash| hash.high as usize, 3);
+        Spread::new(10_000, hash, |hash| (hash.high as usize, 0), 3, std::iter::empty());
     }
 }

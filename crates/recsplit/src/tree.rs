@@ -9,7 +9,7 @@ use crate::bits::BitVec;
 use crate::elias_fano::Least;
 use crate::search::{Candidate, Search, Task, child_of_hash, start_of};
 use crate::spread::Partition;
-use warpset_core::recsplit::hash::{self, Hash128};
+use warpset_core::recsplit::hash;
 use warpset_core::recsplit::{Level, Method, Node, Remix, Shape};
 
 /// What all trees of a function have in common.
@@ -35,9 +35,8 @@ pub(crate) struct Bucket {
 pub(crate) struct Buckets<'a> {
     /// Their keys.
     pub keys: Partition<'a>,
-    /// The first one, and the number of all buckets of the function.
+    /// The first one.
     pub first: u64,
-    pub all: u64,
     /// What is found out, so far nothing.
     pub found: &'a mut [Bucket],
 }
@@ -67,7 +66,8 @@ pub(crate) enum Failure {
 #[derive(Default)]
 pub(crate) struct Scratch {
     sorted: Vec<u64>,
-    hashes: Vec<Hash128>,
+    /// Low halves and buckets by rotation group.
+    grouped: Vec<(u64, u16)>,
     other: Vec<u64>,
     children: Vec<u8>,
     starts: Vec<u32>,
@@ -79,57 +79,42 @@ pub(crate) struct Scratch {
     pub least: Least,
 }
 
-/// Sorts the keys of `buckets` into them and returns the low halves in `scratch.sorted`; sets the numbers of keys, and returns
-/// their sum. Counting sort (section 5.1); with `by_group`, keys of a bucket are in the order of their lowest byte.
-#[inline(always)]
-fn sort_into_buckets(
-    Buckets { keys, first, all, found }: &mut Buckets,
-    by_group: bool,
-    scratch: &mut Scratch,
-) -> usize {
-    let bucket = |key: &Hash128| (hash::bucket_of(key.high, *all) - *first) as usize;
-    if by_group {
-        let mut starts = [0_u32; 256];
-        for key in keys.pieces().flatten() {
-            found[bucket(key)].keys += 1;
-            starts[key.low as usize & 0xff] += 1;
-        }
-        let mut sum = 0;
-        for start in &mut starts {
-            sum += std::mem::replace(start, sum);
-        }
-        scratch.hashes.clear();
-        scratch.hashes.resize(sum as usize, Hash128::default());
-        for key in keys.pieces().flatten() {
-            let at = &mut starts[key.low as usize & 0xff];
-            scratch.hashes[*at as usize] = *key;
-            *at += 1;
-        }
-    } else {
-        for key in keys.pieces().flatten() {
-            found[bucket(key)].keys += 1;
-        }
-    }
-    scratch.starts.clear();
-    scratch.starts.reserve(found.len());
+/// Sorts the keys of `buckets` into them, as `scratch.sorted`, and counts them. Counting sort (section 5.1); with `by_group`,
+/// keys of a bucket are in the order of their lowest byte.
+fn sort_into_buckets(Buckets { keys, found, .. }: &mut Buckets, by_group: bool, scratch: &mut Scratch) {
+    let Scratch { sorted, starts, grouped, .. } = scratch;
+    keys.buckets.iter().for_each(|&bucket| found[usize::from(bucket)].keys += 1);
+    starts.clear();
     let mut sum = 0;
     for bucket in &**found {
-        scratch.starts.push(sum);
+        starts.push(sum);
         sum += bucket.keys;
     }
-    let Scratch { sorted, starts, hashes, .. } = scratch;
     sorted.clear();
-    sorted.resize(sum as usize, 0);
-    let mut put = |key: &Hash128| {
-        let at = &mut starts[bucket(key)];
-        sorted[*at as usize] = key.low;
+    sorted.resize(keys.lows.len(), 0);
+    let mut put = |low: u64, bucket: u16| {
+        let at = &mut starts[usize::from(bucket)];
+        sorted[*at as usize] = low;
         *at += 1;
     };
-    match by_group {
-        true => hashes.iter().for_each(&mut put),
-        false => keys.pieces().for_each(|piece| piece.iter().for_each(&mut put)),
+    if !by_group {
+        keys.lows.iter().zip(keys.buckets).for_each(|(&low, &bucket)| put(low, bucket));
+        return;
     }
-    sum as usize
+    let mut places = [0_u32; 256];
+    keys.lows.iter().for_each(|&low| places[low as usize & 0xff] += 1);
+    let mut sum = 0;
+    for place in &mut places {
+        sum += std::mem::replace(place, sum);
+    }
+    grouped.clear();
+    grouped.resize(keys.lows.len(), (0, 0));
+    for (&low, &bucket) in keys.lows.iter().zip(keys.buckets) {
+        let at = &mut places[low as usize & 0xff];
+        grouped[*at as usize] = (low, bucket);
+        *at += 1;
+    }
+    grouped.iter().for_each(|&(low, bucket)| put(low, bucket));
 }
 
 /// Builds the trees of `buckets`.
@@ -141,8 +126,8 @@ pub(crate) fn build<S: Search>(
     scratch: &mut Scratch,
 ) -> Result<Part, Failure> {
     let by_group = plan.shape.method() == Method::Grouped;
-    let keys = sort_into_buckets(&mut buckets, by_group, scratch) as u64;
-    let mut part = Part { keys, buckets: buckets.found.len(), ..Part::default() };
+    sort_into_buckets(&mut buckets, by_group, scratch);
+    let mut part = Part { keys: buckets.keys.lows.len() as u64, buckets: buckets.found.len(), ..Part::default() };
     let mut sorted = std::mem::take(&mut scratch.sorted);
     let mut from = 0;
     for (index, bucket) in (buckets.first..).zip(buckets.found) {
