@@ -1,9 +1,10 @@
 //! Stages of a build: items that all threads take one by one.
 //!
-//! Rayon's own iterators halve the items again and again, and whoever halved waits for both halves: at the end of a stage threads wake
-//! each other in a chain, each of which takes its time. Here the threads share one queue, and only the thread that
-//! began the stage waits for the others.
+//! Rayon's own iterators halve the items again and again, and whoever halved waits for both halves: at the end of a stage threads
+//! wake each other in a chain, each of which takes its time. Here every thread has a block of items, then takes from the ends of
+//! the others' blocks, and only the thread that began the stage waits for the others.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -45,7 +46,7 @@ pub(crate) fn each<I, S, R, E>(
     work: impl Fn(&mut S, I::Item) -> Result<R, E> + Sync,
 ) -> Result<(Vec<R>, Vec<S>), E>
 where
-    I: ExactSizeIterator + Send,
+    I: ExactSizeIterator<Item: Send>,
     S: Default + Send,
     R: Send,
     E: Send,
@@ -53,11 +54,23 @@ where
     let count = items.len();
     let results = std::iter::repeat_with(|| None).take(count).collect();
     let done = Mutex::new(Done { results, spaces: Vec::new(), failure: None });
-    let queue = Mutex::new(items.enumerate());
+    let threads = rayon::current_num_threads().clamp(1, count.max(1));
+    // Neighbours are close in memory, so that a thread is better off with a block than with items from everywhere.
+    let mut items = items.enumerate();
+    let mut block = || Mutex::new(items.by_ref().take(count.div_ceil(threads)).collect::<VecDeque<_>>());
+    let blocks: Vec<_> = (0..threads).map(|_| block()).collect();
     let (stop, working) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let run = || {
+    let run = |thread: usize| {
         let _working = Working::new(&working);
-        let next = || if stop.load(Ordering::Relaxed) { None } else { lock(&queue).next() };
+        let next = || {
+            if stop.load(Ordering::Relaxed) {
+                return None;
+            }
+            let (before, own) = blocks.split_at(thread);
+            // Its lock is given back before another is asked for.
+            let next = lock(&own[0]).pop_front();
+            next.or_else(|| own[1..].iter().chain(before).find_map(|block| lock(block).pop_back()))
+        };
         let (mut space, mut results, mut failure) = (S::default(), Vec::new(), None);
         while let Some((index, item)) = next() {
             match work(&mut space, item) {
@@ -73,10 +86,10 @@ where
         done.spaces.push(space);
         done.failure = failure.or(done.failure.take());
     };
-    let helpers = rayon::current_num_threads().min(count).saturating_sub(1);
     rayon::in_place_scope(|scope| {
-        (0..helpers).for_each(|_| scope.spawn(|_| run()));
-        run();
+        let run = &run;
+        (1..threads).for_each(|thread| scope.spawn(move |_| run(thread)));
+        run(0);
         // Helpers that have not begun by now find nothing to do.
         let since = Instant::now();
         while working.load(Ordering::Acquire) > 0 && since.elapsed() < AWAKE {
