@@ -394,14 +394,15 @@ pub(crate) fn build_parts(
     assert_eq!(built.buckets.as_slice().len(), first, "ranges come one after the other");
     // Fewer keys in a partition where there would be too few partitions for the threads to share evenly.
     let threads = rayon::current_num_threads() as u64;
-    let even = if threads == 1 { PARTITION_KEYS } else { (count / (threads * 64)).max(1 << 9) };
+    let least = if engine.has_large_buckets() { 1 } else { 1 << 9 };
+    let even = if threads == 1 { PARTITION_KEYS } else { (count / (threads * 64)).max(least) };
     let partitions = Partitions::new(count, within, engine.buckets(), PARTITION_KEYS.min(even), MOST_PARTITIONS);
     let spread = Spread::new(keys, hash, |hash| partitions.of(hash), partitions.count(), built.buckets.pages());
     let slots = built.buckets.slots()[first..end].chunks_mut(partitions.len());
     let work = |scratch: &mut Scratch, (index, slots)| {
         let found = room::fill(slots, Bucket::default());
         let first = (first + index * partitions.len()) as u64;
-        let part = engine.part(Buckets { keys: spread.partition(index), first, found }, scratch)?;
+        let part = engine.part(Buckets { keys: spread.partition(index), first, found }, partitions.count(), scratch)?;
         meter.add(part.keys);
         Ok(part)
     };
@@ -411,4 +412,50 @@ pub(crate) fn build_parts(
     built.parts.append(&mut parts);
     scratches.iter().for_each(|scratch| built.least.merge(&scratch.least));
     Ok(Some((spread, scratches)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subtrees_that_threads_share() {
+        let hash = |i: usize| (i as u64).hash128(1);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
+        for method in [Method::BruteForce, Method::Rotation, Method::Grouped] {
+            for (keys, bucket_size) in [(1, 1), (300, 300), (5000, 400), (3000, 2000), (1000, 3)] {
+                let builder = Builder::new().leaf_size(5).bucket_size(bucket_size).method(method);
+                let settings = builder.settings().unwrap();
+                let build = |share_from: f64| {
+                    let mut engine = Engine::new(settings, keys as u64);
+                    engine.share_from = share_from;
+                    let mut built = Built::new(&engine);
+                    let meter = builder.meter(Stage::Building, keys as u64, 0);
+                    build_parts(&engine, keys, hash, 0..engine.buckets(), &meter, &mut built).unwrap();
+                    engine.join(keys as u64, built).unwrap()
+                };
+                let alone = pool.install(|| build(f64::INFINITY));
+                for share_from in [0.0, 1e3, 1e4] {
+                    assert!(
+                        pool.install(|| build(share_from)) == alone,
+                        "{method:?} {keys} {bucket_size} {share_from}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn duplicates_in_shared_subtrees() {
+        let mut keys: Vec<u64> = (0..2000).collect();
+        keys[1999] = 1;
+        let builder = Builder::new().leaf_size(4).bucket_size(2000).threads(4);
+        let settings = builder.settings().unwrap();
+        let mut engine = Engine::new(settings, keys.len() as u64);
+        engine.share_from = 0.0;
+        let meter = builder.meter(Stage::Building, keys.len() as u64, 0);
+        let built = &mut Built::new(&engine);
+        let failure = builder.run(|| build_parts(&engine, 2000, |i| keys[i].hash128(0), 0..1, &meter, built).err());
+        assert!(matches!(failure.unwrap(), Some(Failure::Collision { bucket: 0, .. })));
+    }
 }

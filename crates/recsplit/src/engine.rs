@@ -88,10 +88,17 @@ pub(crate) struct Engine {
     pub settings: Settings,
     table: std::sync::Arc<[warpset_core::recsplit::Node]>,
     budgets: Vec<u64>,
+    works: Vec<f64>,
+    /// Work from which on threads share a subtree, if there are few others.
+    pub share_from: f64,
     largest: u32,
     /// All buckets.
     buckets: u64,
 }
+
+/// Hashes from which on threads share a subtree: a tenth of a millisecond or more, which another thread takes a
+/// hundredth of to begin.
+const SHARED: f64 = 1e6;
 
 /// Trees of the first buckets of a function.
 pub(crate) struct Built {
@@ -112,30 +119,37 @@ impl Engine {
         let largest = u64::from(settings.largest_bucket()).min(keys) as u32;
         let table = crate::table::nodes(&settings.shape, largest);
         let budgets = tree::budgets(&settings.shape, &table[..=largest as usize]);
-        Self { settings, table, budgets, largest, buckets: settings.buckets(keys) }
+        let works = tree::works(&settings.shape, &table[..=largest as usize]);
+        Self { settings, table, budgets, works, share_from: SHARED, largest, buckets: settings.buckets(keys) }
     }
 
     pub(crate) fn buckets(&self) -> u64 {
         self.buckets
     }
 
-    /// Builds the trees of one partition.
-    pub(crate) fn part(&self, buckets: Buckets, scratch: &mut Scratch) -> Result<Part, Failure> {
+    /// Whether a bucket of the usual size takes so much work that one for each task is enough.
+    pub(crate) fn has_large_buckets(&self) -> bool {
+        self.works[self.largest.min(self.settings.bucket_size) as usize] >= SHARED / 4.0
+    }
+
+    /// Builds the trees of one of `partitions` partitions.
+    pub(crate) fn part(&self, buckets: Buckets, partitions: usize, scratch: &mut Scratch) -> Result<Part, Failure> {
+        let threads = rayon::current_num_threads();
+        // The last ones leave a thread without work for half of one, on average.
+        let few = threads > 1 && partitions < threads * 16;
+        let remix = self.settings.remix;
         let plan = Plan {
             shape: &self.settings.shape,
             table: &self.table[..=self.largest as usize],
             budgets: &self.budgets,
-            remix: self.settings.remix,
+            remix,
+            works: &self.works,
+            share_from: if few { self.share_from } else { f64::INFINITY },
+            simd: if remix == Remix::Bits64 { Simd::Sequential } else { self.settings.simd },
+            build: build_with,
+            subtree: None,
         };
-        let simd = if self.settings.remix == Remix::Bits64 { Simd::Sequential } else { self.settings.simd };
-        match simd {
-            Simd::Sequential => tree::build(Sequential, &plan, buckets, scratch),
-            Simd::Portable => crate::search::portable::build(&plan, buckets, scratch),
-            #[cfg(target_arch = "x86_64")]
-            simd => crate::search::x86_build::build(simd, &plan, buckets, scratch),
-            #[cfg(not(target_arch = "x86_64"))]
-            _ => crate::search::portable::build(&plan, buckets, scratch),
-        }
+        build_with(&plan, buckets, scratch)
     }
 
     /// Joins the parts of all partitions to a function.
@@ -179,6 +193,18 @@ impl Engine {
         let (checksum, ()) = rayon::join(|| format::checksum(&words), || drop((parts, buckets)));
         words[format::COMMON_WORDS - 1] = checksum;
         Ok(RecSplit::trusted(words, header))
+    }
+}
+
+/// Builds trees by the search that `plan` asks for.
+fn build_with(plan: &Plan, buckets: Buckets, scratch: &mut Scratch) -> Result<Part, Failure> {
+    match plan.simd {
+        Simd::Sequential => tree::build(Sequential, plan, buckets, scratch),
+        Simd::Portable => crate::search::portable::build(plan, buckets, scratch),
+        #[cfg(target_arch = "x86_64")]
+        simd => crate::search::x86_build::build(simd, plan, buckets, scratch),
+        #[cfg(not(target_arch = "x86_64"))]
+        _ => crate::search::portable::build(plan, buckets, scratch),
     }
 }
 

@@ -7,8 +7,9 @@
 
 use crate::bits::BitVec;
 use crate::elias_fano::Least;
-use crate::search::{Candidate, Search, Task, child_of_hash, start_of};
+use crate::search::{Candidate, Search, Simd, Task, child_of_hash, start_of};
 use crate::spread::Partition;
+use crate::stage;
 use warpset_core::recsplit::hash;
 use warpset_core::recsplit::{Level, Method, Node, Remix, Shape};
 
@@ -21,6 +22,24 @@ pub(crate) struct Plan<'a> {
     /// Trials for each number of keys after which a search gives up.
     pub budgets: &'a [u64],
     pub remix: Remix,
+    /// [`works`] of each number of keys.
+    pub works: &'a [f64],
+    /// Trees that take this much work are shared by threads.
+    pub share_from: f64,
+    /// Calls [`build`] with the search that was asked for.
+    pub simd: Simd,
+    pub build: fn(&Plan, Buckets, &mut Scratch) -> Result<Part, Failure>,
+    /// Set if the only bucket is a subtree, whose unary parts stay in the scratch space.
+    pub subtree: Option<Subtree>,
+}
+
+/// A subtree that is built by itself.
+#[derive(Clone, Copy)]
+pub(crate) struct Subtree {
+    /// Nodes of the higher levels above.
+    depth: u32,
+    /// Whether the root is all that is solved.
+    root_only: bool,
 }
 
 /// What a bucket has.
@@ -140,10 +159,17 @@ pub(crate) fn build<S: Search>(
             if size as usize >= plan.table.len() {
                 return Err(explain(keys, index));
             }
+            if plan.works[size as usize] >= plan.share_from {
+                let bits = share(plan, index, keys, 0, &mut Scratch::default())?;
+                bits.iter().for_each(|bits| part.bits.append(bits));
+                bucket.bits = (part.bits.len() - begin) as u32;
+                scratch.least.see(size as usize, part.bits.len() - begin);
+                continue;
+            }
             scratch.higher.clear();
             scratch.unary.clear();
             scratch.stack.clear();
-            scratch.stack.push((0, size, 0));
+            scratch.stack.push((0, size, plan.subtree.map_or(0, |subtree| subtree.depth)));
             while let Some((start, len, depth)) = scratch.stack.pop() {
                 let keys = &mut keys[start as usize..(start + len) as usize];
                 let node = &plan.table[len as usize];
@@ -169,6 +195,9 @@ pub(crate) fn build<S: Search>(
                 if node.fanout > 0 {
                     let level_start = task.start;
                     distribute(plan, node, level_start, number, keys, &mut scratch.other, &mut scratch.children);
+                    if plan.subtree.is_some_and(|subtree| subtree.root_only) {
+                        break;
+                    }
                     let depth = depth + u32::from(higher);
                     let unit = u32::from(node.unit);
                     for child in (0..u32::from(node.fanout)).rev() {
@@ -180,8 +209,10 @@ pub(crate) fn build<S: Search>(
                     }
                 }
             }
-            part.bits.append(&scratch.higher);
-            part.bits.append(&scratch.unary);
+            if plan.subtree.is_none() {
+                part.bits.append(&scratch.higher);
+                part.bits.append(&scratch.unary);
+            }
         }
         let bits = part.bits.len() - begin;
         bucket.bits = bits as u32;
@@ -189,6 +220,55 @@ pub(crate) fn build<S: Search>(
     }
     scratch.sorted = sorted;
     Ok(part)
+}
+
+/// Builds a tree on as many threads as have nothing else to do: its root, and then its children, each by another thread. Returns
+/// fixed parts, unary parts of the higher levels, and of the others. What threads do is a bucket to [`build`].
+fn share(
+    plan: &Plan,
+    bucket: u64,
+    keys: &mut [u64],
+    depth: u32,
+    scratch: &mut Scratch,
+) -> Result<[BitVec; 3], Failure> {
+    let len = keys.len();
+    let node = &plan.table[len];
+    if node.nodes == 0 {
+        return Ok(<[BitVec; 3]>::default());
+    }
+    let whole = node.fanout == 0 || plan.works[len] < plan.share_from;
+    let subtree = Some(Subtree { depth, root_only: !whole });
+    let lows = Partition { lows: keys, buckets: &vec![0; len] };
+    let buckets = Buckets { keys: lows, first: bucket, found: &mut [Bucket::default()] };
+    let part = (plan.build)(&Plan { subtree, share_from: f64::INFINITY, ..*plan }, buckets, scratch)?;
+    let mut bits = [part.bits, std::mem::take(&mut scratch.higher), std::mem::take(&mut scratch.unary)];
+    if whole {
+        return Ok(bits);
+    }
+    keys.copy_from_slice(&scratch.sorted);
+    let depth = depth + u32::from(plan.shape.level(len as u32) == Level::Higher);
+    let (units, last) = keys.split_at_mut(usize::from(node.unit) * (usize::from(node.fanout) - 1));
+    let mut children: Vec<&mut [u64]> = units.chunks_mut(node.unit.into()).collect();
+    children.push(last);
+    let child = |scratch: &mut Scratch, keys: &mut [u64]| share(plan, bucket, keys, depth, scratch);
+    let (children, _) = stage::each(children.into_iter(), child)?;
+    for child in &children {
+        bits.iter_mut().zip(child).for_each(|(bits, child)| bits.append(child));
+    }
+    Ok(bits)
+}
+
+/// Hashes that are expected to be taken for the whole subtree of each number of keys.
+pub(crate) fn works(shape: &Shape, table: &[Node]) -> Vec<f64> {
+    let mut works: Vec<f64> = Vec::with_capacity(table.len());
+    for (keys, node) in table.iter().enumerate() {
+        let trials = if keys > 1 { shape.expected_candidates(keys as u32) / f64::from(node.candidates) } else { 0.0 };
+        let full = usize::from(node.fanout).saturating_sub(1);
+        let last = works.get(keys - full * usize::from(node.unit)).copied().unwrap_or(0.0);
+        let units = works.get(usize::from(node.unit)).map_or(0.0, |unit| unit * full as f64);
+        works.push(trials * keys as f64 + units + last);
+    }
+    works
 }
 
 /// Trials that are enough with certainty for each number of keys: beyond them, with probability e^-64, something is wrong
