@@ -3,6 +3,7 @@
 //! Source: sections 5.1 (counting sort), 5.8 (threads), 5.9. Departures:
 //! - Keys are first spread over partitions, each a range of buckets small enough for the cache; a task then sorts its
 //!   partition into buckets and builds their trees while the keys are still in cache.
+//! - Where partitions are few and buckets take long, threads without work take subtrees of the buckets of others.
 //! - The parts' bit vectors are joined in parallel: every part shifts its own words to their place, only the words that
 //!   two parts share are combined with an atomic `or`.
 
