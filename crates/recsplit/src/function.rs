@@ -223,12 +223,12 @@ impl<W: Words> RecSplit<W> {
     fn get_hashes(&self, hashes: &[Hash128], numbers: &mut [u64]) {
         #[cfg(target_arch = "x86_64")]
         if crate::read::fast_bmi2() {
-            if crate::read::has_avx512() && self.header.remix == Remix::Bits32 && self.header.keys > 0 {
-                // SAFETY: the processor has the instructions.
-                unsafe { self.get_hashes_avx512(hashes, numbers) };
-            } else {
-                // SAFETY: the processor has the instructions.
-                unsafe { self.get_hashes_bmi2(hashes, numbers) };
+            let wide = self.header.remix == Remix::Bits32 && self.header.keys > 0;
+            // SAFETY: the processor has the instructions.
+            match wide {
+                true if crate::read::has_avx512() => unsafe { self.get_hashes_avx512(hashes, numbers) },
+                true => unsafe { self.get_hashes_avx2(hashes, numbers) },
+                false => unsafe { self.get_hashes_bmi2(hashes, numbers) },
             }
             return;
         }
@@ -246,7 +246,18 @@ impl<W: Words> RecSplit<W> {
         self.get_hashes_with(hashes, numbers, unsafe { crate::read::Bmi2::new() });
     }
 
-    /// [`RecSplit::get_hashes`] in vectors.
+    /// [`RecSplit::get_hashes`] in vectors of AVX2.
+    ///
+    /// # Safety
+    /// As for [`RecSplit::get_hashes_bmi2`].
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    unsafe fn get_hashes_avx2(&self, hashes: &[Hash128], numbers: &mut [u64]) {
+        // SAFETY: the caller says so.
+        self.get_wide(hashes, numbers, unsafe { crate::query::avx2::Avx2::new() });
+    }
+
+    /// [`RecSplit::get_hashes`] in vectors of AVX-512.
     ///
     /// # Safety
     /// As for [`RecSplit::get_hashes_bmi2`], and the processor must have the named parts of AVX-512.

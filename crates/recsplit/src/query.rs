@@ -12,6 +12,8 @@
 //! Batches ([`batch`]) take many look-ups through each stage together.
 
 #[cfg(target_arch = "x86_64")]
+pub(crate) mod avx2;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
 pub(crate) mod batch;
 #[cfg(target_arch = "x86_64")]

@@ -86,6 +86,8 @@ macro_rules! methods {
 }
 
 impl Vector for Register {
+    type Mask = u8;
+
     methods! {
         shl_by(by) _mm512_sllv_epi64;
         shr_by(by) _mm512_srlv_epi64;
@@ -297,7 +299,7 @@ impl Vectors for Avx512 {
 /// The processor must have BMI2.
 #[target_feature(enable = "bmi2")]
 #[inline(never)]
-unsafe fn pairs(words: &Lanes, ranks: &Lanes, ones: &mut Lanes) {
+pub(super) unsafe fn pairs(words: &Lanes, ranks: &Lanes, ones: &mut Lanes) {
     for i in 0..LANES * VECTORS {
         ones[i] = _pdep_u64(3_u64.wrapping_shl(ranks[i] as u32), words[i]);
     }

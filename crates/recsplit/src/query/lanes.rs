@@ -1,6 +1,6 @@
 //! Arithmetic and loads for look-ups in vectors of eight keys.
 
-use super::vectors::{LANES, Lanes, VECTORS, Vector, Vectors};
+use super::vectors::{LANES, Lanes, Mask, VECTORS, Vector, Vectors};
 use super::{Row, reciprocal};
 
 /// The low half of a lane.
@@ -11,8 +11,8 @@ pub(crate) type Keys = u32;
 
 /// The lanes `mask` of vector `v`.
 #[inline(always)]
-pub(crate) fn keys_of(mask: u8, v: usize) -> Keys {
-    Keys::from(mask) << (LANES * v)
+pub(crate) fn keys_of(mask: impl Mask, v: usize) -> Keys {
+    Keys::from(mask.bits()) << (LANES * v)
 }
 
 /// Takes the next key.
@@ -142,13 +142,13 @@ impl<T: Vectors> Numbers<T> {
 
 /// The lowest two ones of words.
 #[derive(Clone, Copy)]
-pub(crate) struct Pair<V> {
+pub(crate) struct Pair<V: Vector> {
     /// Position of the second.
     pub second: V,
     /// Zeros between.
     pub zeros: V,
     /// Whether there is no second.
-    pub missing: u8,
+    pub missing: V::Mask,
 }
 
 impl<V: Vector> Pair<V> {

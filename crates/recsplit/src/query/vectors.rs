@@ -3,7 +3,7 @@
 use super::batch::BATCH;
 use crate::key::Hash128;
 use crate::read::Select;
-use std::ops::{Add, BitAnd, BitOr, BitXor, Sub};
+use std::ops::{Add, BitAnd, BitOr, BitXor, Not, Sub};
 
 /// Lanes of a vector.
 pub(crate) const LANES: usize = 8;
@@ -45,10 +45,25 @@ impl std::ops::DerefMut for Lanes {
     }
 }
 
-/// Eight numbers of 64 bits. Arithmetic wraps. Masks have a bit for each lane.
+/// Some of the lanes.
+pub(crate) trait Mask: Copy + BitAnd<Output = Self> + BitOr<Output = Self> + Not<Output = Self> {
+    /// A bit for each lane.
+    fn bits(self) -> u8;
+}
+
+impl Mask for u8 {
+    #[inline(always)]
+    fn bits(self) -> u8 {
+        self
+    }
+}
+
+/// Eight numbers of 64 bits. Arithmetic wraps.
 pub(crate) trait Vector:
     Copy + Add<Output = Self> + Sub<Output = Self> + BitAnd<Output = Self> + BitOr<Output = Self> + BitXor<Output = Self>
 {
+    type Mask: Mask;
+
     fn store(self, to: &mut [u64; LANES]);
     /// `self & !other`.
     fn without(self, other: Self) -> Self;
@@ -68,14 +83,14 @@ pub(crate) trait Vector:
     fn times_all(self, other: Self) -> Self;
     fn count_ones(self) -> Self;
     /// The lanes that are below those of `other`.
-    fn below(self, other: Self) -> u8;
+    fn below(self, other: Self) -> Self::Mask;
     /// The lanes that are those of `other`.
-    fn equals(self, other: Self) -> u8;
+    fn equals(self, other: Self) -> Self::Mask;
     /// The lanes of `mask`, and the other ones of `other`.
-    fn or_else(self, mask: u8, other: Self) -> Self;
+    fn or_else(self, mask: Self::Mask, other: Self) -> Self;
     /// The lanes of `mask`, and zeros.
-    fn only(self, mask: u8) -> Self;
-    /// The whole parts of products with the floats whose bits are `fractions`. Lanes are below 2^53, products below 2^50.
+    fn only(self, mask: Self::Mask) -> Self;
+    /// The whole parts of products with the floats whose bits are `fractions`. Lanes and products are below 2^50.
     fn quotient(self, fractions: Self) -> Self;
     /// The whole parts of `radix` times the fractional parts of these products.
     fn digit(self, fractions: Self, radix: Self) -> Self;
@@ -161,6 +176,8 @@ operators! {
 }
 
 impl Vector for Array {
+    type Mask = u8;
+
     #[inline(always)]
     fn store(self, to: &mut [u64; LANES]) {
         *to = self.0;
@@ -300,7 +317,7 @@ impl<S: Select> Vectors for Plain<S> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::avx512::Avx512;
+    use super::super::{avx2::Avx2, avx512::Avx512};
     use super::*;
     use crate::read::Portable;
 
@@ -353,8 +370,8 @@ mod tests {
             x.times_signed(y),
             x.count_ones(),
             x.trailing_zeros(vectors.splat(1)),
-            x.or_else(0x5c, y),
-            x.only(0x5c),
+            x.or_else(index.below(some), y),
+            x.only(!(index.below(some) & x.equals(x))),
             some.quotient(fractions),
             some.digit(fractions, index),
             (x & vectors.splat(0x4040_4040_4040_4040)).byte_pairs(),
@@ -378,18 +395,28 @@ mod tests {
         results.extend(counts.as_chunks().0);
         vectors.counts(&words, &rows, &ranks, &mut counts);
         results.extend(counts.as_chunks().0);
-        (results, vec![x.below(y), x.equals(y), x.equals(x), index.below(some)])
+        (results, [x.below(y), x.equals(y), x.equals(x), x.below(y) | y.below(x)].map(Mask::bits).to_vec())
+    }
+
+    fn does_what_plain_code_does(vectors: impl Vectors) {
+        for (a, b) in numbers().zip(numbers().skip(1)) {
+            assert_eq!(all(vectors, a, b), all(Plain(Portable), a, b));
+        }
     }
 
     #[test]
-    fn instructions_do_what_plain_code_does() {
-        if !(crate::read::fast_bmi2() && crate::read::has_avx512()) {
-            return;
+    fn avx2() {
+        if crate::read::fast_bmi2() {
+            // SAFETY: the processor has the instructions.
+            does_what_plain_code_does(unsafe { Avx2::new() });
         }
-        // SAFETY: the processor has the instructions.
-        let vectors = unsafe { Avx512::new() };
-        for (a, b) in numbers().zip(numbers().skip(1)) {
-            assert_eq!(all(vectors, a, b), all(Plain(Portable), a, b));
+    }
+
+    #[test]
+    fn avx512() {
+        if crate::read::fast_bmi2() && crate::read::has_avx512() {
+            // SAFETY: the processor has the instructions.
+            does_what_plain_code_does(unsafe { Avx512::new() });
         }
     }
 

@@ -9,7 +9,7 @@ use super::batch::{BATCH, prefetch_tree};
 use super::lanes::{
     Fields, Keys, LOW, MOST_STORED, Memory, Numbers, Pair, Starts, Within, keys_of, next_key, windows_of, words_of,
 };
-use super::vectors::{LANES, Lanes, VECTORS, Vector, Vectors};
+use super::vectors::{LANES, Lanes, Mask, VECTORS, Vector, Vectors};
 use super::{Child, MOST_TRIALS, NEAR_CODES, Walk, far_unary_part};
 use crate::function::{RecSplit, Words};
 use crate::key::Hash128;
@@ -49,7 +49,7 @@ fn any_above<T: Vectors>(vectors: T, walks: &Walks, keys: u32) -> bool {
     let least = vectors.splat(keys.into());
     let mut any = 0;
     for v in 0..VECTORS {
-        any |= least.below(walks.keys.get(vectors, v));
+        any |= least.below(walks.keys.get(vectors, v)).bits();
     }
     any != 0
 }
@@ -198,10 +198,10 @@ impl<W: Words> RecSplit<W> {
             bits.set(v, memory.bits_from(walks.unary.get(vectors, v)).shl::<1>() | one);
             skips = skips | walks.skip.get(vectors, v);
         }
-        if skips.below(vectors.splat(MOST_CLEARED + 1)) == 0xff {
+        if skips.below(vectors.splat(MOST_CLEARED + 1)).bits() == 0xff {
             // Few parts to skip, or none below the higher levels: their ones are cleared.
             let mut cleared = zero;
-            while cleared.below(skips) != 0 {
+            while cleared.below(skips).bits() != 0 {
                 for v in 0..VECTORS {
                     let (ones, on) = (bits.get(vectors, v), cleared.below(walks.skip.get(vectors, v)));
                     bits.set(v, (ones & (ones - one)).or_else(on, ones));
