@@ -9,7 +9,7 @@
 //!   left is skipped once, not on each level.
 //! - Levels have loops of their own, whose branches are easy to predict.
 //!
-//! Batches ([`batch`]) take many look-ups through each stage together.
+//! Batches ([`wide`], or [`batch`] without its vectors) take many look-ups through each stage together.
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;

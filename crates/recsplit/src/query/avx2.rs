@@ -1,12 +1,10 @@
 //! Vectors of eight lanes in two registers of AVX2.
 //!
-//! Single numbers are loaded one by one: gathers of AVX2 take longer on most processors that have no AVX-512. Ones of words
-//! are counted one by one, too.
+//! Ones of words are counted one by one for the lists, and by halves of bytes elsewhere.
 
-use super::vectors::{LANES, Lanes, Mask, VECTORS, Vector, Vectors};
+use super::vectors::{LANES, Lanes, Mask, VECTORS, Vector, Vectors, pairs_bmi2, products};
 use crate::key::Hash128;
 use crate::read::Bmi2;
-use std::arch::asm;
 use std::arch::x86_64::*;
 use std::ops::{Add, BitAnd, BitOr, BitXor, Not, Sub};
 
@@ -89,33 +87,7 @@ impl Mask for Whole {
     }
 }
 
-/// Products of low halves, as instructions that the compiler cannot see into: where it knows that only half of the result
-/// matters, it would take products of all 64 bits, which are several instructions.
-macro_rules! products {
-    ($($name:ident $instruction:literal;)*) => {$(
-        #[target_feature(enable = "avx2")]
-        #[inline]
-        fn $name(a: __m256i, b: __m256i) -> __m256i {
-            let product;
-            // SAFETY: registers in, a register out.
-            unsafe {
-                asm!(
-                    concat!($instruction, " {0}, {1}, {2}"),
-                    out(ymm_reg) product,
-                    in(ymm_reg) a,
-                    in(ymm_reg) b,
-                    options(pure, nomem, nostack, preserves_flags)
-                )
-            };
-            product
-        }
-    )*};
-}
-
-products! {
-    unsigned_product "vpmuludq";
-    signed_product "vpmuldq";
-}
+products!("avx2", __m256i, ymm_reg);
 
 /// The ones of each lane, counted by halves of bytes.
 #[target_feature(enable = "avx2")]
@@ -173,6 +145,42 @@ fn low_16_times_4(x: __m256i) -> __m256i {
 #[inline]
 fn byte_pairs(x: __m256i) -> __m256i {
     _mm256_maddubs_epi16(x, _mm256_set1_epi8(1))
+}
+
+/// Eight bytes from each of the places on, which count `SCALE` bytes from the start of the words, zero if not `within`.
+///
+/// # Safety
+/// Bytes `within` must be within the words, and the processor must have AVX2.
+#[target_feature(enable = "avx2")]
+#[inline]
+unsafe fn gather<const SCALE: i32>(words: &[u64], Registers(a, b): Registers, Whole(within): Whole) -> Registers {
+    let (zero, words) = (_mm256_setzero_si256(), words.as_ptr().cast());
+    // SAFETY: the caller says so.
+    unsafe {
+        Registers(
+            _mm256_mask_i64gather_epi64::<SCALE>(zero, words, a, within.0),
+            _mm256_mask_i64gather_epi64::<SCALE>(zero, words, b, within.1),
+        )
+    }
+}
+
+/// The numbers of 32 bits at each index, zero if not `within`.
+///
+/// # Safety
+/// From `numbers` on those `within` must be readable, and the processor must have AVX2.
+#[target_feature(enable = "avx2")]
+#[inline]
+unsafe fn gather_halves(numbers: *const i32, Registers(a, b): Registers, Whole(within): Whole) -> Registers {
+    let low_halves = _mm256_setr_epi32(0, 2, 4, 6, 0, 0, 0, 0);
+    let mask = |of| _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(of, low_halves));
+    let (zero, mask_a, mask_b) = (_mm_setzero_si128(), mask(within.0), mask(within.1));
+    // SAFETY: the caller says so.
+    unsafe {
+        Registers(
+            _mm256_cvtepu32_epi64(_mm256_mask_i64gather_epi32::<4>(zero, numbers, a, mask_a)),
+            _mm256_cvtepu32_epi64(_mm256_mask_i64gather_epi32::<4>(zero, numbers, b, mask_b)),
+        )
+    }
 }
 
 /// Methods of some vectors, of which each half is found by one function.
@@ -267,33 +275,6 @@ impl Vector for Registers {
     }
 }
 
-impl Avx2 {
-    /// The numbers at `SCALE` times each of the `places`, in bytes from the start of the words on; zero if not `within`.
-    ///
-    /// # Safety
-    /// Those `within` must end within the words, and so must a number at their start, if there are words.
-    #[inline(always)]
-    unsafe fn load_each<const SCALE: usize, N: Copy + Into<u64>>(
-        self,
-        words: &[u64],
-        places: Registers,
-        within: Whole,
-    ) -> Registers {
-        let mut each = [0; LANES];
-        if !words.is_empty() {
-            let mut from = [0; LANES];
-            places.only(within).store(&mut from);
-            for i in 0..LANES {
-                // SAFETY: the caller says so, and the others are 0.
-                let number: N =
-                    unsafe { words.as_ptr().cast::<u8>().add(from[i] as usize * SCALE).cast::<N>().read_unaligned() };
-                each[i] = number.into();
-            }
-        }
-        self.load(&each).only(within)
-    }
-}
-
 impl Vectors for Avx2 {
     type V = Registers;
     type Select = Bmi2;
@@ -317,29 +298,26 @@ impl Vectors for Avx2 {
     #[inline(always)]
     fn words(self, words: &[u64], index: Registers) -> Registers {
         let within = index.below(self.splat(words.len() as u64));
-        // SAFETY: words with an index below their number are within.
-        unsafe { let z=_mm256_setzero_si256(); let w=words.as_ptr().cast(); Registers(_mm256_mask_i64gather_epi64::<8>(z, w, index.0, within.0.0),_mm256_mask_i64gather_epi64::<8>(z, w, index.1, within.0.1)) }
+        // SAFETY: only words within are loaded; whoever made `self` said that the processor has the instructions.
+        unsafe { gather::<8>(words, index, within) }
     }
     #[inline(always)]
     fn halves(self, words: &[u64], index: Registers) -> Registers {
         let within = index.below(self.splat(words.len() as u64 * 2));
-        // SAFETY: halves with an index below their number are within.
-        unsafe { self.load_each::<4, u32>(words, index, within) }
+        // SAFETY: only halves within are loaded; whoever made `self` said that the processor has the instructions.
+        unsafe { gather_halves(words.as_ptr().cast(), index, within) }
     }
     #[inline(always)]
     fn bytes(self, words: &[u64], at: Registers) -> Registers {
         let within = at.below(self.splat((words.len() as u64 * 8).saturating_sub(8)));
-        // SAFETY: eight bytes before the last word are within.
-        unsafe { let z=_mm256_setzero_si256(); let w=words.as_ptr().cast(); Registers(_mm256_mask_i64gather_epi64::<1>(z, w, at.0, within.0.0),_mm256_mask_i64gather_epi64::<1>(z, w, at.1, within.0.1)) }
+        // SAFETY: only bytes within are loaded; whoever made `self` said that the processor has the instructions.
+        unsafe { gather::<1>(words, at, within) }
     }
     #[inline(always)]
     fn look_up(self, table: &[u32; 32], index: Registers) -> Registers {
-        let mut each = [0; LANES];
-        index.store(&mut each);
-        for of in &mut each {
-            *of = table[*of as usize % 32].into();
-        }
-        self.load(&each)
+        let (index, all) = (index & self.splat(31), Whole(self.splat(u64::MAX)));
+        // SAFETY: the table has 32 entries; whoever made `self` said that the processor has the instructions.
+        unsafe { gather_halves(table.as_ptr().cast(), index, all) }
     }
     #[inline(always)]
     fn hashes(self, hashes: &[Hash128; LANES]) -> (Registers, Registers) {
@@ -357,7 +335,7 @@ impl Vectors for Avx2 {
     #[inline(always)]
     fn pairs(self, words: &Lanes, ranks: &Lanes, ones: &mut Lanes) {
         // SAFETY: whoever made `self` said that the processor has the instructions.
-        unsafe { super::avx512::pairs(words, ranks, ones) };
+        unsafe { pairs_bmi2(words, ranks, ones) };
     }
 }
 

@@ -1,9 +1,8 @@
 //! Vectors of eight lanes in registers of AVX-512.
 
-use super::vectors::{LANES, Lanes, VECTORS, Vector, Vectors};
+use super::vectors::{LANES, Lanes, VECTORS, Vector, Vectors, pairs_bmi2, products};
 use crate::key::Hash128;
 use crate::read::Bmi2;
-use std::arch::asm;
 use std::arch::x86_64::*;
 use std::ops::{Add, BitAnd, BitOr, BitXor, Sub};
 
@@ -46,33 +45,7 @@ operators! {
     BitXor bitxor _mm512_xor_si512;
 }
 
-/// Products of low halves, as instructions that the compiler cannot see into: where it knows that only half of the result
-/// matters, it would take products of all 64 bits, and three times as long.
-macro_rules! products {
-    ($($name:ident $instruction:literal;)*) => {$(
-        #[target_feature(enable = "avx512f")]
-        #[inline]
-        fn $name(a: __m512i, b: __m512i) -> __m512i {
-            let product;
-            // SAFETY: registers in, a register out.
-            unsafe {
-                asm!(
-                    concat!($instruction, " {0}, {1}, {2}"),
-                    out(zmm_reg) product,
-                    in(zmm_reg) a,
-                    in(zmm_reg) b,
-                    options(pure, nomem, nostack, preserves_flags)
-                )
-            };
-            product
-        }
-    )*};
-}
-
-products! {
-    unsigned_product "vpmuludq";
-    signed_product "vpmuldq";
-}
+products!("avx512f", __m512i, zmm_reg);
 
 /// Methods of one argument or of two vectors, each of them an instruction.
 macro_rules! methods {
@@ -288,19 +261,6 @@ impl Vectors for Avx512 {
     #[inline(always)]
     fn pairs(self, words: &Lanes, ranks: &Lanes, ones: &mut Lanes) {
         // SAFETY: whoever made `self` said that the processor has BMI2.
-        unsafe { pairs(words, ranks, ones) };
-    }
-}
-
-/// [`Vectors::pairs`] with `pdep`. A call, so that words and ranks go through memory: taking registers apart and putting
-/// them together costs more.
-///
-/// # Safety
-/// The processor must have BMI2.
-#[target_feature(enable = "bmi2")]
-#[inline(never)]
-pub(super) unsafe fn pairs(words: &Lanes, ranks: &Lanes, ones: &mut Lanes) {
-    for i in 0..LANES * VECTORS {
-        ones[i] = _pdep_u64(3_u64.wrapping_shl(ranks[i] as u32), words[i]);
+        unsafe { pairs_bmi2(words, ranks, ones) };
     }
 }

@@ -134,6 +134,47 @@ pub(crate) trait Vectors: Copy {
     fn pairs(self, words: &Lanes, ranks: &Lanes, ones: &mut Lanes);
 }
 
+/// [`Vectors::pairs`] with `pdep`. A call, so that words and ranks go through memory: taking registers apart and putting
+/// them together costs more.
+///
+/// # Safety
+/// The processor must have BMI2.
+#[target_feature(enable = "bmi2")]
+#[inline(never)]
+pub(super) unsafe fn pairs_bmi2(words: &Lanes, ranks: &Lanes, ones: &mut Lanes) {
+    for i in 0..LANES * VECTORS {
+        ones[i] = std::arch::x86_64::_pdep_u64(3_u64.wrapping_shl(ranks[i] as u32), words[i]);
+    }
+}
+
+/// Two functions for products of low halves, as instructions that the compiler cannot see into: where it knows that only half
+/// of the result matters, it would take products of all 64 bits, which take three times as long or are several instructions.
+macro_rules! products {
+    ($feature:literal, $register:ty, $class:ident) => {
+        products!($feature, $register, $class, unsigned_product, "vpmuludq");
+        products!($feature, $register, $class, signed_product, "vpmuldq");
+    };
+    ($feature:literal, $register:ty, $class:ident, $name:ident, $instruction:literal) => {
+        #[target_feature(enable = $feature)]
+        #[inline]
+        fn $name(a: $register, b: $register) -> $register {
+            let product;
+            // SAFETY: registers in, a register out.
+            unsafe {
+                std::arch::asm!(
+                    concat!($instruction, " {0}, {1}, {2}"),
+                    out($class) product,
+                    in($class) a,
+                    in($class) b,
+                    options(pure, nomem, nostack, preserves_flags)
+                )
+            };
+            product
+        }
+    };
+}
+pub(super) use products;
+
 /// No instructions but the target's own.
 #[derive(Clone, Copy)]
 #[cfg_attr(not(test), allow(dead_code))]

@@ -1,4 +1,4 @@
-//! Batches with AVX-512: as [`super::batch`], in vectors of eight keys, loads included.
+//! Batches with AVX-512 or AVX2: as [`super::batch`], in vectors of eight keys, loads included.
 //!
 //! The code is generic over the vectors, so that it can be tested on any processor. Between stages numbers stand in arrays at
 //! multiples of a cache line, without which every vector would cross one (that alone was half of the time). What a level's
@@ -391,7 +391,7 @@ impl<W: Words> RecSplit<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::vectors::Plain;
+    use crate::query::{avx2::Avx2, vectors::Plain};
     use crate::read::Portable;
     use crate::{Builder, Key, Method};
 
@@ -432,6 +432,12 @@ mod tests {
             function.get_wide(&hashes, &mut values, Plain(Portable));
             assert_eq!(values, expected, "{function:?}");
             values.fill(u64::MAX);
+            if crate::read::fast_bmi2() {
+                // SAFETY: the processor has the instructions.
+                function.get_wide(&hashes, &mut values, unsafe { Avx2::new() });
+                assert_eq!(values, expected, "{function:?}");
+                values.fill(u64::MAX);
+            }
             function.get_batch(&hashes, &mut values, Remix::Bits32, Portable);
             assert_eq!(values, expected, "{function:?}");
             for (hash, expected) in hashes.iter().zip(expected) {
