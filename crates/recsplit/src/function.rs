@@ -163,6 +163,19 @@ impl<W: Words> RecSplit<W> {
     #[inline]
     pub fn get_hash(&self, hash: Hash128) -> u64 {
         #[cfg(target_arch = "x86_64")]
+        if crate::read::known_fast_bmi2() {
+            // SAFETY: the processor has the instructions.
+            return unsafe { self.get_bmi2(hash) };
+        }
+        self.get_elsewhere(hash)
+    }
+
+    /// [`RecSplit::get_hash`] before it is known what the processor has, and without special instructions. A function of its
+    /// own, so that the other way has no registers to save.
+    #[cold]
+    #[inline(never)]
+    fn get_elsewhere(&self, hash: Hash128) -> u64 {
+        #[cfg(target_arch = "x86_64")]
         if crate::read::fast_bmi2() {
             // SAFETY: the processor has the instructions.
             return unsafe { self.get_bmi2(hash) };

@@ -48,12 +48,22 @@ impl Select for Bmi2 {
     }
 }
 
+/// What [`fast_bmi2`] has found out: 0 before the first call, 2 if it is true.
+#[cfg(target_arch = "x86_64")]
+static FAST_BMI2: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(0);
+
+/// Whether [`fast_bmi2`] is known to be true.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) fn known_fast_bmi2() -> bool {
+    FAST_BMI2.load(std::sync::atomic::Ordering::Relaxed) == 2
+}
+
 /// Whether the processor has instructions for bits and AVX2, and is fast at `pdep`, which AMD's before Zen 3 are not.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn fast_bmi2() -> bool {
-    use std::sync::atomic::{AtomicU8, Ordering};
-    static KNOWN: AtomicU8 = AtomicU8::new(0);
+    use std::sync::atomic::Ordering;
 
     #[cold]
     fn find_out() -> bool {
@@ -64,10 +74,10 @@ pub(crate) fn fast_bmi2() -> bool {
         let amd = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened() == b"AuthenticAMD";
         let family = (signature >> 8 & 0xf) + (signature >> 20 & 0xff);
         let fast = has_bit_instructions() && is_x86_feature_detected!("avx2") && !(amd && family < 0x19);
-        KNOWN.store(1 + u8::from(fast), Ordering::Relaxed);
+        FAST_BMI2.store(1 + u8::from(fast), Ordering::Relaxed);
         fast
     }
-    match KNOWN.load(Ordering::Relaxed) {
+    match FAST_BMI2.load(Ordering::Relaxed) {
         0 => find_out(),
         known => known == 2,
     }
@@ -91,10 +101,9 @@ pub(crate) fn has_avx512() -> bool {
 /// all zeros; what is read so stands before a jump array.
 #[inline(always)]
 pub(crate) fn bits_from(words: &[u64], at: u64) -> u64 {
-    let byte = at / 8;
-    if byte < (words.len() as u64 * 8).saturating_sub(8) {
-        // SAFETY: the eight bytes from `byte` on are within the words.
-        let low = unsafe { words.as_ptr().cast::<u8>().add(byte as usize).cast::<u64>().read_unaligned() };
+    if at / 64 + 1 < words.len() as u64 {
+        // SAFETY: there is a word after the one with position `at`, so that eight bytes from that position's on are within the words.
+        let low = unsafe { words.as_ptr().cast::<u8>().add((at / 8) as usize).cast::<u64>().read_unaligned() };
         low >> (at % 8)
     } else {
         0
