@@ -270,7 +270,8 @@ fn far_unary_part(words: &[u64], at: u64, skip: u32) -> (u64, u64) {
     use crate::read::Portable;
     let begin = if skip == 0 { at } else { scan::<1>(words, at, skip - 1, Portable).wrapping_add(1) };
     let end = scan::<1>(words, begin, 0, Portable);
-    (end.wrapping_sub(begin), end.wrapping_add(1))
+    // Damaged words can say that it begins past the end.
+    (end.saturating_sub(begin), end.wrapping_add(1))
 }
 
 impl<W: Words> RecSplit<W> {

@@ -32,6 +32,9 @@ fn near_words<T: Vectors>(memory: Memory<T>, from: &Lanes, ranks: &Lanes, stride
     }
 }
 
+/// Signed numbers of 32 bits.
+const SMALL: std::ops::Range<i64> = -(1 << 31)..1 << 31;
+
 /// `x` times `by`; `small` if both are signed numbers of 32 bits.
 #[inline(always)]
 fn product<T: Vectors>(vectors: T, x: T::V, by: u64, small: bool) -> T::V {
@@ -88,11 +91,8 @@ impl Lists {
     /// Whether all factors of a list with so many keys are signed numbers of 32 bits.
     #[inline(always)]
     pub(crate) fn is_small(&self, keys: u64) -> bool {
-        const SMALL: std::ops::Range<i64> = -(1 << 31)..1 << 31;
         let layout = &self.layout;
-        keys < 1 << 31
-            && layout.buckets < 1 << 31
-            && layout.least_keys < 1 << 31
+        [keys, layout.buckets, layout.least_keys].iter().all(|&number| number < SMALL.end as u64)
             && SMALL.contains(&layout.key_slope)
             && SMALL.contains(&layout.bucket_slope)
     }
@@ -116,6 +116,7 @@ impl Lists {
         let (low_keys, low_bits) = (vectors.splat(low_keys), vectors.splat(low_bits));
         let mut entries = Entries { keys_before: Lanes::ZERO, keys: Lanes::ZERO, bits_before: Lanes::ZERO };
         let mut missing: Keys = phi.missing | chi.missing;
+        let most = vectors.splat(if small { SMALL.end as u64 - 1 } else { u64::MAX });
         for v in 0..VECTORS {
             let bucket = buckets.get(vectors, v);
             let (phi_one, chi_one) = (phi_ones.get(vectors, v), chi_ones.get(vectors, v));
@@ -135,6 +136,8 @@ impl Lists {
             let least = vectors.splat(layout.least_keys);
             let keys_before =
                 (upper_phi.shl_by(low_keys) | low_phi) + product(vectors, bucket, layout.least_keys, small);
+            // More come of damaged words only.
+            missing |= keys_of(most.below(keys_before), v);
             let line = product(vectors, keys_before, layout.key_slope as u64, small)
                 + product(vectors, bucket, layout.bucket_slope as u64, small);
             entries.keys_before.set(v, keys_before);

@@ -445,4 +445,20 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn damaged_words_give_the_same() {
+        let keys: Vec<u64> = (0..300).collect();
+        for (leaf, bucket) in [(8, 100), (5, 5), (12, 9), (16, 2000), (3, 2000), (4, 300)] {
+            let function = Builder::new().leaf_size(leaf).bucket_size(bucket).build(&keys).unwrap();
+            let first = crate::format::HEADER_WORDS as usize;
+            let words = function.as_words();
+            for bit in first * 64..words.len() * 64 {
+                let mut words = words.to_vec();
+                words[bit / 64] ^= 1 << (bit % 64);
+                let damaged = RecSplit::trusted(words, function.header.clone());
+                agrees_with_single_look_ups(&damaged, &keys[..64]);
+            }
+        }
+    }
 }
