@@ -456,7 +456,7 @@ mod tests {
             for bit in first * 64..words.len() * 64 {
                 let mut words = words.to_vec();
                 words[bit / 64] ^= 1 << (bit % 64);
-                let damaged = RecSplit::trusted(words, function.header.clone());
+                let damaged = RecSplit::trusted(words, function.header);
                 agrees_with_single_look_ups(&damaged, &keys[..64]);
             }
         }
