@@ -114,6 +114,17 @@ impl Key for u128 {
     }
 }
 
+/// Hashed as the unsigned integer of the same bits.
+impl Key for i128 {
+    #[inline]
+    fn hash128(&self, seed: u64) -> Hash128 {
+        (*self as u128).hash128(seed)
+    }
+    fn describe(&self) -> String {
+        self.to_string()
+    }
+}
+
 /// A ready-made hash, taken as it is under seed 0. Other seeds, which are tried after a collision, mix its halves.
 impl Key for Hash128 {
     const CHEAP: bool = true;
@@ -165,6 +176,7 @@ mod tests {
     #[test]
     fn equal_values_hash_equally_whatever_their_type() {
         assert_eq!(7_u32.hash128(3), 7_u64.hash128(3));
+        assert_eq!(7_i128.hash128(3), 7_u128.hash128(3));
         assert_eq!("abc".hash128(3), b"abc".hash128(3));
         assert_eq!("abc".hash128(3), String::from("abc").hash128(3));
         assert_eq!("abc".hash128(3), Bytes("abc").hash128(3));
@@ -176,6 +188,7 @@ mod tests {
         assert_eq!("abc".describe(), "\"abc\"");
         assert_eq!([255_u8, 1].describe(), "0xff01");
         assert_eq!(17_u64.describe(), "17");
+        assert_eq!((-17_i128).describe(), "-17");
         assert!([b'x'; 100].describe().ends_with("(100 bytes)"));
     }
 }

@@ -98,7 +98,8 @@ impl Words for Mapped {
 }
 
 impl RecSplit<Mapped> {
-    /// Maps a saved function into memory: nothing is copied, and processes share the memory.
+    /// Maps a saved function into memory: nothing is copied, and processes share the memory. The whole file is read once, for its
+    /// checksum.
     ///
     /// # Safety
     /// The file must not be changed or cut while the function lives.
