@@ -18,6 +18,8 @@ pub(crate) mod avx512;
 pub(crate) mod batch;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod lanes;
+#[cfg(all(test, target_arch = "x86_64"))]
+mod plain;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod vectors;
 #[cfg(target_arch = "x86_64")]

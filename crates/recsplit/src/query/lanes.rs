@@ -295,7 +295,7 @@ fn sums<V: Vector>(counts: V) -> V {
 
 #[cfg(test)]
 mod tests {
-    use super::super::vectors::{Array, Plain};
+    use super::super::plain::{Array, Plain};
     use super::*;
     use crate::read::{Portable, bits_from, scan};
 

@@ -391,7 +391,7 @@ impl<W: Words> RecSplit<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::{avx2::Avx2, vectors::Plain};
+    use crate::query::{avx2::Avx2, plain::Plain};
     use crate::read::Portable;
     use crate::{Builder, Key, Method};
 
