@@ -7,10 +7,9 @@
 //! | a launch | is queued, and faults show at a later call | has run when it returns, and reports its fault |
 //! | memory | device memory, from a pool of our own | host memory, poisoned, with every access checked |
 //!
-//! The feature `cuda` needs no CUDA toolkit to build, and the executable starts on machines without a driver: the
-//! driver is looked up on first use ([`Backend::auto`] says what was found). A program outside this workspace that
-//! turns the feature on sets `CUDA_LIBRARY_PATH` for the build, to any directory that contains `lib64/`: the build
-//! script of `cust_raw` looks for it.
+//! The feature `cuda` builds with Cargo alone: no CUDA toolkit, no C compiler, no environment variable. The driver is looked
+//! for when the program first asks for a device, so the executable also starts on machines without one
+//! ([`Backend::auto`] says what was found).
 //!
 //! ```
 //! use warpset_gpu::Device;

@@ -1,12 +1,11 @@
 //! Devices: enumeration, primary contexts, properties.
 
+use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use cust::context::{Context, CurrentContext};
-use cust::device::{Device as CustDevice, DeviceAttribute};
-
-use super::driver::{self, Address, Failure, Handle, check, check_cust};
+use super::binding;
+use super::driver::{self, Address, Failure, Handle, check};
 use super::module::Modules;
 use super::stream::{CudaStream, StreamRegistry};
 use crate::error::{CudaVersion, DriverCode, GpuError, Result};
@@ -16,6 +15,33 @@ use crate::properties::{DeviceProperties, MemoryInfo};
 /// The least that the kernels' PTX (ISA 8.0, `sm_80`) loads on.
 const NEEDED_DRIVER: CudaVersion = CudaVersion { major: 12, minor: 0 };
 const NEEDED_CAPABILITY: (u32, u32) = (8, 0);
+
+/// A device's primary context, which the driver keeps while anyone retains it.
+struct PrimaryContext {
+    device: c_int,
+    raw: Handle,
+}
+
+impl PrimaryContext {
+    fn retain(device: c_int) -> Result<Self, Failure> {
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the driver has named the device, and the place is ours.
+        check("cuDevicePrimaryCtxRetain", unsafe { binding::cuDevicePrimaryCtxRetain(&mut raw, device) })?;
+        Ok(Self { device, raw })
+    }
+
+    fn make_current(&self) -> Result<(), Failure> {
+        // SAFETY: the context is retained as long as `self` lives.
+        check("cuCtxSetCurrent", unsafe { binding::cuCtxSetCurrent(self.raw) })
+    }
+}
+
+impl Drop for PrimaryContext {
+    fn drop(&mut self) {
+        // SAFETY: retained once, and released once. An error has nowhere to go.
+        unsafe { binding::cuDevicePrimaryCtxRelease_v2(self.device) };
+    }
+}
 
 /// One device with its primary context, its modules and its memory pool.
 pub(crate) struct CudaDevice {
@@ -33,7 +59,7 @@ pub(crate) struct CudaDevice {
     properties: DeviceProperties,
     /// The sticky code that broke the context; 0 while it works.
     lost: AtomicU32,
-    context: Context,
+    context: PrimaryContext,
 }
 
 // SAFETY: the handles are the driver's, which may be used from any thread once the context is current there, and
@@ -52,10 +78,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Starts the driver. Repeating it costs nothing.
 fn initialise() -> Result<()> {
-    if let Some(reason) = driver::missing() {
-        return Err(GpuError::NoDriver { reason });
+    if let Some(reason) = binding::missing() {
+        return Err(GpuError::NoDriver { reason: reason.into() });
     }
-    check_cust("cuInit", cust::init(cust::CudaFlags::empty())).map_err(|failure| match failure.code {
+    // SAFETY: may be called at any time, from any thread.
+    check("cuInit", unsafe { binding::cuInit(0) }).map_err(|failure| match failure.code {
         DriverCode::NO_DEVICE => GpuError::NoDevice,
         DriverCode::STUB_LIBRARY => GpuError::NoDriver { reason: "libcuda.so.1 is the toolkit's stub".into() },
         _ => GpuError::from(failure),
@@ -63,14 +90,20 @@ fn initialise() -> Result<()> {
 }
 
 fn driver_version() -> Result<CudaVersion> {
-    let version = check_cust("cuDriverGetVersion", cust::CudaApiVersion::get())?;
-    Ok(CudaVersion { major: version.major() as u32, minor: version.minor() as u32 })
+    let mut version = 0;
+    // SAFETY: the place is ours.
+    check("cuDriverGetVersion", unsafe { binding::cuDriverGetVersion(&mut version) })?;
+    let version = version.max(0) as u32;
+    Ok(CudaVersion { major: version / 1000, minor: version % 1000 / 10 })
 }
 
 /// How many devices the driver sees.
 pub(crate) fn count() -> Result<u32> {
     initialise()?;
-    match check_cust("cuDeviceGetCount", CustDevice::num_devices())? {
+    let mut count = 0;
+    // SAFETY: the driver has been started, and the place is ours.
+    check("cuDeviceGetCount", unsafe { binding::cuDeviceGetCount(&mut count) })?;
+    match count.max(0) as u32 {
         0 => Err(GpuError::NoDevice),
         count => Ok(count),
     }
@@ -99,14 +132,16 @@ impl CudaDevice {
         if found < NEEDED_DRIVER {
             return Err(GpuError::DriverTooOld { found, needed: NEEDED_DRIVER });
         }
-        let device = check_cust("cuDeviceGet", CustDevice::get_device(ordinal))?;
+        let mut device = 0;
+        // SAFETY: the driver has been started, and the place is ours.
+        check("cuDeviceGet", unsafe { binding::cuDeviceGet(&mut device, ordinal as c_int) })?;
         let properties = properties(device, ordinal, found)?;
         if properties.compute_capability < NEEDED_CAPABILITY {
             let (name, found) = (properties.name, properties.compute_capability);
             return Err(GpuError::DeviceTooOld { name, found, needed: NEEDED_CAPABILITY });
         }
-        let context = check_cust("cuDevicePrimaryCtxRetain", Context::new(device))?;
-        check_cust("cuCtxSetCurrent", CurrentContext::set_current(&context))?;
+        let context = PrimaryContext::retain(device)?;
+        context.make_current()?;
         // From here on, dropping `this` releases what was made so far.
         let mut this = Self {
             modules: Modules::new(),
@@ -126,7 +161,7 @@ impl CudaDevice {
         this.upload = Mutex::new(CudaStream::create_raw(0)?);
         this.download = Mutex::new(CudaStream::create_raw(0)?);
         if this.properties.has_memory_pools {
-            this.pool = Some(create_pool(device.as_raw())?);
+            this.pool = Some(create_pool(device)?);
         }
         Ok(this)
     }
@@ -141,7 +176,7 @@ impl CudaDevice {
             0 => {}
             code => return Err(GpuError::DeviceLost { code: DriverCode(code), last_kernel: None }),
         }
-        self.checked(check_cust("cuCtxSetCurrent", CurrentContext::set_current(&self.context)))
+        self.checked(self.context.make_current())
     }
 
     /// Whether the context is broken.
@@ -151,11 +186,11 @@ impl CudaDevice {
 
     /// Like `enter`, for drops: a lost device still has its context made current, errors have nowhere to go.
     pub(super) fn enter_to_drop(&self) {
-        let _ = CurrentContext::set_current(&self.context);
+        let _ = self.context.make_current();
     }
 
     pub(super) fn raw_context(&self) -> Handle {
-        self.context.as_raw().cast()
+        self.context.raw
     }
 
     /// Turns a failed call into our error, and remembers when it means that the context is broken.
@@ -175,14 +210,14 @@ impl CudaDevice {
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.enter()?;
         // SAFETY: the context is current.
-        self.checked(check("cuCtxSynchronize", unsafe { driver::warpset_cuCtxSynchronize() }))
+        self.checked(check("cuCtxSynchronize", unsafe { binding::cuCtxSynchronize() }))
     }
 
     pub(crate) fn memory_info(&self) -> Result<MemoryInfo> {
         self.enter()?;
         let (mut free, mut total) = (0, 0);
         // SAFETY: the context is current, and both places are ours.
-        self.checked(check("cuMemGetInfo", unsafe { driver::warpset_cuMemGetInfo_v2(&mut free, &mut total) }))?;
+        self.checked(check("cuMemGetInfo", unsafe { binding::cuMemGetInfo_v2(&mut free, &mut total) }))?;
         let pool_reserved = self.pool_figure(driver::POOL_RESERVED_CURRENT)?;
         let pool_used = self.pool_figure(driver::POOL_USED_CURRENT)?;
         Ok(MemoryInfo { free: free + pool_reserved.saturating_sub(pool_used), total, pool_reserved, pool_used })
@@ -192,7 +227,7 @@ impl CudaDevice {
         let Some(pool) = self.pool else { return Ok(0) };
         let mut bytes = 0u64;
         // SAFETY: both attributes are 64-bit integers, and the pool lives as long as `self`.
-        let code = unsafe { driver::warpset_cuMemPoolGetAttribute(pool, attribute, (&raw mut bytes).cast()) };
+        let code = unsafe { binding::cuMemPoolGetAttribute(pool, attribute, (&raw mut bytes).cast()) };
         self.checked(check("cuMemPoolGetAttribute", code))?;
         Ok(bytes as usize)
     }
@@ -202,7 +237,7 @@ impl CudaDevice {
         self.synchronize()?;
         let Some(pool) = self.pool else { return Ok(()) };
         // SAFETY: the pool lives as long as `self`, and the context is current; memory in use stays.
-        self.checked(check("cuMemPoolTrimTo", unsafe { driver::warpset_cuMemPoolTrimTo(pool, 0) }))
+        self.checked(check("cuMemPoolTrimTo", unsafe { binding::cuMemPoolTrimTo(pool, 0) }))
     }
 
     /// Makes `stream` wait for everything queued so far on every stream that users of this device hold.
@@ -214,13 +249,13 @@ impl CudaDevice {
     pub(super) fn free_behind_everything(&self, address: Address) {
         if self.pool.is_none() {
             // SAFETY: the address came from `cuMemAlloc`; the driver waits for the device before it frees.
-            unsafe { driver::warpset_cuMemFree_v2(address) };
+            unsafe { binding::cuMemFree_v2(address) };
             return;
         }
         // An error here means a broken context, whose memory goes when the context does.
         let _ = self.order_after_all(self.free_stream);
         // SAFETY: the address came from the pool, and the stream is ordered behind all its uses.
-        unsafe { driver::warpset_cuMemFreeAsync(address, self.free_stream) };
+        unsafe { binding::cuMemFreeAsync(address, self.free_stream) };
     }
 }
 
@@ -234,14 +269,14 @@ impl Drop for CudaDevice {
             if !stream.is_null() {
                 // SAFETY: our own stream, not used after this. Waiting first returns its frees to the pool.
                 unsafe {
-                    driver::warpset_cuStreamSynchronize(stream);
-                    driver::warpset_cuStreamDestroy_v2(stream);
+                    binding::cuStreamSynchronize(stream);
+                    binding::cuStreamDestroy_v2(stream);
                 }
             }
         }
         if let Some(pool) = self.pool {
             // SAFETY: every allocation holds its device, so none is left.
-            unsafe { driver::warpset_cuMemPoolDestroy(pool) };
+            unsafe { binding::cuMemPoolDestroy(pool) };
         }
     }
 }
@@ -252,52 +287,71 @@ fn create_pool(device: i32) -> Result<Handle> {
     let mut pool = std::ptr::null_mut();
     let properties = driver::PoolProperties::of_device(device);
     // SAFETY: the properties are a valid `CUmemPoolProps`, and the place is ours.
-    check("cuMemPoolCreate", unsafe { driver::warpset_cuMemPoolCreate(&mut pool, &properties) })?;
+    check("cuMemPoolCreate", unsafe { binding::cuMemPoolCreate(&mut pool, &properties) })?;
     let mut keep_everything = u64::MAX;
     // SAFETY: the attribute is a 64-bit integer, which the call only reads.
     let code = unsafe {
-        driver::warpset_cuMemPoolSetAttribute(pool, driver::POOL_RELEASE_THRESHOLD, (&raw mut keep_everything).cast())
+        binding::cuMemPoolSetAttribute(pool, driver::POOL_RELEASE_THRESHOLD, (&raw mut keep_everything).cast())
     };
     check("cuMemPoolSetAttribute", code)?;
     Ok(pool)
 }
 
-fn properties(device: CustDevice, ordinal: u32, driver_version: CudaVersion) -> Result<DeviceProperties> {
-    use DeviceAttribute as A;
-    let known = |attribute: A| -> Result<u32> {
-        Ok(check_cust("cuDeviceGetAttribute", device.get_attribute(attribute))?.max(0) as u32)
+fn properties(device: c_int, ordinal: u32, driver_version: CudaVersion) -> Result<DeviceProperties> {
+    let attribute = |attribute: c_int| -> Result<u32, Failure> {
+        let mut value = 0;
+        // SAFETY: the driver has named the device, and the place is ours.
+        check("cuDeviceGetAttribute", unsafe { binding::cuDeviceGetAttribute(&mut value, attribute, device) })?;
+        Ok(value.max(0) as u32)
     };
     // An attribute that this driver does not know counts as absent.
-    let newer = |attribute: i32| -> u32 {
-        let mut value = 0;
-        // SAFETY: the place is ours; an unknown attribute is answered with an error.
-        let code = unsafe { driver::warpset_cuDeviceGetAttribute(&mut value, attribute, device.as_raw()) };
-        if code == 0 { value.max(0) as u32 } else { 0 }
+    let newer = |number: c_int| attribute(number).unwrap_or(0);
+    let three = |first: c_int| -> Result<[u32; 3], Failure> {
+        Ok([attribute(first)?, attribute(first + 1)?, attribute(first + 2)?])
     };
-    let default_shared = known(A::MaxSharedMemoryPerBlock)?;
-    let clock_khz = u64::from(known(A::MemoryClockRate).unwrap_or(0));
-    let bus_bits = u64::from(known(A::GlobalMemoryBusWidth).unwrap_or(0));
+    let default_shared = attribute(driver::DEVICE_MAX_SHARED_MEMORY_PER_BLOCK)?;
+    let clock_khz = u64::from(newer(driver::DEVICE_MEMORY_CLOCK_RATE));
+    let bus_bits = u64::from(newer(driver::DEVICE_MEMORY_BUS_WIDTH));
     let bandwidth = 2 * clock_khz * 1000 * bus_bits / 8;
     Ok(DeviceProperties {
-        name: check_cust("cuDeviceGetName", device.name())?,
+        name: name(device)?,
         ordinal,
         is_emulator: false,
-        compute_capability: (known(A::ComputeCapabilityMajor)?, known(A::ComputeCapabilityMinor)?),
+        compute_capability: (
+            attribute(driver::DEVICE_COMPUTE_CAPABILITY_MAJOR)?,
+            attribute(driver::DEVICE_COMPUTE_CAPABILITY_MINOR)?,
+        ),
         driver_version: Some(driver_version),
-        multiprocessors: known(A::MultiprocessorCount)?,
-        warp_size: known(A::WarpSize)?,
-        max_threads_per_block: known(A::MaxThreadsPerBlock)?,
-        max_block: [known(A::MaxBlockDimX)?, known(A::MaxBlockDimY)?, known(A::MaxBlockDimZ)?],
-        max_grid: [known(A::MaxGridDimX)?, known(A::MaxGridDimY)?, known(A::MaxGridDimZ)?],
-        max_threads_per_multiprocessor: known(A::MaxThreadsPerMultiprocessor)?,
+        multiprocessors: attribute(driver::DEVICE_MULTIPROCESSORS)?,
+        warp_size: attribute(driver::DEVICE_WARP_SIZE)?,
+        max_threads_per_block: attribute(driver::DEVICE_MAX_THREADS_PER_BLOCK)?,
+        max_block: three(driver::DEVICE_MAX_BLOCK_X)?,
+        max_grid: three(driver::DEVICE_MAX_GRID_X)?,
+        max_threads_per_multiprocessor: attribute(driver::DEVICE_MAX_THREADS_PER_MULTIPROCESSOR)?,
         max_blocks_per_multiprocessor: newer(driver::DEVICE_MAX_BLOCKS_PER_MULTIPROCESSOR).max(1),
-        registers_per_multiprocessor: known(A::MaxRegistersPerMultiprocessor)?,
+        registers_per_multiprocessor: attribute(driver::DEVICE_MAX_REGISTERS_PER_MULTIPROCESSOR)?,
         max_shared_bytes_per_block: newer(driver::DEVICE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN).max(default_shared),
-        shared_bytes_per_multiprocessor: known(A::MaxSharedMemoryPerMultiprocessor)?,
+        shared_bytes_per_multiprocessor: attribute(driver::DEVICE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?,
         reserved_shared_bytes_per_block: newer(driver::DEVICE_RESERVED_SHARED_MEMORY_PER_BLOCK),
-        l2_bytes: known(A::L2CacheSize)? as usize,
-        memory_bytes: check_cust("cuDeviceTotalMem", device.total_memory())?,
+        l2_bytes: attribute(driver::DEVICE_L2_CACHE_SIZE)? as usize,
+        memory_bytes: memory_bytes(device)?,
         memory_bandwidth: (bandwidth > 0).then_some(bandwidth),
         has_memory_pools: newer(driver::DEVICE_MEMORY_POOLS_SUPPORTED) != 0,
     })
+}
+
+fn name(device: c_int) -> Result<String, Failure> {
+    let mut name = [0 as c_char; 256];
+    // SAFETY: the place is ours and has this length.
+    let code = unsafe { binding::cuDeviceGetName(name.as_mut_ptr(), name.len() as c_int, device) };
+    check("cuDeviceGetName", code)?;
+    // SAFETY: the driver ends the name with a zero within the length that it was given.
+    Ok(unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned())
+}
+
+fn memory_bytes(device: c_int) -> Result<usize, Failure> {
+    let mut bytes = 0;
+    // SAFETY: the place is ours.
+    check("cuDeviceTotalMem", unsafe { binding::cuDeviceTotalMem_v2(&mut bytes, device) })?;
+    Ok(bytes)
 }

@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 use std::sync::{MutexGuard, PoisonError};
 
+use super::binding;
 use super::device::CudaDevice;
 use super::driver::{self, Address, Failure, Handle, check};
 use super::stream::CudaStream;
@@ -18,7 +19,7 @@ impl CudaDevice {
         }
         let address = self.allocate_in_order(bytes, self.alloc_stream)?;
         // SAFETY: our own stream. It holds nothing but allocations, so this waits for memory at most.
-        let code = unsafe { driver::warpset_cuStreamSynchronize(self.alloc_stream) };
+        let code = unsafe { binding::cuStreamSynchronize(self.alloc_stream) };
         match self.checked(check("cuStreamSynchronize", code)) {
             Ok(()) => Ok(address),
             Err(error) => {
@@ -31,7 +32,7 @@ impl CudaDevice {
     fn allocate_plain(&self, bytes: usize) -> Result<Address> {
         let mut address = 0;
         // SAFETY: the context is current, and the place is ours.
-        let code = unsafe { driver::warpset_cuMemAlloc_v2(&mut address, bytes) };
+        let code = unsafe { binding::cuMemAlloc_v2(&mut address, bytes) };
         check("cuMemAlloc", code).map_err(|failure| self.allocation_error(failure, bytes))?;
         Ok(address)
     }
@@ -42,7 +43,7 @@ impl CudaDevice {
         let mut address = 0;
         let mut attempt = || {
             // SAFETY: pool and stream live as long as the device, and the place is ours.
-            let code = unsafe { driver::warpset_cuMemAllocFromPoolAsync(&mut address, bytes, pool, stream) };
+            let code = unsafe { binding::cuMemAllocFromPoolAsync(&mut address, bytes, pool, stream) };
             check("cuMemAllocFromPoolAsync", code)
         };
         match attempt() {
@@ -79,7 +80,7 @@ impl CudaDevice {
         let stream = turn(&self.upload);
         self.checked(self.order_after_all(*stream))?;
         // SAFETY: the caller's promise; the copy is waited for before the borrow ends.
-        let code = unsafe { driver::warpset_cuMemcpyHtoDAsync_v2(to, from, bytes, *stream) };
+        let code = unsafe { binding::cuMemcpyHtoDAsync_v2(to, from, bytes, *stream) };
         self.finish("cuMemcpyHtoDAsync", code, *stream)
     }
 
@@ -92,7 +93,7 @@ impl CudaDevice {
         let stream = turn(&self.download);
         self.checked(self.order_after_all(*stream))?;
         // SAFETY: the caller's promise; the copy is waited for before the borrow ends.
-        let code = unsafe { driver::warpset_cuMemcpyDtoHAsync_v2(to, from, bytes, *stream) };
+        let code = unsafe { binding::cuMemcpyDtoHAsync_v2(to, from, bytes, *stream) };
         self.finish("cuMemcpyDtoHAsync", code, *stream)
     }
 
@@ -105,7 +106,7 @@ impl CudaDevice {
         let stream = turn(&self.upload);
         self.checked(self.order_after_all(*stream))?;
         // SAFETY: the caller's promise.
-        let code = unsafe { driver::warpset_cuMemsetD8Async(to, byte, bytes, *stream) };
+        let code = unsafe { binding::cuMemsetD8Async(to, byte, bytes, *stream) };
         self.finish("cuMemsetD8Async", code, *stream)
     }
 
@@ -113,7 +114,7 @@ impl CudaDevice {
         let queued = check(call, code);
         // Even a copy that was refused may have started: the host's memory must be free when this returns.
         // SAFETY: our own stream.
-        let waited = check("cuStreamSynchronize", unsafe { driver::warpset_cuStreamSynchronize(stream) });
+        let waited = check("cuStreamSynchronize", unsafe { binding::cuStreamSynchronize(stream) });
         self.checked(queued.and(waited))
     }
 
@@ -122,7 +123,7 @@ impl CudaDevice {
         self.enter()?;
         let mut pointer = std::ptr::null_mut();
         // SAFETY: the context is current, and the place is ours.
-        let code = unsafe { driver::warpset_cuMemHostAlloc(&mut pointer, bytes, driver::HOST_ALLOC_PORTABLE) };
+        let code = unsafe { binding::cuMemHostAlloc(&mut pointer, bytes, driver::HOST_ALLOC_PORTABLE) };
         check("cuMemHostAlloc", code).map_err(|failure| match failure.code {
             DriverCode::OUT_OF_MEMORY => {
                 let (place, free) = ("the host (pinned memory)".into(), host::available_bytes());
@@ -138,7 +139,7 @@ impl CudaDevice {
     pub(crate) unsafe fn free_pinned(&self, pointer: *mut c_void) {
         self.enter_to_drop();
         // SAFETY: the caller's promise.
-        unsafe { driver::warpset_cuMemFreeHost(pointer) };
+        unsafe { binding::cuMemFreeHost(pointer) };
     }
 }
 
@@ -159,7 +160,7 @@ impl CudaStream {
         if self.device.pool.is_some() {
             // SAFETY: the address came from the pool; only this stream has used it, or the caller says otherwise
             // and frees through the device.
-            unsafe { driver::warpset_cuMemFreeAsync(address, self.raw) };
+            unsafe { binding::cuMemFreeAsync(address, self.raw) };
         } else {
             self.device.free_behind_everything(address);
         }
@@ -170,7 +171,7 @@ impl CudaStream {
     pub(crate) unsafe fn upload(&self, to: Address, from: *const c_void, bytes: usize) -> Result<()> {
         self.device.enter()?;
         // SAFETY: the caller's promise.
-        let code = unsafe { driver::warpset_cuMemcpyHtoDAsync_v2(to, from, bytes, self.raw) };
+        let code = unsafe { binding::cuMemcpyHtoDAsync_v2(to, from, bytes, self.raw) };
         self.checked(check("cuMemcpyHtoDAsync", code))
     }
 
@@ -179,7 +180,7 @@ impl CudaStream {
     pub(crate) unsafe fn download(&self, to: *mut c_void, from: Address, bytes: usize) -> Result<()> {
         self.device.enter()?;
         // SAFETY: the caller's promise.
-        let code = unsafe { driver::warpset_cuMemcpyDtoHAsync_v2(to, from, bytes, self.raw) };
+        let code = unsafe { binding::cuMemcpyDtoHAsync_v2(to, from, bytes, self.raw) };
         self.checked(check("cuMemcpyDtoHAsync", code))
     }
 
@@ -190,11 +191,11 @@ impl CudaStream {
         let (here, there) = (self.device.raw_context(), source.raw_context());
         if here == there {
             // SAFETY: the caller's promise.
-            let code = unsafe { driver::warpset_cuMemcpyDtoDAsync_v2(to, from, bytes, self.raw) };
+            let code = unsafe { binding::cuMemcpyDtoDAsync_v2(to, from, bytes, self.raw) };
             return self.checked(check("cuMemcpyDtoDAsync", code));
         }
         // SAFETY: the caller's promise; each address goes with its context.
-        let code = unsafe { driver::warpset_cuMemcpyPeerAsync(to, here, from, there, bytes, self.raw) };
+        let code = unsafe { binding::cuMemcpyPeerAsync(to, here, from, there, bytes, self.raw) };
         self.checked(check("cuMemcpyPeerAsync", code))?;
         // The source's device frees behind its own streams: this copy has to be among what it frees behind.
         self.checked(self.device.streams.join_one_into(self.raw, source.free_stream))
@@ -205,7 +206,7 @@ impl CudaStream {
     pub(crate) unsafe fn set_bytes(&self, to: Address, byte: u8, bytes: usize) -> Result<()> {
         self.device.enter()?;
         // SAFETY: the caller's promise.
-        let code = unsafe { driver::warpset_cuMemsetD8Async(to, byte, bytes, self.raw) };
+        let code = unsafe { binding::cuMemsetD8Async(to, byte, bytes, self.raw) };
         self.checked(check("cuMemsetD8Async", code))
     }
 
@@ -214,7 +215,7 @@ impl CudaStream {
     pub(crate) unsafe fn set_words(&self, to: Address, word: u32, words: usize) -> Result<()> {
         self.device.enter()?;
         // SAFETY: the caller's promise.
-        let code = unsafe { driver::warpset_cuMemsetD32Async(to, word, words, self.raw) };
+        let code = unsafe { binding::cuMemsetD32Async(to, word, words, self.raw) };
         self.checked(check("cuMemsetD32Async", code))
     }
 }

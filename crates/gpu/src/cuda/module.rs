@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_int, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use cust::module::Module;
 use warpset_simt::{KernelInfo, LaunchConfig};
 
+use super::binding;
 use super::device::CudaDevice;
-use super::driver::{self, Handle, check, check_cust};
+use super::driver::{self, Failure, Handle, check};
 use super::stream::CudaStream;
 use crate::error::{DriverCode, GpuError, Result};
 use crate::launch;
@@ -24,6 +24,14 @@ pub(super) struct Modules {
     /// By the address of the kernel's description, which is a static.
     kernels: RwLock<HashMap<usize, Arc<Kernel>>>,
 }
+
+/// A loaded module.
+struct Module(Handle);
+
+// SAFETY: a module's handle may be used from any thread in which its context is current.
+unsafe impl Send for Module {}
+// SAFETY: as above; the driver locks internally.
+unsafe impl Sync for Module {}
 
 /// A kernel, with the module that it lives in.
 pub(crate) struct Kernel {
@@ -73,11 +81,11 @@ impl CudaDevice {
         let Ok(text) = CString::new(text) else {
             return Err(rejected(DriverCode::INVALID_VALUE, "the text contains a zero byte".into()));
         };
-        let module = match check_cust("cuModuleLoadDataEx", Module::from_ptx_cstr(&text, &[])) {
+        let module = match Module::load(&text) {
             Ok(module) => Arc::new(module),
-            Err(failure) if failure.code.is_sticky() => return Err(self.error(failure, None)),
-            Err(failure) if failure.code == DriverCode::OUT_OF_MEMORY => return Err(failure.into()),
-            Err(failure) => return Err(rejected(failure.code, compiler_log(&text))),
+            Err((failure, _)) if failure.code.is_sticky() => return Err(self.error(failure, None)),
+            Err((failure, _)) if failure.code == DriverCode::OUT_OF_MEMORY => return Err(failure.into()),
+            Err((failure, log)) => return Err(rejected(failure.code, log)),
         };
         loaded.insert(name.to_owned(), module.clone());
         Ok(module)
@@ -90,8 +98,8 @@ impl CudaDevice {
             return Ok(kernel.clone());
         }
         let module = self.module(info.module)?;
-        let function = match check_cust("cuModuleGetFunction", module.get_function(info.name)) {
-            Ok(function) => function.to_raw().cast::<c_void>(),
+        let function = match module.function(info.name) {
+            Ok(function) => function,
             Err(failure) if failure.code == DriverCode::NOT_FOUND => {
                 return Err(GpuError::UnknownKernel { module: info.module.into(), kernel: info.name });
             }
@@ -100,7 +108,7 @@ impl CudaDevice {
         let attribute = |attribute: c_int| -> Result<u32> {
             let mut value = 0;
             // SAFETY: the function's module is loaded, and the place is ours.
-            let code = unsafe { driver::warpset_cuFuncGetAttribute(&mut value, attribute, function) };
+            let code = unsafe { binding::cuFuncGetAttribute(&mut value, attribute, function) };
             self.checked(check("cuFuncGetAttribute", code))?;
             Ok(value.max(0) as u32)
         };
@@ -130,7 +138,7 @@ impl CudaDevice {
         let (mut blocks, threads) = (0, config.block.count() as c_int);
         // SAFETY: the kernel's module is loaded, and the place is ours.
         let code = unsafe {
-            driver::warpset_cuOccupancyMaxActiveBlocksPerMultiprocessor(
+            binding::cuOccupancyMaxActiveBlocksPerMultiprocessor(
                 &mut blocks,
                 kernel.function,
                 threads,
@@ -149,7 +157,7 @@ impl Kernel {
         if bytes > *granted {
             // SAFETY: the kernel's module is loaded.
             let code = unsafe {
-                driver::warpset_cuFuncSetAttribute(
+                binding::cuFuncSetAttribute(
                     self.function,
                     driver::FUNCTION_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                     bytes as c_int,
@@ -181,7 +189,7 @@ impl CudaStream {
         // SAFETY: `arguments` holds a pointer to each argument of this kernel (the caller's promise); the module is
         // loaded, and the shape is within the limits.
         let code = unsafe {
-            driver::warpset_cuLaunchKernel(
+            binding::cuLaunchKernel(
                 kernel.function,
                 grid.x,
                 grid.y,
@@ -206,29 +214,41 @@ impl CudaStream {
     }
 }
 
-/// Why the compiler rejects this text: `cust` does not ask for the log, so it is compiled again with a place for it.
-fn compiler_log(text: &CString) -> String {
-    let mut log = vec![0u8; 16 << 10];
-    let mut options = [driver::JIT_ERROR_LOG_BUFFER, driver::JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
-    // The driver takes integers by value in this array of pointers.
-    let mut values = [log.as_mut_ptr().cast::<c_void>(), std::ptr::without_provenance_mut(log.len())];
-    let mut module = std::ptr::null_mut();
-    // SAFETY: two options with their two values; `text` ends with a zero, `log` has the size stated.
-    let code = unsafe {
-        driver::warpset_cuModuleLoadDataEx(
-            &mut module,
-            text.as_ptr().cast(),
-            2,
-            options.as_mut_ptr(),
-            values.as_mut_ptr(),
-        )
-    };
-    if code == 0 {
-        // SAFETY: just loaded, and nothing uses it.
-        unsafe { driver::warpset_cuModuleUnload(module) };
-        return "the same text was accepted when it was compiled a second time".into();
+impl Module {
+    /// Compiles PTX in the current context; a refusal comes with the compiler's log.
+    fn load(text: &CString) -> Result<Self, (Failure, String)> {
+        let mut log = vec![0u8; 16 << 10];
+        let mut options = [driver::JIT_ERROR_LOG_BUFFER, driver::JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
+        // The driver takes integers by value in this array of pointers.
+        let mut values = [log.as_mut_ptr().cast::<c_void>(), std::ptr::without_provenance_mut(log.len())];
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: two options with their two values; `text` ends with a zero, `log` has the size stated.
+        let code = unsafe {
+            binding::cuModuleLoadDataEx(&mut raw, text.as_ptr().cast(), 2, options.as_mut_ptr(), values.as_mut_ptr())
+        };
+        check("cuModuleLoadDataEx", code).map_err(|failure| {
+            let end = log.iter().position(|&byte| byte == 0).unwrap_or(log.len());
+            let words = String::from_utf8_lossy(&log[..end]).trim().to_owned();
+            (failure, if words.is_empty() { "the driver's compiler left no log".into() } else { words })
+        })?;
+        Ok(Self(raw))
     }
-    let end = log.iter().position(|&byte| byte == 0).unwrap_or(log.len());
-    let words = String::from_utf8_lossy(&log[..end]).trim().to_owned();
-    if words.is_empty() { "the driver's compiler left no log".into() } else { words }
+
+    fn function(&self, name: &str) -> Result<Handle, Failure> {
+        let not_found = Failure { call: "cuModuleGetFunction", code: DriverCode::NOT_FOUND };
+        let name = CString::new(name).map_err(|_| not_found)?;
+        let mut function = std::ptr::null_mut();
+        // SAFETY: the module is loaded, the name ends with a zero, and the place is ours.
+        let code = unsafe { binding::cuModuleGetFunction(&mut function, self.0, name.as_ptr()) };
+        check("cuModuleGetFunction", code)?;
+        Ok(function)
+    }
+}
+
+impl Drop for Module {
+    /// The context is current: the device drops its modules before its context.
+    fn drop(&mut self) {
+        // SAFETY: loaded once, and every kernel of it holds it.
+        unsafe { binding::cuModuleUnload(self.0) };
+    }
 }

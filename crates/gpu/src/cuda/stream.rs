@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use warpset_simt::KernelInfo;
 
+use super::binding;
 use super::device::CudaDevice;
 use super::driver::{self, Failure, Handle, check};
 use crate::error::{DriverCode, Result};
@@ -32,7 +33,7 @@ impl CudaStream {
             None => device.checked(Self::create_raw(priority).and_then(|raw| {
                 // SAFETY: if it fails, the stream is new and unused.
                 device.streams.add(raw).inspect_err(|_| unsafe {
-                    driver::warpset_cuStreamDestroy_v2(raw);
+                    binding::cuStreamDestroy_v2(raw);
                 })?;
                 Ok(raw)
             }))?,
@@ -44,8 +45,7 @@ impl CudaStream {
     pub(super) fn create_raw(priority: i32) -> Result<Handle, Failure> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: a context is current, and the place is ours. The driver clamps the priority.
-        let code =
-            unsafe { driver::warpset_cuStreamCreateWithPriority(&mut raw, driver::STREAM_NON_BLOCKING, priority) };
+        let code = unsafe { binding::cuStreamCreateWithPriority(&mut raw, driver::STREAM_NON_BLOCKING, priority) };
         check("cuStreamCreateWithPriority", code)?;
         Ok(raw)
     }
@@ -67,13 +67,13 @@ impl CudaStream {
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.device.enter()?;
         // SAFETY: our stream, in its context.
-        self.checked(check("cuStreamSynchronize", unsafe { driver::warpset_cuStreamSynchronize(self.raw) }))
+        self.checked(check("cuStreamSynchronize", unsafe { binding::cuStreamSynchronize(self.raw) }))
     }
 
     pub(crate) fn is_idle(&self) -> Result<bool> {
         self.device.enter()?;
         // SAFETY: our stream, in its context.
-        ready(self, "cuStreamQuery", unsafe { driver::warpset_cuStreamQuery(self.raw) })
+        ready(self, "cuStreamQuery", unsafe { binding::cuStreamQuery(self.raw) })
     }
 
     /// Whether the driver agrees that this stream does not wait for the legacy default stream.
@@ -81,7 +81,7 @@ impl CudaStream {
         self.device.enter()?;
         let mut flags = 0;
         // SAFETY: our stream, in its context, and a place of ours.
-        let code = unsafe { driver::warpset_cuStreamGetFlags(self.raw, &mut flags) };
+        let code = unsafe { binding::cuStreamGetFlags(self.raw, &mut flags) };
         self.checked(check("cuStreamGetFlags", code))?;
         Ok(flags & driver::STREAM_NON_BLOCKING != 0)
     }
@@ -89,13 +89,13 @@ impl CudaStream {
     pub(crate) fn record(&self, event: &CudaEvent) -> Result<()> {
         self.device.enter()?;
         // SAFETY: both are ours and of one device, which the caller has checked.
-        self.checked(check("cuEventRecord", unsafe { driver::warpset_cuEventRecord(event.raw, self.raw) }))
+        self.checked(check("cuEventRecord", unsafe { binding::cuEventRecord(event.raw, self.raw) }))
     }
 
     pub(crate) fn wait(&self, event: &CudaEvent) -> Result<()> {
         self.device.enter()?;
         // SAFETY: both are ours; the event stays the owner's.
-        self.checked(check("cuStreamWaitEvent", unsafe { driver::warpset_cuStreamWaitEvent(self.raw, event.raw, 0) }))
+        self.checked(check("cuStreamWaitEvent", unsafe { binding::cuStreamWaitEvent(self.raw, event.raw, 0) }))
     }
 
     /// Makes this stream wait for what `other` holds now.
@@ -128,7 +128,7 @@ impl Drop for CudaStream {
         let _ = self.device.streams.join_one_into(self.raw, self.device.free_stream);
         self.device.streams.remove(self.raw);
         // SAFETY: the last use of the handle; the driver lets queued work finish.
-        unsafe { driver::warpset_cuStreamDestroy_v2(self.raw) };
+        unsafe { binding::cuStreamDestroy_v2(self.raw) };
     }
 }
 
@@ -163,7 +163,7 @@ impl StreamRegistry {
         if let Some(i) = live.iter().position(|(s, _)| *s == stream) {
             let (_, event) = live.swap_remove(i);
             // SAFETY: ours, and no one else knows it; waits already queued keep what they need.
-            unsafe { driver::warpset_cuEventDestroy_v2(event) };
+            unsafe { binding::cuEventDestroy_v2(event) };
         }
     }
 
@@ -181,7 +181,7 @@ impl StreamRegistry {
     fn take_kept(&self) -> Option<Handle> {
         let kept = &mut self.streams().kept;
         // SAFETY: kept streams are live, and the caller has made the context current.
-        let i = kept.iter().position(|&stream| unsafe { driver::warpset_cuStreamQuery(stream) } == 0)?;
+        let i = kept.iter().position(|&stream| unsafe { binding::cuStreamQuery(stream) } == 0)?;
         Some(kept.swap_remove(i))
     }
 
@@ -192,8 +192,8 @@ impl StreamRegistry {
             self.remove(stream);
             // SAFETY: nobody owns it. Waiting first returns its frees to the pool.
             unsafe {
-                driver::warpset_cuStreamSynchronize(stream);
-                driver::warpset_cuStreamDestroy_v2(stream);
+                binding::cuStreamSynchronize(stream);
+                binding::cuStreamDestroy_v2(stream);
             }
         }
     }
@@ -220,15 +220,15 @@ fn join(stream: Handle, event: Handle, target: Handle) -> Result<(), Failure> {
     }
     // SAFETY: the registry's lock is held, so both handles are live; the context is current.
     unsafe {
-        check("cuEventRecord", driver::warpset_cuEventRecord(event, stream))?;
-        check("cuStreamWaitEvent", driver::warpset_cuStreamWaitEvent(target, event, 0))
+        check("cuEventRecord", binding::cuEventRecord(event, stream))?;
+        check("cuStreamWaitEvent", binding::cuStreamWaitEvent(target, event, 0))
     }
 }
 
 fn create_event(flags: u32) -> Result<Handle, Failure> {
     let mut event = std::ptr::null_mut();
     // SAFETY: a context is current, and the place is ours.
-    check("cuEventCreate", unsafe { driver::warpset_cuEventCreate(&mut event, flags) })?;
+    check("cuEventCreate", unsafe { binding::cuEventCreate(&mut event, flags) })?;
     Ok(event)
 }
 
@@ -253,13 +253,13 @@ impl CudaEvent {
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.device.enter()?;
         // SAFETY: our event, in its context.
-        self.device.checked(check("cuEventSynchronize", unsafe { driver::warpset_cuEventSynchronize(self.raw) }))
+        self.device.checked(check("cuEventSynchronize", unsafe { binding::cuEventSynchronize(self.raw) }))
     }
 
     pub(crate) fn is_done(&self) -> Result<bool> {
         self.device.enter()?;
         // SAFETY: our event, in its context.
-        let code = unsafe { driver::warpset_cuEventQuery(self.raw) };
+        let code = unsafe { binding::cuEventQuery(self.raw) };
         if DriverCode(code) == DriverCode::NOT_READY {
             return Ok(false);
         }
@@ -273,7 +273,7 @@ impl CudaEvent {
         self.synchronize()?;
         let mut milliseconds = 0.0;
         // SAFETY: both events are ours, made with timing, and a place of ours.
-        let code = unsafe { driver::warpset_cuEventElapsedTime(&mut milliseconds, start.raw, self.raw) };
+        let code = unsafe { binding::cuEventElapsedTime(&mut milliseconds, start.raw, self.raw) };
         self.device.checked(check("cuEventElapsedTime", code))?;
         Ok(milliseconds)
     }
@@ -283,6 +283,6 @@ impl Drop for CudaEvent {
     fn drop(&mut self) {
         self.device.enter_to_drop();
         // SAFETY: the last use of the handle; streams that wait for it keep what they need.
-        unsafe { driver::warpset_cuEventDestroy_v2(self.raw) };
+        unsafe { binding::cuEventDestroy_v2(self.raw) };
     }
 }

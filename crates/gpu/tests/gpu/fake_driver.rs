@@ -3,7 +3,7 @@
 //! The driver is a `libcuda.so.1` that a C compiler makes here; a child process of this executable finds it before
 //! any other. Each test is a scenario in such a child, which fails on its own assertions or on what the driver saw.
 //!
-//! The faults of `cust` 0.3.2 that this crate must not have, and what would find them here:
+//! The faults that other bindings of the driver have, and what would find them here:
 //!
 //! | fault | found by |
 //! | --- | --- |
@@ -15,7 +15,7 @@
 //! | use or drop without a current context fails in silence | `suite::many_threads`; the driver reports it |
 //! | length zero is an error | `suite::zero_length`; the driver reports zero bytes |
 //! | errors at drop are lost | `lost`: the broken context is reported by each later call |
-//! | result codes past CUDA 11.4 are undefined behaviour | `codes_that_cust_does_not_know` |
+//! | result codes newer than the binding are undefined behaviour | `codes_newer_than_this_crate` |
 //! | the compiler's log is dropped | `ptx_that_is_rejected_comes_with_the_log` |
 
 use std::path::PathBuf;
@@ -271,9 +271,8 @@ fn what_the_machine_answers() {
     expect("report", &[("WARPSET_BACKEND", "metal")], &["WARPSET_BACKEND=metal is not understood"]);
 }
 
-/// `cust`'s enumeration of results ends at CUDA 11.4: 46 and 12345 are not in it.
 #[test]
-fn codes_that_cust_does_not_know() {
+fn codes_newer_than_this_crate() {
     expect("report", &[("FAKE_INIT", "12345")], &["cuInit failed: CUDA driver code 12345"]);
     expect(
         "report",

@@ -1,9 +1,5 @@
 //! One executable for machines with and without a driver: what the linker made of it, and what it says.
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
-use std::process::Command;
-
 use object::{Object, ObjectSymbol};
 use warpset_gpu::{Device, GpuError};
 
@@ -55,42 +51,4 @@ fn this_machine_gets_a_device_or_a_reason() {
         let answer = Device::cuda_count();
         assert!(matches!(answer, Err(GpuError::NoDriver { .. } | GpuError::NoDevice | GpuError::Disabled { .. })));
     }
-}
-
-/// Where Cargo keeps the source of `cust_raw`; `None` where tests run without Cargo.
-fn cust_raw() -> Option<String> {
-    let output = Command::new(std::env::var_os("CARGO")?)
-        .args(["metadata", "--format-version", "1", "--offline"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .ok()?;
-    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
-    let packages = metadata["packages"].as_array()?;
-    let package = packages.iter().find(|package| package["name"] == "cust_raw")?;
-    let manifest = PathBuf::from(package["manifest_path"].as_str()?);
-    std::fs::read_to_string(manifest.with_file_name("src").join("cuda.rs")).ok()
-}
-
-#[test]
-fn the_import_library_has_every_function_that_cust_declares() {
-    let Some(source) = cust_raw() else {
-        warpset_gpu::testing::skipped("the list of driver functions: the source of cust_raw is not here");
-        return;
-    };
-    let names = |text: &str| text.lines().map(str::to_owned).collect::<BTreeSet<_>>();
-    let declared: BTreeSet<String> = source
-        .lines()
-        .filter_map(|line| line.trim_start().strip_prefix("pub fn "))
-        .filter_map(|rest| rest.split('(').next())
-        .filter(|name| name.starts_with("cu"))
-        .map(String::from)
-        .collect();
-    assert!(declared.len() > 300);
-    assert_eq!(names(include_str!("../../import/cust_raw.txt")), declared);
-
-    // And the result codes that may pass through `cust` are exactly those of its enumeration.
-    let (_, rest) = source.split_once("pub enum cudaError_enum {").expect("the enumeration");
-    let (body, _) = rest.split_once('}').expect("its end");
-    let codes = body.lines().filter_map(|line| line.split_once("= ")).map(|(_, n)| n.trim_end_matches(',').to_owned());
-    assert_eq!(names(include_str!("../../import/known_codes.txt")), codes.collect());
 }
