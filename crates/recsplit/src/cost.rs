@@ -30,7 +30,7 @@ const VECTORS_TRIED: f64 = 100.0;
 /// Lanes of the vectors that time is modelled for.
 const LANES: f64 = 16.0;
 // What follows was fitted to the measured times of 37 shapes (least squares of relative errors), which come out within 20 %.
-// `docs/performance.md` says how, and how to repeat it.
+// `docs/performance-log.md` says how, and how to repeat it.
 
 /// Nanoseconds for the trial hashes of one key in all lanes, and what is done with them.
 const HASH: f64 = 2.6;
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn predicted_times_are_those_measured() {
         use Method::{Grouped, Rotation};
-        // On one core of the host of an H200 (`docs/performance.md`).
+        // On one core of the host of an H200 (`docs/performance-log.md`).
         for (method, leaf, bucket, measured) in [
             (Rotation, 5, 5, 42.0),
             (Rotation, 8, 100, 144.0),

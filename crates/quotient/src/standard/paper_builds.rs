@@ -14,7 +14,7 @@ use warpset_base::words::Words;
 
 /// How a filter is built from keys, after they were hashed and sorted. All give the same bytes.
 ///
-/// Measured rates of each on a GPU are in `docs/performance.md`.
+/// Measured rates of each on a GPU are in `docs/performance-log.md`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BuildMethod {

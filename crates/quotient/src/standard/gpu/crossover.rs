@@ -1,4 +1,4 @@
-//! Which way is the fastest, from measurements on an H200 (`docs/performance.md`, "Updates of quotient
+//! Which way is the fastest, from measurements on an H200 (`docs/performance-log.md`, "Updates of quotient
 //! filters on the H200").
 
 use warpset_core::quotient::slots::{Container, bytes_of_slot};

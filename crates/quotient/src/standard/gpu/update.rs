@@ -18,7 +18,7 @@ mod widths;
 #[non_exhaustive]
 pub enum UpdateMethod {
     /// One of the others, by the size of the batch and of the filter and by its load, as measured
-    /// (see `docs/performance.md`).
+    /// (see `docs/performance-log.md`).
     #[default]
     Automatic,
     /// The paper's (algorithms 3 and 7): in rounds, each a pass over the filter that labels its superclusters, and one
