@@ -1,28 +1,37 @@
-//! What can be a key, and how it is hashed.
+//! What can be a key, and how it is hashed: one trait for all structures.
 //!
-//! | key | Parquet's hash | seeded hash |
-//! | --- | --- | --- |
-//! | `u32` | XXH64, seed 0, of 4 little-endian bytes | `mix` of the value, as the same `u64` |
-//! | `u64` | XXH64, seed 0, of 8 little-endian bytes | `mix` of the value |
-//! | bytes, strings | XXH64, seed 0 | XXH64 with the seed |
-//! | [`Hashed`] | the hash as given | the hash as given |
+//! | key | seeded hash, 64 bits | seeded hash, 128 bits | Parquet's hash |
+//! | --- | --- | --- | --- |
+//! | `u8` to `u64`, `usize` | `mix` of the value as a `u64` | two finalisers of the value as a `u64` | XXH64 of the little-endian bytes |
+//! | `i8` to `i64`, `isize` | as the unsigned integer of the same bits | as the `i64` of the same value | as the unsigned integer of the same bits |
+//! | `u128`, `i128` | XXH64 of 16 little-endian bytes | XXH3-128 of 16 little-endian bytes | XXH64 of 16 little-endian bytes |
+//! | bytes, strings | XXH64 | XXH3-128 | XXH64 |
+//! | [`Hashed`] | the hash as given | as the `u64` of the same bits | the hash as given |
+//! | [`Hash128`] | the low half as given | the hash as given, mixed if the seed is not 0 | the low half as given |
 //!
-//! `i32` and `i64` hash as the unsigned integer of the same bytes, as Parquet does. `mix` is a bijection for each seed,
-//! so different integers have different seeded hashes. Split-block filters take Parquet's hash, all others the seeded
-//! one.
+//! Split-block Bloom filters take Parquet's hash, whose seed is 0; the other filters take the seeded hash of 64 bits,
+//! and RecSplit takes that of 128 bits. `mix` is a bijection for each seed, and so is the low half of an integer's 128-bit hash:
+//! different integers of up to 64 bits have different seeded hashes. `usize` and `isize` hash as if they had 64 bits.
+//!
+//! Parquet stores columns of 8- and 16-bit integers as `i32`: for the filter of such a column, convert the keys first.
 
-use std::borrow::Cow;
-use std::sync::Arc;
+use warpset_core::hash;
+use warpset_core::hash::string::StringHash;
+pub use warpset_core::recsplit::Hash128;
 
-use warpset_core::hash::{self, string::StringHash};
+mod bytes;
+mod integers;
+mod ready_made;
 
-/// A key: `u32`, `u64`, `i32`, `i64`, byte strings, strings, references to keys, [`Hashed`], and [`Bytes`] around
-/// anything else that is `AsRef<[u8]>`.
+pub use ready_made::{Hashed, as_hashed};
+
+/// A key: integers of 8 to 128 bits, `usize`, `isize`, byte strings, strings, references to keys, [`Hashed`] and
+/// [`Hash128`], and [`Bytes`] around anything else that is `AsRef<[u8]>`.
 ///
-/// Sealed: the bits of a filter depend on how its keys are hashed, on every backend.
+/// Sealed: what a structure holds depends on how its keys are hashed, on every backend.
 ///
 /// ```
-/// use warpset_base::key::{Bytes, Hashed, Key};
+/// use warpset_base::key::{Bytes, Hash128, Hashed, Key};
 ///
 /// fn takes(key: impl Key) {}
 /// takes(7u64);
@@ -30,29 +39,9 @@ use warpset_core::hash::{self, string::StringHash};
 /// takes([7u8, 7, 7]);
 /// takes(Bytes(String::from("sieben")));
 /// takes(Hashed(0x7777_7777_7777_7777));
+/// takes(Hash128 { high: 7, low: 77 });
 /// ```
 pub trait Key: sealed::Sealed {}
-
-/// A 64-bit hash that stands for a key: a filter uses it as it is.
-///
-/// All 64 bits should be uniform: in a Bloom filter the high ones choose the block and the low ones the bits; in a
-/// quotient filter the high ones are the fingerprint.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    bytemuck::TransparentWrapper,
-    bytemuck::Pod,
-    bytemuck::Zeroable,
-)]
-#[repr(transparent)]
-pub struct Hashed(pub u64);
 
 /// Makes a key of anything that is `AsRef<[u8]>`; hashes as the bytes do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -60,7 +49,7 @@ pub struct Hashed(pub u64);
 pub struct Bytes<T>(pub T);
 
 /// A seed, prepared for integers and for bytes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed {
     seed: u64,
     spread: u64,
@@ -70,6 +59,11 @@ impl Seed {
     /// Prepares a seed.
     pub const fn new(seed: u64) -> Seed {
         Seed { seed, spread: hash::spread_seed(seed) }
+    }
+
+    /// The seed as given.
+    pub const fn get(self) -> u64 {
+        self.seed
     }
 
     /// The seed as kernels take it for integers.
@@ -82,9 +76,15 @@ impl Seed {
     pub fn hash<K: Key + ?Sized>(self, key: &K) -> u64 {
         key.seeded_hash(self.seed, self.spread)
     }
+
+    /// The seeded hash of a key in 128 bits.
+    #[inline]
+    pub fn hash128<K: Key + ?Sized>(self, key: &K) -> Hash128 {
+        key.hash128(self.seed)
+    }
 }
 
-/// What the filters' crates need of keys; nothing that users call.
+/// What the structures' crates need of keys; nothing that users call.
 #[doc(hidden)]
 pub mod sealed {
     use super::*;
@@ -103,12 +103,19 @@ pub mod sealed {
     }
 
     pub trait Sealed: Sync {
+        /// Whether hashing is so cheap that doing it twice beats storing 16 bytes.
+        const CHEAP: bool = false;
+
         /// XXH64 with seed 0 of the plain bytes.
         fn parquet_hash(&self) -> u64;
         /// The seeded hash; `spread` is `spread_seed(seed)`.
         fn seeded_hash(&self, seed: u64, spread: u64) -> u64;
+        /// The seeded hash of 128 bits. Keys that are equal have equal hashes for every seed.
+        fn hash128(&self, seed: u64) -> Hash128;
         /// A first-level hash of Rao's Table 1; of integers: of their little-endian bytes.
         fn string_hash(&self, function: StringHash) -> u32;
+        /// The key for people to read, in error messages.
+        fn describe(&self) -> String;
         /// The slice without its type.
         fn raw(_keys: &[Self]) -> Raw<'_>
         where
@@ -118,119 +125,12 @@ pub mod sealed {
         }
     }
 }
-use sealed::{Raw, Sealed};
-
-macro_rules! integer_key {
-    ($($key:ty as $unsigned:ty, $xxh64:ident, $raw:ident;)*) => {$(
-        impl Key for $key {}
-        impl Sealed for $key {
-            #[inline]
-            fn parquet_hash(&self) -> u64 {
-                hash::$xxh64(*self as $unsigned, 0)
-            }
-            #[inline]
-            fn seeded_hash(&self, _seed: u64, spread: u64) -> u64 {
-                hash::mix_spread(*self as $unsigned as u64, spread)
-            }
-            #[inline]
-            fn string_hash(&self, function: StringHash) -> u32 {
-                function.hash_bytes(&self.to_le_bytes())
-            }
-            #[inline]
-            fn raw(keys: &[Self]) -> Raw<'_> {
-                Raw::$raw(bytemuck::cast_slice(keys))
-            }
-        }
-    )*};
-}
-integer_key! {
-    u32 as u32, xxh64_u32, U32;
-    i32 as u32, xxh64_u32, U32;
-    u64 as u64, xxh64_u64, U64;
-    i64 as u64, xxh64_u64, U64;
-}
-
-impl Key for Hashed {}
-impl Sealed for Hashed {
-    #[inline]
-    fn parquet_hash(&self) -> u64 {
-        self.0
-    }
-    #[inline]
-    fn seeded_hash(&self, _seed: u64, _spread: u64) -> u64 {
-        self.0
-    }
-    #[inline]
-    fn string_hash(&self, function: StringHash) -> u32 {
-        function.hash_bytes(&self.0.to_le_bytes())
-    }
-    #[inline]
-    fn raw(keys: &[Self]) -> Raw<'_> {
-        Raw::Hashes(bytemuck::cast_slice(keys))
-    }
-}
-
-impl Key for [u8] {}
-impl Sealed for [u8] {
-    #[inline]
-    fn parquet_hash(&self) -> u64 {
-        xxhash_rust::xxh64::xxh64(self, 0)
-    }
-    #[inline]
-    fn seeded_hash(&self, seed: u64, _spread: u64) -> u64 {
-        xxhash_rust::xxh64::xxh64(self, seed)
-    }
-    #[inline]
-    fn string_hash(&self, function: StringHash) -> u32 {
-        function.hash_bytes(self)
-    }
-}
-
-macro_rules! key_as_another {
-    ($([$($generics:tt)*] $key:ty, |$this:ident| $other:expr;)*) => {$(
-        impl<$($generics)*> Key for $key {}
-        impl<$($generics)*> Sealed for $key {
-            #[inline]
-            fn parquet_hash(&self) -> u64 {
-                let $this = self;
-                $other.parquet_hash()
-            }
-            #[inline]
-            fn seeded_hash(&self, seed: u64, spread: u64) -> u64 {
-                let $this = self;
-                $other.seeded_hash(seed, spread)
-            }
-            #[inline]
-            fn string_hash(&self, function: StringHash) -> u32 {
-                let $this = self;
-                $other.string_hash(function)
-            }
-        }
-    )*};
-}
-key_as_another! {
-    [] str, |this| this.as_bytes();
-    [] String, |this| this.as_bytes();
-    [] Vec<u8>, |this| this.as_slice();
-    [] Box<[u8]>, |this| (**this);
-    [] Box<str>, |this| this.as_bytes();
-    [] Arc<[u8]>, |this| (**this);
-    [] Arc<str>, |this| this.as_bytes();
-    [] Cow<'_, [u8]>, |this| (**this);
-    [] Cow<'_, str>, |this| this.as_bytes();
-    [const N: usize] [u8; N], |this| this.as_slice();
-    [T: AsRef<[u8]> + Sync] Bytes<T>, |this| this.0.as_ref();
-    [K: Key + ?Sized] &K, |this| (**this);
-}
-
-/// The hashes as keys, without a copy.
-pub fn as_hashed(hashes: &[u64]) -> &[Hashed] {
-    bytemuck::TransparentWrapper::wrap_slice(hashes)
-}
 
 #[cfg(test)]
 mod tests {
+    use super::sealed::{Raw, Sealed};
     use super::*;
+    use std::borrow::Cow;
 
     #[test]
     fn a_key_hashes_as_its_bytes_whatever_holds_them() {
@@ -242,12 +142,71 @@ mod tests {
         assert_eq!(hash, Bytes(Vec::from(word)).parquet_hash());
         assert_eq!(hash, (&&word).parquet_hash());
         assert_eq!(word.seeded_hash(3, 0), Cow::Borrowed(word).seeded_hash(3, 1));
+        assert_eq!(Seed::new(3).hash("filter"), xxhash_rust::xxh64::xxh64(b"filter", 3));
+        assert_eq!("abc".hash128(3), b"abc".hash128(3));
+        assert_eq!("abc".hash128(3), String::from("abc").hash128(3));
+        assert_eq!("abc".hash128(3), Bytes("abc").hash128(3));
+        assert_ne!("abc".hash128(3), "abc".hash128(4));
+    }
+
+    #[test]
+    fn integers_of_the_same_value_have_one_seeded_hash() {
+        let seed = Seed::new(9);
+        let hash = seed.hash(&7u64);
+        assert_eq!(hash, hash::mix(7, 9));
+        assert_eq!([seed.hash(&7u8), seed.hash(&7u16), seed.hash(&7u32), seed.hash(&7usize)], [hash; 4]);
+        assert_eq!([seed.hash(&7i8), seed.hash(&7i16), seed.hash(&7i32), seed.hash(&7i64)], [hash; 4]);
+        assert_eq!(seed.hash(&-7i8), seed.hash(&(-7i8 as u8)));
+        assert_eq!(seed.hash(&-7i32), seed.hash(&(-7i32 as u32)));
+        assert_eq!(seed.hash(&-7isize), seed.hash(&-7i64));
+        assert_eq!(seed.hash(&7u128), xxhash_rust::xxh64::xxh64(&7u128.to_le_bytes(), 9));
+        assert_eq!(seed.hash(&-7i128), seed.hash(&(-7i128 as u128)));
+        assert_eq!(7u8.hash128(3), 7u64.hash128(3));
+        assert_eq!((-7i8).hash128(3), (-7i64).hash128(3));
+        assert_eq!((-7isize).hash128(3), (-7i64).hash128(3));
+        assert_eq!(7i128.hash128(3), 7u128.hash128(3));
+    }
+
+    #[test]
+    fn parquets_hash_of_an_integer_is_that_of_its_bytes() {
+        assert_eq!(7u8.parquet_hash(), [7u8].parquet_hash());
+        assert_eq!((-7i16).parquet_hash(), (-7i16).to_le_bytes().parquet_hash());
         assert_eq!(7u32.parquet_hash(), 7u32.to_le_bytes().parquet_hash());
         assert_eq!((-7i64).parquet_hash(), (-7i64).to_le_bytes().parquet_hash());
-        assert_eq!(7u32.seeded_hash(0, 9), 7u64.seeded_hash(0, 9));
-        assert_eq!(Hashed(5).parquet_hash(), 5);
-        assert_eq!(Seed::new(3).hash("filter"), xxhash_rust::xxh64::xxh64(b"filter", 3));
-        assert_eq!(Seed::new(3).hash(&-7i32), Seed::new(3).hash(&(-7i32 as u32)));
-        assert_eq!(Seed::new(3).hash(&Hashed(5)), 5);
+        assert_eq!(7usize.parquet_hash(), 7u64.to_le_bytes().parquet_hash());
+        assert_eq!((-7i128).parquet_hash(), (-7i128).to_le_bytes().parquet_hash());
+    }
+
+    #[test]
+    fn ready_made_hashes_are_taken_as_they_are() {
+        let seed = Seed::new(3);
+        assert_eq!((Hashed(5).parquet_hash(), seed.hash(&Hashed(5))), (5, 5));
+        let wide = Hash128 { high: 6, low: 5 };
+        assert_eq!((wide.parquet_hash(), seed.hash(&wide)), (5, 5));
+        assert_eq!(wide.hash128(0), wide);
+        assert_ne!(wide.hash128(1), wide);
+        assert_eq!(Hashed(5).hash128(3), 5u64.hash128(3));
+        let value = 6u128 << 64 | 5;
+        assert_eq!(wide.string_hash(StringHash::Bkdr), value.string_hash(StringHash::Bkdr));
+    }
+
+    #[test]
+    fn slices_of_64_bits_go_to_a_device_as_they_are() {
+        assert!(matches!(<u64 as Sealed>::raw(&[1]), Raw::U64([1])));
+        assert!(matches!(<i32 as Sealed>::raw(&[-1]), Raw::U32([u32::MAX])));
+        assert!(matches!(<Hashed as Sealed>::raw(&[Hashed(1)]), Raw::Hashes([1])));
+        assert!(matches!(<u16 as Sealed>::raw(&[1]), Raw::Other));
+        #[cfg(target_pointer_width = "64")]
+        assert!(matches!(<isize as Sealed>::raw(&[-1]), Raw::U64([u64::MAX])));
+    }
+
+    #[test]
+    fn describes() {
+        assert_eq!("abc".describe(), "\"abc\"");
+        assert_eq!([255_u8, 1].describe(), "0xff01");
+        assert_eq!(17_u64.describe(), "17");
+        assert_eq!((-17_i128).describe(), "-17");
+        assert_eq!(Hashed(17).describe(), "0000000000000011");
+        assert!([b'x'; 100].describe().ends_with("(100 bytes)"));
     }
 }

@@ -1,10 +1,12 @@
-//! What the structures of Warpset have in common on the host: keys and how they are hashed ([`key`]), memory aligned to
-//! cache lines ([`words`]), saved files ([`mod@file`]), and what the processor can do.
+//! What the structures of Warpset have in common on the host: keys and how they are hashed ([`key`]), what every filter
+//! can do ([`filter`]), answers as bits ([`bitmap`]), memory aligned to cache lines ([`words`]), saved files
+//! ([`mod@file`]), and what the processor can do.
 //!
-//! Users meet this crate through the filters, which re-export [`key::Key`], [`key::Hashed`], [`key::Bytes`] and
-//! [`file::FileError`].
+//! Users meet this crate through the structures, which re-export what they need of it.
 
+pub mod bitmap;
 pub mod file;
+pub mod filter;
 pub mod key;
 #[cfg(target_arch = "x86_64")]
 pub mod processor;

@@ -3,11 +3,11 @@
 use std::fmt;
 
 use rayon::prelude::*;
+use warpset_base::filter::same_length;
 use warpset_core::bloom::TEST_AND_INSERT_BATCH;
 
 use crate::key::as_hashed;
 use crate::layout::engine::OneBlock;
-use crate::view::same_length;
 use crate::{Bitmap, BlockedLayout, Error, FileError, Hashed, Key, Layout, RaoLayout, SplitBlockLayout, View, Words};
 
 mod by_hash;

@@ -1,6 +1,7 @@
 //! Everything that can go wrong, with the numbers.
 
 use warpset_base::file::FileError;
+use warpset_base::filter::LengthMismatch;
 use warpset_base::words::OutOfMemory;
 
 /// Why an operation on a Bloom filter failed; the filter is as it was before.
@@ -140,7 +141,7 @@ pub enum Error {
         what: &'static str,
     },
     /// The driver or the device refused.
-    #[error("GPU backend failed")]
+    #[error(transparent)]
     Gpu(#[from] warpset_gpu::GpuError),
     /// Hashes cannot be grouped by so many bits.
     #[error("grouping by {bits} bits: from 1 to 24")]
@@ -148,20 +149,15 @@ pub enum Error {
         /// Bits asked for.
         bits: u32,
     },
-    /// `n` strings on a device have `n + 1` offsets, so there is at least one.
-    #[error("strings without offsets: there is one more than there are strings")]
-    MissingOffsets,
-    /// The offsets of a string on a device go backwards, or beyond the bytes.
-    #[error("string {index} does not lie between ascending offsets within its {bytes} bytes")]
-    InvalidOffsets {
-        /// The first such string.
-        index: u64,
-        /// Bytes of all strings.
-        bytes: usize,
-    },
     /// A primitive got arguments that it does not take.
     #[error(transparent)]
     Primitive(Box<warpset_primitives::Error>),
+}
+
+impl From<LengthMismatch> for Error {
+    fn from(LengthMismatch { keys, answers }: LengthMismatch) -> Error {
+        Error::LengthMismatch { keys, answers }
+    }
 }
 
 impl From<warpset_primitives::Error> for Error {

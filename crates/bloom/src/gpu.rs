@@ -11,32 +11,26 @@
 //! [`Grouping`]), which makes the atomics hit the cache.
 
 use std::fmt;
-use std::sync::Mutex;
 
+use warpset_gpu::batch::{Answers, DEFAULT_CHUNK_KEYS, Staging};
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
-use warpset_kernels::results;
-use warpset_simt::{GlobalMut, LaunchConfig};
+use warpset_simt::LaunchConfig;
 
 use crate::{BlockedLayout, Error, Layout, OutOfMemory, RaoLayout, SplitBlockLayout, Words, cpu};
 
 mod host;
 mod insert;
 mod kernels;
-mod keys;
 mod merge;
 mod rao;
 mod rates;
-mod staging;
-mod strings;
 mod test_and_insert;
 
 pub use insert::Grouping;
-use kernels::{Answers, BLOCK};
+use kernels::BLOCK;
 pub use kernels::{DeviceLayout, DeviceOneBlock, SPECIALISED_SHAPES};
-pub use keys::{DeviceKey, DeviceKeys, KeyClass};
 pub use rao::RaoInsertion;
-use staging::Staging;
-pub use strings::{DeviceStrings, Offset, StringVec};
+pub use warpset_gpu::batch::{DeviceKey, DeviceKeys, DeviceStrings, Offset, StringVec};
 
 /// A Bloom filter in device memory; which one, the layout says.
 ///
@@ -49,8 +43,8 @@ pub struct Bloom<L> {
     /// Set bits of each bucket, for Rao's filter; empty for the others. Follows from the words.
     bucket_ones: DeviceVec<u32>,
     grouping: Grouping,
-    /// What host slices travel through; allocated at first use.
-    staging: Mutex<Staging>,
+    /// Keys of a host slice that travel at a time.
+    chunk_keys: usize,
 }
 
 /// [`cpu::SplitBlockBloom`] in device memory.
@@ -87,7 +81,7 @@ impl<L: DeviceLayout> Bloom<L> {
             words,
             bucket_ones,
             grouping: Grouping::default(),
-            staging: Mutex::new(Staging::default()),
+            chunk_keys: DEFAULT_CHUNK_KEYS,
         })
     }
 
@@ -158,7 +152,7 @@ impl<L: DeviceLayout> Bloom<L> {
     /// How many keys one chunk of a host slice carries: more hide launch costs, fewer take less memory (about 34 bytes a
     /// key of device and pinned memory). Default: 4 Mi keys. Rounded up to a multiple of 64.
     pub fn set_chunk_keys(&mut self, keys: usize) {
-        self.staging.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner).set_chunk_keys(keys);
+        self.chunk_keys = keys;
     }
 
     /// Queues the lookup of `keys`: answer `i` becomes 1 or 0.
@@ -170,13 +164,11 @@ impl<L: DeviceLayout> Bloom<L> {
         &self,
         stream: &Stream,
         keys: K,
-        mut answers: DeviceSliceMut<'_, u8>,
+        answers: DeviceSliceMut<'_, u8>,
     ) -> Result<(), Error> {
-        let n = keys.count();
-        check_room(n, n, answers.len())?;
-        let words = GlobalMut::from_raw_parts(answers.global_mut().as_ptr().cast(), n.div_ceil(8));
-        // SAFETY: there is a byte a key; the rest is the caller's promise.
-        unsafe { self.contains_async(stream, keys, Answers { words, form: results::BYTES }) }
+        let answers = Answers::bytes(answers, keys.count())?;
+        // SAFETY: there is room; the rest is the caller's promise.
+        unsafe { self.contains_async(stream, keys, answers) }
     }
 
     /// Queues the lookup of `keys`: answer `i` becomes bit `i % 64` of word `i / 64`.
@@ -187,11 +179,11 @@ impl<L: DeviceLayout> Bloom<L> {
         &self,
         stream: &Stream,
         keys: K,
-        mut answers: DeviceSliceMut<'_, u64>,
+        answers: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
-        check_room(keys.count(), keys.count().div_ceil(64), answers.len())?;
-        // SAFETY: there is a bit a key; the rest is the caller's promise.
-        unsafe { self.contains_async(stream, keys, Answers { words: answers.global_mut(), form: results::BITS }) }
+        let answers = Answers::bits(answers, keys.count())?;
+        // SAFETY: there is room; the rest is the caller's promise.
+        unsafe { self.contains_async(stream, keys, answers) }
     }
 
     /// Queues the lookup of `keys`: adds how many of them may be in the filter to the first word of `count`.
@@ -202,25 +194,26 @@ impl<L: DeviceLayout> Bloom<L> {
         &self,
         stream: &Stream,
         keys: K,
-        mut count: DeviceSliceMut<'_, u64>,
+        count: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
-        check_room(keys.count(), 1, count.len())?;
-        // SAFETY: there is a word; the rest is the caller's promise.
-        unsafe { self.contains_async(stream, keys, Answers { words: count.global_mut(), form: results::COUNT }) }
+        let answers = Answers::count(count, keys.count())?;
+        // SAFETY: there is room; the rest is the caller's promise.
+        unsafe { self.contains_async(stream, keys, answers) }
     }
 
     /// # Safety
     /// As for the three above; `answers` has room.
     unsafe fn contains_async<K: DeviceKeys>(&self, stream: &Stream, keys: K, answers: Answers) -> Result<(), Error> {
-        let (n, chunk) = (keys.count(), keys.at_a_time(&self.layout));
+        let hashing = self.layout.hashing();
+        let (n, chunk) = (keys.count(), keys.at_a_time(&hashing));
         for first in (0..n).step_by(chunk) {
             let part = keys.part(first..n.min(first + chunk));
             // SAFETY: the words are this layout's; scratch is freed in the order of the stream; `first` is a multiple of
             // 64; the rest is the caller's promise.
             unsafe {
-                let hashing = part.hashing(&self.layout, stream)?;
-                let (words, strings) = (self.words.global(), hashing.string_hashes());
-                self.layout.launch_contains(stream, words, hashing.keys, strings, part.count(), answers.from(first))?;
+                let hashed = part.kernel_keys(&hashing, stream)?;
+                let (words, strings) = (self.words.global(), hashed.string_hashes());
+                self.layout.launch_contains(stream, words, hashed.keys, strings, part.count(), answers.from(first))?;
             }
         }
         Ok(())
@@ -269,6 +262,11 @@ impl<L: DeviceLayout> Bloom<L> {
         Ok(())
     }
 
+    /// The way of host slices to this filter.
+    fn staging(&self) -> Staging<'_> {
+        Staging::new(&self.device, self.layout.hashing()).chunk_keys(self.chunk_keys)
+    }
+
     /// A stream behind all work on the device, some of which the caller may have queued on streams of their own.
     fn synchronised_stream(&self) -> Result<Stream, Error> {
         self.device.synchronize()?;
@@ -287,11 +285,6 @@ impl<L: DeviceLayout> cpu::Bloom<L> {
     pub fn to_device(&self, device: &Device) -> Result<Bloom<L>, Error> {
         Bloom::from_host(device, self)
     }
-}
-
-/// An error unless `found` places are enough for the answers of `keys` keys.
-fn check_room(keys: usize, needed: usize, found: usize) -> Result<(), Error> {
-    if found < needed { Err(Error::LengthMismatch { keys, answers: found }) } else { Ok(()) }
 }
 
 impl<L: Layout> fmt::Debug for Bloom<L> {

@@ -25,7 +25,6 @@
 //! Bulk methods use the current rayon pool; run them inside `ThreadPool::install` to bound their threads. Insertion
 //! needs `&mut self`, so no query sees a filter that is half built.
 
-mod bitmap;
 mod builder;
 pub mod cpu;
 mod error;
@@ -39,13 +38,13 @@ mod view;
 #[cfg(target_endian = "big")]
 compile_error!("the memory image of the filters is little-endian, and this crate reads it in place");
 
-pub use bitmap::Bitmap;
 pub use builder::{BlockedBuilder, DEFAULT_FPR, RaoBuilder, SplitBlockBuilder};
 pub use cpu::{BlockedBloom, RaoBloom, SplitBlockBloom};
 pub use error::Error;
 pub use filter::Filter;
 pub use layout::{BlockedLayout, FirstLevel, Layout, RaoLayout, SplitBlockLayout};
 pub use view::View;
+pub use warpset_base::bitmap::Bitmap;
 pub use warpset_base::file::{FORMAT_VERSION, FileError, HEADER_BYTES};
 use warpset_base::key;
 pub use warpset_base::key::{Bytes, Hashed, Key};

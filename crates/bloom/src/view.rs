@@ -1,6 +1,7 @@
 //! Queries over words that someone else owns: a filter in memory, or a saved one in a memory-mapped file.
 
 use rayon::prelude::*;
+use warpset_base::filter::same_length;
 
 use crate::key::as_hashed;
 use crate::layout::BATCH;
@@ -225,8 +226,4 @@ impl<'a, L: Layout> View<'a, L> {
 /// Whether an input of this length stays on the calling thread.
 pub(crate) fn is_serial(len: usize) -> bool {
     len < 2 * TASK || rayon::current_num_threads() == 1
-}
-
-pub(crate) fn same_length(keys: usize, answers: usize) -> Result<(), Error> {
-    if keys == answers { Ok(()) } else { Err(Error::LengthMismatch { keys, answers }) }
 }

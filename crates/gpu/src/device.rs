@@ -13,6 +13,7 @@ use crate::error::{GpuError, Result};
 use crate::event::Event;
 use crate::memory::Budget;
 use crate::pinned::PinnedVec;
+use crate::pinned_pool::PinnedPool;
 use crate::properties::{DeviceProperties, KernelAttributes, MemoryInfo};
 use crate::stream::Stream;
 use crate::vector::DeviceVec;
@@ -117,9 +118,10 @@ impl Device {
         }
     }
 
-    /// Gives memory that the pool keeps for later allocations back to the driver, for other programs to use. Waits for
-    /// the device.
+    /// Gives memory that is kept for later allocations back to the driver, for other programs to use: that of the pool, and
+    /// the pinned memory through which host slices travel. Waits for the device.
     pub fn trim(&self) -> Result<()> {
+        self.free_kept();
         match &self.0 {
             #[cfg(feature = "cuda")]
             Executor::Cuda(device) => device.trim(),
@@ -216,12 +218,32 @@ impl Device {
         Ok(blocks.saturating_mul(self.properties().multiprocessors))
     }
 
-    pub(crate) fn expect_same(&self, other: &Self, operation: &'static str) -> Result<()> {
+    /// An error unless `other` is this device; `operation` is the subject of its message.
+    ///
+    /// # Errors
+    /// [`GpuError::OtherDevice`].
+    pub fn expect_same(&self, other: &Self, operation: &'static str) -> Result<()> {
         if self == other {
             return Ok(());
         }
-        let (first, second) = (self.to_string(), other.to_string());
-        Err(GpuError::DifferentDevices { operation, first, second })
+        let (expected, found) = (self.to_string(), other.to_string());
+        Err(GpuError::OtherDevice { operation, expected, found })
+    }
+
+    pub(crate) fn pinned_pool(&self) -> &PinnedPool {
+        match &self.0 {
+            #[cfg(feature = "cuda")]
+            Executor::Cuda(device) => &device.pinned,
+            Executor::Emulator(device) => &device.pinned,
+        }
+    }
+
+    /// Frees the pinned memory that this device keeps; says whether there was any.
+    pub(crate) fn free_kept(&self) -> bool {
+        let kept = self.pinned_pool().drain();
+        let any = !kept.is_empty();
+        kept.into_iter().for_each(|raw| drop(PinnedVec::from_raw(self, raw)));
+        any
     }
 }
 

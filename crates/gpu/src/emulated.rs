@@ -8,6 +8,7 @@ use warpset_simt::{KernelInfo, LaunchConfig};
 use crate::error::{GpuError, Result};
 use crate::launch;
 use crate::memory::Budget;
+use crate::pinned_pool::PinnedPool;
 use crate::properties::{DeviceProperties, MemoryInfo};
 
 /// What an emulated device is like; [`Device::emulator`](crate::Device::emulator) takes the defaults.
@@ -60,6 +61,7 @@ impl EmulatorOptions {
 /// kernel does.
 pub(crate) struct EmulatedDevice {
     pub(crate) budget: Budget,
+    pub(crate) pinned: PinnedPool,
     properties: DeviceProperties,
     emulator: Emulator,
 }
@@ -88,7 +90,12 @@ impl EmulatedDevice {
             memory_bandwidth: None,
             has_memory_pools: true,
         };
-        Self { budget: Budget::unlimited(), properties, emulator: Emulator::new(options.config) }
+        Self {
+            budget: Budget::unlimited(),
+            pinned: PinnedPool::new(),
+            properties,
+            emulator: Emulator::new(options.config),
+        }
     }
 
     pub(crate) fn properties(&self) -> &DeviceProperties {
@@ -177,5 +184,15 @@ impl EmulatedDevice {
         let shared = config.shared_bytes + device.reserved_shared_bytes_per_block;
         let by_shared = device.shared_bytes_per_multiprocessor / shared;
         Ok(by_threads.min(by_shared).min(device.max_blocks_per_multiprocessor))
+    }
+}
+
+impl Drop for EmulatedDevice {
+    fn drop(&mut self) {
+        for raw in self.pinned.drain() {
+            let words = ptr::slice_from_raw_parts_mut(raw.pointer.as_ptr(), raw.len);
+            // SAFETY: on the emulator, pinned memory is a box of this length (see `PinnedVec::new`), which the pool owned.
+            drop(unsafe { Box::from_raw(words) });
+        }
     }
 }

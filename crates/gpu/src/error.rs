@@ -162,15 +162,26 @@ pub enum GpuError {
         /// Bytes of one.
         item_size: usize,
     },
-    /// Objects of two devices in one operation.
-    #[error("{operation} takes objects of one device, and got two: {first} and {second}")]
-    DifferentDevices {
+    /// Memory, a stream or an event of another device than the operation runs on.
+    #[error("{operation} runs on {expected} and was given something of {found}: use objects of one device")]
+    OtherDevice {
         /// What was asked.
         operation: &'static str,
-        /// One device.
-        first: String,
-        /// The other.
-        second: String,
+        /// The device that the operation runs on.
+        expected: String,
+        /// The other one.
+        found: String,
+    },
+    /// `n` strings on a device have `n + 1` offsets, so there is at least one.
+    #[error("strings without offsets: pass one offset more than there are strings")]
+    MissingOffsets,
+    /// The offsets of a string on a device go backwards, or beyond the bytes.
+    #[error("string {index} does not lie between ascending offsets within its {bytes} bytes")]
+    InvalidOffsets {
+        /// The first such string.
+        index: u64,
+        /// Bytes of all strings.
+        bytes: usize,
     },
     /// An event that was never recorded has no time.
     #[error("the event was never recorded on a stream")]

@@ -52,6 +52,7 @@
 //!   queued, and orders other streams and the host behind it.
 
 mod backend;
+pub mod batch;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod device;
@@ -62,6 +63,7 @@ mod host;
 mod launch;
 mod memory;
 mod pinned;
+mod pinned_pool;
 mod properties;
 mod ptx;
 mod slice;

@@ -12,6 +12,7 @@ use crate::error::{GpuError, Result};
 use crate::event::Event;
 use crate::host;
 use crate::memory::byte_len;
+use crate::pinned_pool::RawPinned;
 
 /// A vector of fixed length in page-locked host memory: a slice like any other on the host, and the only kind of
 /// memory that copies to and from at full speed while other work goes on.
@@ -61,6 +62,42 @@ impl<T: Pod> PinnedVec<T> {
     /// The device in whose context the memory was locked; every device of the process can use it.
     pub fn device(&self) -> &Device {
         &self.device
+    }
+}
+
+impl PinnedVec<u64> {
+    /// At least `len` words with unspecified contents: kept ones of the device if there are any large enough.
+    /// [`PinnedVec::keep`] gives them back.
+    pub(crate) fn kept(device: &Device, len: usize) -> Result<Self> {
+        if let Some(raw) = device.pinned_pool().take(len) {
+            return Ok(Self::from_raw(device, raw));
+        }
+        match Self::new(device, len) {
+            Err(error) if error.is_out_of_memory() && device.free_kept() => Self::new(device, len),
+            result => result,
+        }
+    }
+
+    /// Takes over memory that a pool of this device kept.
+    pub(crate) fn from_raw(device: &Device, raw: RawPinned) -> Self {
+        Self { device: device.clone(), pointer: raw.pointer, len: raw.len, items: PhantomData }
+    }
+
+    /// Leaves the memory to its device, for the next call that needs some. Nothing uses it any more.
+    pub(crate) fn keep(&mut self) {
+        if self.len > 0 {
+            let raw = RawPinned { pointer: self.pointer, len: std::mem::take(&mut self.len) };
+            for surplus in self.device.pinned_pool().give(raw) {
+                drop(Self::from_raw(&self.device, surplus));
+            }
+        }
+    }
+}
+
+impl<T> PinnedVec<T> {
+    /// Leaves the memory to a broken context, which may still access it, and frees it when it goes.
+    pub(crate) fn leak(&mut self) {
+        self.len = 0; // so that dropping it frees nothing, and lets go of the device
     }
 }
 
@@ -130,10 +167,10 @@ impl<T> Pending<T> {
         self.memory.as_deref_mut().unwrap_or_default()
     }
 
-    /// Leaves the memory to a broken context, which may still write to it, and takes it along when it goes.
+    /// [`PinnedVec::leak`].
     pub(crate) fn leak(&mut self) {
         if let Some(mut memory) = self.memory.take() {
-            memory.len = 0; // so that dropping it frees nothing, and lets go of the device
+            memory.leak();
         }
     }
 

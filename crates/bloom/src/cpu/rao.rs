@@ -8,6 +8,7 @@
 //! Departures, with their reasons in [`warpset_core::bloom::rao`]: the load of a bucket is the number of its set bits;
 //! two-choice assignment goes in rounds; a key that one of its buckets already contains is not inserted again.
 
+use warpset_base::filter::same_length;
 use warpset_core::bloom::TEST_AND_INSERT_BATCH;
 use warpset_core::bloom::rao::round_keys;
 
@@ -16,7 +17,6 @@ use super::by_hash::ByHash;
 use crate::key::as_hashed;
 use crate::layout::engine::Engine;
 use crate::layout::rao::{RaoProbe, probing};
-use crate::view::same_length;
 use crate::{Error, Hashed, Key, Layout, RaoBuilder};
 
 mod dealing;

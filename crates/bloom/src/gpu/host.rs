@@ -1,18 +1,12 @@
 //! Operations on host slices: staged, chunked, waited for.
 
-use std::sync::PoisonError;
+use warpset_base::filter::same_length;
+use warpset_gpu::batch::{Answers, Reply, bits_to};
 
-use rayon::prelude::*;
-use warpset_kernels::results;
-
-use super::kernels::Answers;
 use super::{Bloom, DeviceLayout, DeviceOneBlock};
 use crate::key::as_hashed;
-use crate::view::same_length;
 use crate::{Bitmap, Error, Key};
 
-/// Words of answers that one task spreads to bytes.
-const TASK: usize = 1 << 10;
 /// Keys that `any_contained` asks first.
 const FIRST_STEP: usize = 1 << 16;
 /// Keys that are gathered from an iterator before they are inserted.
@@ -23,19 +17,16 @@ impl<L: DeviceLayout> Bloom<L> {
     fn answer<K: Key>(&self, keys: &[K], mut take: impl FnMut(usize, &[u64])) -> Result<(), Error> {
         // Work that the caller queued on streams of their own comes first.
         self.device.synchronize()?;
-        let mut staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
-        staging.run(
-            &self.device,
-            &self.layout,
+        self.staging().run(
             keys,
-            true,
-            |lane, keys, n| {
-                let answers = Answers { words: lane.answers.global_mut(), form: results::BITS };
-                // SAFETY: the lane's buffers have room for `n` keys and answers; nothing writes the filter meanwhile,
-                // because it is borrowed until the lanes have been waited for.
+            Reply::Bits,
+            |chunk| {
+                let (words, answers) = (self.words.global(), Answers::bits_at(chunk.replies));
+                // SAFETY: there is room for the answers to a chunk; nothing writes the filter meanwhile, because it is
+                // borrowed until `run` has waited.
                 unsafe {
-                    let (words, strings) = (self.words.global(), lane.string_hashes());
-                    self.layout.launch_contains(&lane.stream, words, keys, strings, n, answers)?
+                    let (n, strings) = (chunk.range.len(), chunk.string_hashes);
+                    self.layout.launch_contains(chunk.stream, words, chunk.keys, strings, n, answers)?
                 };
                 Ok(())
             },
@@ -55,7 +46,7 @@ impl<L: DeviceLayout> Bloom<L> {
         same_length(keys.len(), answers.len())?;
         self.answer(keys, |first, words| {
             let end = answers.len().min(first + words.len() * 64);
-            spread(&mut answers[first..end], words);
+            bits_to(&mut answers[first..end], words);
         })
     }
 
@@ -64,7 +55,7 @@ impl<L: DeviceLayout> Bloom<L> {
         same_length(keys.len(), answers.len())?;
         self.answer(keys, |first, words| {
             let end = answers.len().min(first + words.len() * 64);
-            spread(&mut answers[first..end], words);
+            bits_to(&mut answers[first..end], words);
         })
     }
 
@@ -107,17 +98,6 @@ impl<L: DeviceLayout> Bloom<L> {
         keys.retain(|_| answers.next() == Some(true));
         Ok(())
     }
-}
-
-/// Bits to booleans, or to bytes 0 and 1.
-pub(super) fn spread<T: Send + From<bool>>(answers: &mut [T], words: &[u64]) {
-    answers.par_chunks_mut(TASK * 64).zip(words.par_chunks(TASK)).for_each(|(answers, words)| {
-        for (answers, word) in answers.chunks_mut(64).zip(words) {
-            for (i, answer) in answers.iter_mut().enumerate() {
-                *answer = T::from(word >> i & 1 == 1);
-            }
-        }
-    });
 }
 
 /// Insertion of keys on the host. Keys of any kind; those that are no integers are hashed on the host, because 8 bytes a key
@@ -177,16 +157,13 @@ impl<L: DeviceLayout> Bloom<L> {
 /// [`Bloom::insert_bulk`] where a key has one block.
 pub(super) fn insert<L: DeviceOneBlock, K: Key>(filter: &mut Bloom<L>, keys: &[K]) -> Result<(), Error> {
     filter.device.synchronize()?;
-    let mut staging = filter.staging.lock().unwrap_or_else(PoisonError::into_inner);
-    staging.run(
-        &filter.device,
-        &filter.layout,
+    filter.staging().run(
         keys,
-        false,
-        |lane, keys, n| {
-            // SAFETY: the lane holds `n` keys; insertions of both lanes are atomic, and the filter is borrowed until the
-            // lanes have been waited for. The bus is slower than direct insertion, so nothing is grouped.
-            unsafe { filter.insert_direct(&lane.stream, keys, n) }
+        Reply::None,
+        |chunk| {
+            // SAFETY: insertions of several chunks are atomic, and the filter is borrowed until `run` has waited. The bus is
+            // slower than direct insertion, so nothing is grouped.
+            unsafe { filter.insert_direct(chunk.stream, chunk.keys, chunk.range.len()) }
         },
         |_, _| {},
     )

@@ -66,13 +66,14 @@ impl<L: DeviceOneBlock> Bloom<L> {
                 result => return result,
             }
         }
-        let chunk = keys.at_a_time(&self.layout);
+        let hashing = self.layout.hashing();
+        let chunk = keys.at_a_time(&hashing);
         for first in (0..n).step_by(chunk) {
             let part = keys.part(first..n.min(first + chunk));
             // SAFETY: the caller's promise; scratch is freed in the order of the stream.
             unsafe {
-                let hashing = part.hashing(&self.layout, stream)?;
-                self.insert_direct(stream, hashing.keys, part.count())?;
+                let hashed = part.kernel_keys(&hashing, stream)?;
+                self.insert_direct(stream, hashed.keys, part.count())?;
             }
         }
         Ok(())
@@ -109,9 +110,9 @@ impl<L: DeviceOneBlock> Bloom<L> {
             let mut hashes = grouped.slice_mut(..len);
             // SAFETY: scratch is freed in the order of the stream; the rest is the caller's promise.
             unsafe {
-                let hashing = part.hashing(&self.layout, stream)?;
-                radix::group_kernel_keys(stream, hashing.keys, len, bits, hashes.reborrow())?;
-                drop(hashing);
+                let hashed = part.kernel_keys(&self.layout.hashing(), stream)?;
+                radix::group_kernel_keys(stream, hashed.keys, len, bits, hashes.reborrow())?;
+                drop(hashed);
                 self.insert_direct(stream, KeySlice::new(hashes.global(), keys::HASH, 0), len)?;
             }
         }

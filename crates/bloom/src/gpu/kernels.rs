@@ -2,16 +2,15 @@
 
 use warpset_core::bloom::blocked::Shape;
 use warpset_core::bloom::split_block::BLOCK_BYTES;
-use warpset_core::hash;
+use warpset_gpu::batch::{Answers, Hashing};
 use warpset_gpu::{GpuError, LaunchConfig, Stream};
-use warpset_kernels::keys::{self, KeySlice};
-use warpset_kernels::{bloom_blocked, bloom_cut_narrow, bloom_cut_wide, bloom_split_block, results};
+use warpset_kernels::keys::KeySlice;
+use warpset_kernels::{bloom_blocked, bloom_cut_narrow, bloom_cut_wide, bloom_split_block};
 use warpset_simt::{Global, GlobalMut};
 
-use super::keys::KeyClass;
 use super::rates::RateOf;
 use super::{Bloom, host, test_and_insert};
-use crate::{BlockedLayout, Error, Key, Layout, SplitBlockLayout, StringHash};
+use crate::{BlockedLayout, Error, Key, Layout, SplitBlockLayout};
 
 /// Threads of a block, in all kernels of Bloom filters.
 pub(super) const BLOCK: u32 = 256;
@@ -19,27 +18,6 @@ pub(super) const BLOCK: u32 = 256;
 /// One thread a key. Keys come in chunks of less than 2^39, so the grid fits.
 pub(super) fn one_thread_each(n: usize) -> LaunchConfig {
     LaunchConfig::new(n.div_ceil(BLOCK as usize) as u32, BLOCK)
-}
-
-/// Where the answers of a kernel go.
-#[derive(Clone, Copy)]
-pub struct Answers {
-    /// The words that hold them.
-    pub words: GlobalMut<u64>,
-    /// [`warpset_kernels::results::BYTES`] or its neighbours.
-    pub form: u32,
-}
-
-impl Answers {
-    /// The same for keys from `first` on, a multiple of 64.
-    pub(super) fn from(self, first: usize) -> Answers {
-        let words = match self.form {
-            results::BYTES => self.words.at(first / 8),
-            results::BITS => self.words.at(first / 64),
-            _ => self.words,
-        };
-        Answers { words, ..self }
-    }
 }
 
 /// A claim table on the device.
@@ -53,9 +31,9 @@ pub struct ClaimTable {
 
 /// A layout that kernels know. Sealed, as [`Layout`] is.
 pub trait DeviceLayout: Layout {
-    /// Kind and spread seed with which kernels hash keys of a class.
+    /// How keys are hashed.
     #[doc(hidden)]
-    fn hashing(&self, class: KeyClass) -> (u32, u64);
+    fn hashing(&self) -> Hashing;
 
     /// From what the rate of a block follows.
     #[doc(hidden)]
@@ -65,16 +43,6 @@ pub trait DeviceLayout: Layout {
     #[doc(hidden)]
     fn check_device_limits(&self) -> Result<(), Error> {
         Ok(())
-    }
-
-    /// The seed with which byte strings are hashed.
-    #[doc(hidden)]
-    fn bytes_seed(&self) -> u64;
-
-    /// The string hash that kernels need of every key beside the key, if there is one.
-    #[doc(hidden)]
-    fn string_function(&self) -> Option<StringHash> {
-        None
     }
 
     /// Queues the lookup of `n` keys.
@@ -152,21 +120,12 @@ pub trait DeviceOneBlock: DeviceLayout {
 }
 
 impl DeviceLayout for SplitBlockLayout {
-    fn hashing(&self, class: KeyClass) -> (u32, u64) {
-        let kind = match class {
-            KeyClass::Hashes => keys::HASH,
-            KeyClass::U64 => keys::XXH64_U64,
-            KeyClass::U32 => keys::XXH64_U32,
-        };
-        (kind, 0)
+    fn hashing(&self) -> Hashing {
+        Hashing::parquet()
     }
 
     fn rate_of(&self) -> RateOf {
         RateOf::Block(Shape::of::<256, 32, 8>())
-    }
-
-    fn bytes_seed(&self) -> u64 {
-        0
     }
 
     one_block_from_host!();
@@ -252,15 +211,6 @@ impl DeviceOneBlock for SplitBlockLayout {
                 table.bits,
             )
         }
-    }
-}
-
-/// The hashing of all layouts but Parquet's.
-pub(super) fn seeded_hashing(class: KeyClass, seed: u64) -> (u32, u64) {
-    match class {
-        KeyClass::Hashes => (keys::HASH, 0),
-        KeyClass::U64 => (keys::MIX_U64, hash::spread_seed(seed)),
-        KeyClass::U32 => (keys::MIX_U32, hash::spread_seed(seed)),
     }
 }
 
@@ -360,16 +310,12 @@ warpset_kernels::for_each_wide_cut!(cuts, insert_wide_cut, contains_wide_cut);
 const NARROW: u32 = 256;
 
 impl DeviceLayout for BlockedLayout {
-    fn hashing(&self, class: KeyClass) -> (u32, u64) {
-        seeded_hashing(class, self.seed())
+    fn hashing(&self) -> Hashing {
+        Hashing::seeded(self.seed())
     }
 
     fn rate_of(&self) -> RateOf {
         RateOf::Block(self.shape())
-    }
-
-    fn bytes_seed(&self) -> u64 {
-        self.seed()
     }
 
     one_block_from_host!();

@@ -1,12 +1,10 @@
 //! Union, intersection, folding, clearing and counting: kernels on words, whatever the layout.
 
-use std::sync::Mutex;
-
-use warpset_gpu::{DeviceSliceMut, GpuError, Stream};
+use warpset_gpu::batch::expect_room;
+use warpset_gpu::{DeviceSliceMut, Stream};
 use warpset_kernels::bloom_words as kernels;
 
-use super::staging::Staging;
-use super::{Bloom, DeviceLayout, check_room};
+use super::{Bloom, DeviceLayout};
 use crate::Error;
 
 impl<L: DeviceLayout> Bloom<L> {
@@ -87,10 +85,7 @@ impl<L: DeviceLayout> Bloom<L> {
 
     /// Whether `union` and `intersect` would accept `other`; the error names the first difference.
     pub fn check_compatible(&self, other: &Bloom<L>) -> Result<(), Error> {
-        if self.device != other.device {
-            let (first, second) = (self.device.to_string(), other.device.to_string());
-            return Err(GpuError::DifferentDevices { operation: "merging filters", first, second }.into());
-        }
+        self.device.expect_same(&other.device, "merging filters")?;
         match self.layout.difference(&other.layout) {
             None => Ok(()),
             Some((field, left, right)) => Err(Error::Incompatible { field, left, right }),
@@ -103,7 +98,7 @@ impl<L: DeviceLayout> Bloom<L> {
     /// The filter is as it was if there is no memory for the folded one beside it.
     pub fn fold(&mut self, factor: u64) -> Result<(), Error> {
         let folded = self.folded(factor)?;
-        self.replace(folded);
+        *self = folded;
         Ok(())
     }
 
@@ -114,12 +109,6 @@ impl<L: DeviceLayout> Bloom<L> {
         let folded = unsafe { self.folded_async(&stream, factor)? };
         stream.synchronize()?;
         Ok(folded)
-    }
-
-    /// Puts a filter in this one's place, which keeps its staging buffers.
-    pub(super) fn replace(&mut self, mut other: Bloom<L>) {
-        std::mem::swap(&mut other.staging, &mut self.staging);
-        *self = other;
     }
 
     /// Queues the making of a new filter, folded by `factor`, and leaves this one as it is. Memory comes from the
@@ -137,7 +126,7 @@ impl<L: DeviceLayout> Bloom<L> {
             words: stream.alloc_uninit(layout.words() as usize)?,
             bucket_ones: stream.alloc_uninit(ones)?,
             grouping: self.grouping,
-            staging: Mutex::new(Staging::default()),
+            chunk_keys: self.chunk_keys,
         };
         // Part `part` of new block `new` is old block `new * block_step + part * part_step`.
         let block_step = if layout.blocks() > 1 { self.layout.folded_from(1, 0, factor) } else { 1 };
@@ -171,7 +160,7 @@ impl<L: DeviceLayout> Bloom<L> {
     /// Until `stream` has passed this work, the filter and `count` stay allocated, nobody writes the filter, and nobody
     /// but other such counts touches `count`.
     pub unsafe fn count_ones_async(&self, stream: &Stream, mut count: DeviceSliceMut<'_, u64>) -> Result<(), Error> {
-        check_room(1, 1, count.len())?;
+        expect_room(1, 1, count.len())?;
         let (n, config) = (self.words.len(), self.covering(self.words.len()));
         // SAFETY: there is a word; the rest is the caller's promise.
         unsafe { kernels::words_count_ones::launch(stream, config, self.words.global(), n, count.global_mut())? };

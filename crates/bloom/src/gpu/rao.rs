@@ -5,16 +5,16 @@
 //! insertions.
 
 use warpset_core::bloom::rao::{round_keys, spread_attempt};
+use warpset_gpu::batch::{Answers, Hashing};
 use warpset_gpu::{DeviceSlice, DeviceVec, GpuError, LaunchConfig, Stream};
 use warpset_kernels::bloom_rao::{self as kernels, BLOCK, MAX_BLOCK, MAX_COUNTED_HERE, Parameters};
 use warpset_kernels::keys::KeySlice;
 use warpset_simt::Global;
 
-use super::kernels::{Answers, one_thread_each, seeded_hashing};
-use super::keys::KeyClass;
+use super::kernels::one_thread_each;
 use super::rates::RateOf;
 use super::{Bloom, DeviceKeys, DeviceLayout, RaoBloom};
-use crate::{Error, FirstLevel, Key, Layout, RaoLayout, StringHash};
+use crate::{Error, FirstLevel, Key, Layout, RaoLayout};
 
 mod insert;
 mod test_and_insert;
@@ -58,16 +58,15 @@ fn no_string_hashes() -> Global<u32> {
 }
 
 impl DeviceLayout for RaoLayout {
-    fn hashing(&self, class: KeyClass) -> (u32, u64) {
-        seeded_hashing(class, self.seed())
+    fn hashing(&self) -> Hashing {
+        match self.first_level() {
+            FirstLevel::Mixed => Hashing::seeded(self.seed()),
+            FirstLevel::String(function) => Hashing::seeded(self.seed()).with_string_hash(function),
+        }
     }
 
     fn rate_of(&self) -> RateOf {
         RateOf::Bucket(self.shape())
-    }
-
-    fn bytes_seed(&self) -> u64 {
-        self.seed()
     }
 
     fn check_device_limits(&self) -> Result<(), Error> {
@@ -76,13 +75,6 @@ impl DeviceLayout for RaoLayout {
         let of_a_round = (MAX_BATCH + 1) * 64 / u64::from(self.bucket_capacity());
         let limit = if self.choices() == 2 { of_a_round.min(MAX_BUCKETS) } else { MAX_BUCKETS } - 1;
         if blocks <= limit { Ok(()) } else { Err(Error::TooLarge { blocks, limit }) }
-    }
-
-    fn string_function(&self) -> Option<StringHash> {
-        match self.first_level() {
-            FirstLevel::Mixed => None,
-            FirstLevel::String(function) => Some(function),
-        }
     }
 
     unsafe fn launch_contains(
@@ -267,8 +259,8 @@ impl RaoBloom {
             let batch = keys.part(first..n.min(first + workshop.batch));
             // SAFETY: the caller's promise; scratch is freed in the order of the workshop's stream.
             unsafe {
-                let hashing = batch.hashing(&self.layout, workshop.stream)?;
-                self.insert_batch(workshop, hashing.keys, hashing.string_hashes(), batch.count(), None)?;
+                let hashed = batch.kernel_keys(&self.layout.hashing(), workshop.stream)?;
+                self.insert_batch(workshop, hashed.keys, hashed.string_hashes(), batch.count(), None)?;
             }
         }
         Ok(())

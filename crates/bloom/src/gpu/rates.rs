@@ -3,10 +3,9 @@
 use warpset_core::bloom::{blocked, rao};
 use warpset_core::hash::spread_seed;
 use warpset_gpu::DeviceVec;
+use warpset_gpu::batch::Answers;
 use warpset_kernels::bloom_words as kernels;
-use warpset_kernels::results;
 
-use super::kernels::Answers;
 use super::{Bloom, DeviceLayout};
 use crate::{Error, Hashed, builder};
 
@@ -62,7 +61,7 @@ impl<L: DeviceLayout> Bloom<L> {
         let mut first = 0;
         while first < samples {
             let n = (samples - first).min(most as u64) as usize;
-            let answers = Answers { words: count.global_mut(), form: results::COUNT };
+            let answers = Answers::count(count.as_mut_slice(), n)?;
             // SAFETY: there is room for `n` hashes and one count; the filter is borrowed until the stream has been
             // waited for, in `download`.
             unsafe {
@@ -87,7 +86,7 @@ impl<L: DeviceLayout> Bloom<L> {
             if smaller.estimated_fpr()? > fpr {
                 break;
             }
-            self.replace(smaller);
+            *self = smaller;
             halvings += 1;
         }
         Ok(halvings)

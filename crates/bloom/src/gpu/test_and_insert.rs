@@ -1,15 +1,13 @@
 //! Test-and-insert: of equal new keys exactly the first is reported new.
 
-use std::sync::PoisonError;
-
 use warpset_core::bloom::TEST_AND_INSERT_BATCH;
+use warpset_gpu::batch::{Answers, bits_to};
 use warpset_gpu::{DeviceSliceMut, DeviceVec, Stream};
+use warpset_kernels::claims;
 use warpset_kernels::keys::KeySlice;
-use warpset_kernels::{claims, results};
-use warpset_simt::GlobalMut;
 
-use super::kernels::{Answers, ClaimTable};
-use super::{Bloom, DeviceKeys, DeviceOneBlock, check_room, host};
+use super::kernels::ClaimTable;
+use super::{Bloom, DeviceKeys, DeviceOneBlock};
 use crate::{Error, Key};
 
 /// A claim table for batches of up to `n` keys: up to 32 bytes a key.
@@ -38,23 +36,11 @@ impl<L: DeviceOneBlock> Bloom<L> {
         &mut self,
         stream: &Stream,
         keys: K,
-        mut new: DeviceSliceMut<'_, u8>,
+        new: DeviceSliceMut<'_, u8>,
     ) -> Result<(), Error> {
-        let n = keys.count();
-        check_room(n, n, new.len())?;
-        let mut table = claim_words(stream, n)?;
-        for first in (0..n).step_by(TEST_AND_INSERT_BATCH) {
-            let batch = keys.part(first..n.min(first + TEST_AND_INSERT_BATCH));
-            let len = batch.count();
-            let words = GlobalMut::from_raw_parts(new.global_mut().at(first).as_ptr().cast(), len.div_ceil(8));
-            let answers = Answers { words, form: results::BYTES };
-            // SAFETY: the caller's promise; scratch is freed in the order of the stream.
-            unsafe {
-                let hashing = batch.hashing(&self.layout, stream)?;
-                self.batch(stream, hashing.keys, len, answers, &mut table)?;
-            }
-        }
-        Ok(())
+        let answers = Answers::bytes(new, keys.count())?;
+        // SAFETY: there is room; the rest is the caller's promise.
+        unsafe { self.batches(stream, keys, answers) }
     }
 
     /// [`Bloom::test_and_insert_bytes_async`] with one bit a key.
@@ -65,19 +51,26 @@ impl<L: DeviceOneBlock> Bloom<L> {
         &mut self,
         stream: &Stream,
         keys: K,
-        mut new: DeviceSliceMut<'_, u64>,
+        new: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
+        let answers = Answers::bits(new, keys.count())?;
+        // SAFETY: there is room; the rest is the caller's promise.
+        unsafe { self.batches(stream, keys, answers) }
+    }
+
+    /// All batches.
+    ///
+    /// # Safety
+    /// As above; `answers` has room.
+    unsafe fn batches<K: DeviceKeys>(&mut self, stream: &Stream, keys: K, answers: Answers) -> Result<(), Error> {
         let n = keys.count();
-        check_room(n, n.div_ceil(64), new.len())?;
         let mut table = claim_words(stream, n)?;
         for first in (0..n).step_by(TEST_AND_INSERT_BATCH) {
             let batch = keys.part(first..n.min(first + TEST_AND_INSERT_BATCH));
-            let len = batch.count();
-            let answers = Answers { words: new.global_mut().at(first / 64), form: results::BITS };
             // SAFETY: the caller's promise; scratch is freed in the order of the stream.
             unsafe {
-                let hashing = batch.hashing(&self.layout, stream)?;
-                self.batch(stream, hashing.keys, len, answers, &mut table)?;
+                let hashed = batch.kernel_keys(&self.layout.hashing(), stream)?;
+                self.batch(stream, hashed.keys, batch.count(), answers.from(first), &mut table)?;
             }
         }
         Ok(())
@@ -122,15 +115,14 @@ pub(super) fn from_host<L: DeviceOneBlock, K: Key>(
     let mut on_device = filter.device.alloc_uninit::<u64>(most)?;
     let mut answers = stream.alloc_uninit::<u64>(most.div_ceil(64))?;
     let mut words = vec![0; most.div_ceil(64)];
-    let mut staging = filter.staging.lock().unwrap_or_else(PoisonError::into_inner);
     for (keys, new) in keys.chunks(TEST_AND_INSERT_BATCH).zip(new.chunks_mut(TEST_AND_INSERT_BATCH)) {
-        let slice = staging.gather(&filter.device, &filter.layout, keys, &mut on_device)?;
-        let to = Answers { words: answers.global_mut(), form: results::BITS };
+        let slice = filter.staging().gather(keys, &mut on_device)?;
+        let to = Answers::bits_at(answers.global_mut());
         // SAFETY: everything lives until the stream has been waited for, in `download`; the filter is borrowed.
         unsafe { filter.batch(&stream, slice, keys.len(), to, &mut table)? };
         let words = &mut words[..keys.len().div_ceil(64)];
         stream.download(answers.slice(..words.len()), words)?;
-        host::spread(new, words);
+        bits_to(new, words);
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use super::module::Modules;
 use super::stream::{CudaStream, StreamRegistry};
 use crate::error::{CudaVersion, DriverCode, GpuError, Result};
 use crate::memory::Budget;
+use crate::pinned_pool::PinnedPool;
 use crate::properties::{DeviceProperties, MemoryInfo};
 
 /// The least that the kernels' PTX (ISA 8.0, `sm_80`) loads on.
@@ -56,6 +57,7 @@ pub(crate) struct CudaDevice {
     pub(super) pool: Option<Handle>,
     pub(super) streams: StreamRegistry,
     pub(crate) budget: Budget,
+    pub(crate) pinned: PinnedPool,
     properties: DeviceProperties,
     /// The sticky code that broke the context; 0 while it works.
     lost: AtomicU32,
@@ -152,6 +154,7 @@ impl CudaDevice {
             pool: None,
             streams: StreamRegistry::new(),
             budget: Budget::unlimited(),
+            pinned: PinnedPool::new(),
             properties,
             lost: AtomicU32::new(0),
             context,
@@ -264,6 +267,10 @@ impl Drop for CudaDevice {
         self.enter_to_drop();
         self.streams.destroy_kept();
         self.modules.unload_all();
+        for raw in self.pinned.drain() {
+            // SAFETY: the pool owned the memory, whose last use was waited for before it was given back.
+            unsafe { self.free_pinned(raw.pointer.as_ptr().cast()) };
+        }
         let (upload, download) = (*locked(&self.upload), *locked(&self.download));
         for stream in [self.alloc_stream, self.free_stream, upload, download] {
             if !stream.is_null() {

@@ -1,11 +1,8 @@
 //! Insertion of keys on the device, with and without waiting, and of keys on the host.
 
-use std::sync::PoisonError;
-
 use warpset_gpu::{DeviceSlice, DeviceVec, Stream};
 use warpset_kernels::keys::KeySlice;
 
-use super::super::keys::bring_string_hashes;
 use super::super::{DeviceKeys, DeviceLayout, RaoBloom};
 use super::{BATCH, RaoInsertion};
 use crate::{Error, Key};
@@ -18,7 +15,7 @@ pub(super) struct Intake {
 
 impl Intake {
     pub(super) fn new(filter: &RaoBloom, stream: &Stream, batch: usize) -> Result<Intake, Error> {
-        let strings = if filter.layout.string_function().is_some() { batch } else { 0 };
+        let strings = if filter.layout.hashing().string_hash().is_some() { batch } else { 0 };
         Ok(Intake { keys: stream.alloc_uninit(batch)?, string_hashes: stream.alloc_uninit(strings)? })
     }
 
@@ -33,14 +30,14 @@ impl Intake {
         stream: &Stream,
         keys: &[K],
     ) -> Result<(KeySlice, Option<DeviceSlice<'_, u32>>), Error> {
-        let slice = {
-            let mut staging = filter.staging.lock().unwrap_or_else(PoisonError::into_inner);
-            staging.gather(&filter.device, &filter.layout, keys, &mut self.keys)?
-        };
-        let Some(function) = filter.layout.string_function() else { return Ok((slice, None)) };
-        // SAFETY: there is room for a hash a key; the keys have been waited for; the rest is the caller's promise.
-        unsafe { bring_string_hashes(stream, function, keys, slice, &mut self.string_hashes)? };
-        Ok((slice, Some(self.string_hashes.slice(..keys.len()))))
+        let staging = filter.staging();
+        let gathered = staging.gather(keys, &mut self.keys)?;
+        if filter.layout.hashing().string_hash().is_none() {
+            return Ok((gathered, None));
+        }
+        // SAFETY: there is room for a hash per key; the keys have been waited for; the rest is the caller's promise.
+        unsafe { staging.gather_string_hashes(stream, keys, gathered, &mut self.string_hashes)? };
+        Ok((gathered, Some(self.string_hashes.slice(..keys.len()))))
     }
 }
 

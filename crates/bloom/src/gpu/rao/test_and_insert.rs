@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use warpset_core::bloom::TEST_AND_INSERT_BATCH;
+use warpset_gpu::batch::{KernelKeys, bits_to, expect_room};
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::bloom_rao as kernels;
 use warpset_kernels::keys::{self, KeySlice};
@@ -12,9 +13,8 @@ use warpset_primitives::select::select;
 use warpset_simt::GlobalMut;
 
 use super::super::kernels::one_thread_each;
-use super::super::keys::Hashing;
 use super::super::test_and_insert::{claim_words, emptied};
-use super::super::{DeviceKeys, DeviceLayout, RaoBloom, check_room, host};
+use super::super::{DeviceKeys, DeviceLayout, RaoBloom};
 use super::insert::Intake;
 use super::{Living, RaoInsertion, Workshop, no_string_hashes, parameters};
 use crate::{Error, Key};
@@ -35,7 +35,7 @@ struct Bench<'s> {
 impl<'s> Bench<'s> {
     fn new(filter: &RaoBloom, stream: &'s Stream, n: usize) -> Result<Bench<'s>, Error> {
         let most = n.min(TEST_AND_INSERT_BATCH);
-        let strings = if filter.layout.string_function().is_some() { most } else { 0 };
+        let strings = if filter.layout.hashing().string_hash().is_some() { most } else { 0 };
         Ok(Bench {
             workshop: filter.workshop(stream, most)?,
             table: claim_words(stream, most)?,
@@ -121,7 +121,7 @@ impl RaoBloom {
             let range = first..n.min(first + batch);
             let len = range.len();
             let keys = KeySlice::new(new_hashes.slice(range.clone()).global(), keys::HASH, 0);
-            let strings = self.layout.string_function().map(|_| new_string_hashes.slice(range).global());
+            let strings = self.layout.hashing().string_hash().map(|_| new_string_hashes.slice(range).global());
             let living = if number_is_known { None } else { Some(Living { count: count.global(), first }) };
             // SAFETY: the bench is freed in the order of the stream; the rest is the caller's promise.
             unsafe { self.insert_batch(workshop, keys, strings, len, living)? };
@@ -148,13 +148,13 @@ impl RaoBloom {
         keys: K,
         mut new: DeviceSliceMut<'_, u8>,
     ) -> Result<RaoInsertion, Error> {
-        check_room(keys.count(), keys.count(), new.len())?;
+        expect_room(keys.count(), keys.count(), new.len())?;
         let new = new.global_mut();
         // SAFETY: there is a byte a key; the rest is the caller's promise.
         unsafe {
-            self.test_and_insert_async(stream, keys, |filter, bench, hashing, range| {
+            self.test_and_insert_async(stream, keys, |filter, bench, hashed, range| {
                 let words = GlobalMut::from_raw_parts(new.at(range.start).as_ptr().cast(), range.len().div_ceil(8));
-                filter.find_new(bench, hashing.keys, hashing.string_hash_slice(), range.len(), Some(words))
+                filter.find_new(bench, hashed.keys, hashed.string_hash_slice(), range.len(), Some(words))
             })
         }
     }
@@ -172,11 +172,11 @@ impl RaoBloom {
         keys: K,
         mut new: DeviceSliceMut<'_, u64>,
     ) -> Result<RaoInsertion, Error> {
-        check_room(keys.count(), keys.count().div_ceil(64), new.len())?;
+        expect_room(keys.count(), keys.count().div_ceil(64), new.len())?;
         // SAFETY: there is a bit a key; the rest is the caller's promise.
         unsafe {
-            self.test_and_insert_async(stream, keys, |filter, bench, hashing, range| {
-                filter.find_new(bench, hashing.keys, hashing.string_hash_slice(), range.len(), None)?;
+            self.test_and_insert_async(stream, keys, |filter, bench, hashed, range| {
+                filter.find_new(bench, hashed.keys, hashed.string_hash_slice(), range.len(), None)?;
                 let words = range.start / 64..range.end.div_ceil(64);
                 let marks = bench.marks.slice(..words.len());
                 Ok(stream.copy(new.reborrow().slice_mut(words), marks)?)
@@ -192,7 +192,7 @@ impl RaoBloom {
         &mut self,
         stream: &Stream,
         keys: K,
-        mut find: impl FnMut(&RaoBloom, &mut Bench<'_>, &Hashing, Range<usize>) -> Result<(), Error>,
+        mut find: impl FnMut(&RaoBloom, &mut Bench<'_>, &KernelKeys, Range<usize>) -> Result<(), Error>,
     ) -> Result<RaoInsertion, Error> {
         let n = keys.count();
         if n == 0 {
@@ -204,8 +204,8 @@ impl RaoBloom {
             self.undoable(stream, |filter| {
                 for first in (0..n).step_by(TEST_AND_INSERT_BATCH) {
                     let range = first..n.min(first + TEST_AND_INSERT_BATCH);
-                    let hashing = keys.part(range.clone()).hashing(&filter.layout, stream)?;
-                    find(filter, &mut bench, &hashing, range.clone())?;
+                    let hashed = keys.part(range.clone()).kernel_keys(&filter.layout.hashing(), stream)?;
+                    find(filter, &mut bench, &hashed, range.clone())?;
                     filter.insert_new(&mut bench, range.len(), false)?;
                 }
                 Ok(())
@@ -234,7 +234,7 @@ impl RaoBloom {
                     filter.find_new(&mut bench, slice, strings, keys.len(), None)?;
                 }
                 stream.download(bench.marks.slice(..words.len()), words)?;
-                host::spread(new, words);
+                bits_to(new, words);
                 let count = words.iter().map(|word| word.count_ones() as usize).sum();
                 filter.attempt(&stream, empty, |filter| {
                     // SAFETY: the new keys have been found; the rest as above.

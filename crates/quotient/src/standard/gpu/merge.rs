@@ -2,7 +2,7 @@
 
 use warpset_core::hash;
 use warpset_core::quotient::slots::Container;
-use warpset_gpu::{DeviceVec, GpuError, LaunchConfig, Stream};
+use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::quotient_extract::{self as kernels, BLOCK, SHARED_BYTES, TILE_BLOCKS};
 use warpset_kernels::results;
 
@@ -141,10 +141,7 @@ impl StandardQuotientFilter {
 
     /// How many low bits the other's fingerprints have too many.
     fn bits_to_drop(&self, other: &StandardQuotientFilter) -> Result<u32, Error> {
-        if self.device != other.device {
-            let (first, second) = (self.device.to_string(), other.device.to_string());
-            return Err(GpuError::DifferentDevices { operation: "two quotient filters", first, second }.into());
-        }
+        self.device.expect_same(&other.device, "an operation on two quotient filters")?;
         self.layout.bits_to_drop(&other.layout)
     }
 }

@@ -1,16 +1,15 @@
-//! Answers of a bulk query, one bit a key.
+//! Answers of a bulk query, one bit per key.
 
-/// One bit a key, in words of 64: bit `i % 64` of word `i / 64` answers for key `i`.
+/// One bit per key, in words of 64: bit `i % 64` of word `i / 64` answers for key `i`.
 ///
 /// Bits past the last key are zero.
 ///
 /// ```
-/// use warpset_bloom::SplitBlockBloom;
+/// use warpset_base::bitmap::Bitmap;
 ///
-/// let filter: SplitBlockBloom = [1u64, 2, 3].into_iter().collect();
-/// let found = filter.contains_bitmap(&[1u64, 100, 3]);
-/// assert!(found.get(0) && found.get(2));
-/// assert_eq!(found.len(), 3);
+/// let found = Bitmap::from_words(vec![0b101], 3);
+/// assert!(found.get(0) && !found.get(1) && found.get(2));
+/// assert_eq!((found.len(), found.count_ones()), (3, 2));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Bitmap {
@@ -19,8 +18,8 @@ pub struct Bitmap {
 }
 
 impl Bitmap {
-    /// Takes over `words`; clears what lies past `len`.
-    pub(crate) fn from_words(mut words: Vec<u64>, len: usize) -> Bitmap {
+    /// Takes over `words`, one bit per key for `len` keys; clears the bits past the last key.
+    pub fn from_words(mut words: Vec<u64>, len: usize) -> Bitmap {
         words.resize(len.div_ceil(64), 0);
         if let (Some(last), used @ 1..) = (words.last_mut(), len % 64) {
             *last &= (1 << used) - 1;

@@ -3,33 +3,27 @@
 use std::ops::Range;
 
 use bytemuck::Pod;
-use warpset_gpu::{Device, DeviceSlice, DeviceVec, GpuError, LaunchConfig, Stream};
+use warpset_core::hash::string::StringHash;
 use warpset_kernels::strings::{self, NO_FUNCTION};
-use warpset_simt::{Global, GlobalMut};
+use warpset_simt::{Global, GlobalMut, LaunchConfig};
 
-use crate::{Error, StringHash};
+use crate::error::{GpuError, Result};
+use crate::{Device, DeviceSlice, DeviceVec, Stream};
 
 /// Strings on a device, borrowed, in the layout of Apache Arrow: string `i` lies in `bytes` from offset `i` to offset
 /// `i + 1`.
 ///
-/// Kernels hash them where they lie. Wherever a filter takes keys on a device it takes these too:
+/// Kernels hash them where they lie. Wherever a structure takes keys on a device it takes these too.
 ///
 /// ```
-/// use warpset_bloom::gpu::{DeviceStrings, SplitBlockBloom};
-/// use warpset_bloom::SplitBlockLayout;
 /// use warpset_gpu::Device;
+/// use warpset_gpu::batch::DeviceStrings;
 ///
 /// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
 /// let bytes = device.from_slice(b"twothreefive")?;
 /// let offsets = device.from_slice(&[0u32, 3, 8, 12])?;
 /// let primes = DeviceStrings::new(offsets.as_slice(), bytes.as_slice())?;
-///
-/// let mut filter = SplitBlockBloom::with_layout(&device, SplitBlockLayout::new(100)?)?;
-/// let stream = device.new_stream()?;
-/// // SAFETY: nothing else uses filter or strings until the stream has been waited for.
-/// unsafe { filter.insert_bulk_async(&stream, primes)? };
-/// stream.synchronize()?;
-/// assert_eq!(filter.contains_bulk(&["three", "five"])?, [true, true]);
+/// assert_eq!(primes.slice(1..3).len(), 2); // "three" and "five"
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy)]
@@ -52,7 +46,7 @@ mod sealed {
 
     pub trait Offset: Sized {
         #[doc(hidden)]
-        fn offsets(slice: DeviceSlice<'_, Self>) -> Result<super::sealed::Any<'_>, GpuError>;
+        fn offsets(slice: DeviceSlice<'_, Self>) -> Result<super::sealed::Any<'_>>;
     }
 
     /// Offsets of either width.
@@ -63,7 +57,7 @@ macro_rules! offsets {
     ($($offset:ty as $unsigned:ty, $variant:ident;)*) => {$(
         impl Offset for $offset {}
         impl sealed::Offset for $offset {
-            fn offsets(slice: DeviceSlice<'_, Self>) -> Result<sealed::Any<'_>, GpuError> {
+            fn offsets(slice: DeviceSlice<'_, Self>) -> Result<sealed::Any<'_>> {
                 Ok(sealed::Any(Offsets::$variant(slice.cast()?)))
             }
         }
@@ -81,9 +75,9 @@ impl<'a> DeviceStrings<'a> {
     /// offset there.
     ///
     /// # Errors
-    /// [`Error::MissingOffsets`] if there is no offset, [`Error::InvalidOffsets`] at the first string whose offsets go
+    /// [`GpuError::MissingOffsets`] if there is no offset, [`GpuError::InvalidOffsets`] at the first string whose offsets go
     /// backwards or beyond the bytes.
-    pub fn new<O: Offset>(offsets: DeviceSlice<'a, O>, bytes: DeviceSlice<'a, u8>) -> Result<Self, Error> {
+    pub fn new<O: Offset>(offsets: DeviceSlice<'a, O>, bytes: DeviceSlice<'a, u8>) -> Result<Self> {
         let strings = Self::unchecked(offsets, bytes)?;
         strings.check()?;
         Ok(strings)
@@ -95,14 +89,11 @@ impl<'a> DeviceStrings<'a> {
     /// string, but no memory outside the two slices is read. [`DeviceStrings::check`] finds out.
     ///
     /// # Errors
-    /// [`Error::MissingOffsets`] if there is no offset.
-    pub fn unchecked<O: Offset>(offsets: DeviceSlice<'a, O>, bytes: DeviceSlice<'a, u8>) -> Result<Self, Error> {
-        if offsets.device() != bytes.device() {
-            let (first, second) = (offsets.device().to_string(), bytes.device().to_string());
-            return Err(GpuError::DifferentDevices { operation: "offsets and bytes of strings", first, second }.into());
-        }
+    /// [`GpuError::MissingOffsets`] if there is no offset.
+    pub fn unchecked<O: Offset>(offsets: DeviceSlice<'a, O>, bytes: DeviceSlice<'a, u8>) -> Result<Self> {
+        bytes.device().expect_same(offsets.device(), "a batch of strings")?;
         if offsets.is_empty() {
-            return Err(Error::MissingOffsets);
+            return Err(GpuError::MissingOffsets);
         }
         Ok(DeviceStrings { offsets: O::offsets(offsets)?.0, bytes })
     }
@@ -110,8 +101,8 @@ impl<'a> DeviceStrings<'a> {
     /// Whether the offsets ascend and stay within the bytes. Waits for all work on the device.
     ///
     /// # Errors
-    /// [`Error::InvalidOffsets`] if not.
-    pub fn check(&self) -> Result<(), Error> {
+    /// [`GpuError::InvalidOffsets`] if not.
+    pub fn check(&self) -> Result<()> {
         let n = self.len();
         if n == 0 {
             return Ok(());
@@ -131,7 +122,7 @@ impl<'a> DeviceStrings<'a> {
         if index[0] == u64::MAX {
             Ok(())
         } else {
-            Err(Error::InvalidOffsets { index: index[0], bytes: self.bytes.len() })
+            Err(GpuError::InvalidOffsets { index: index[0], bytes: self.bytes.len() })
         }
     }
 
@@ -189,7 +180,7 @@ impl<'a> DeviceStrings<'a> {
         seed: u64,
         hashes: GlobalMut<u64>,
         function: Option<(StringHash, GlobalMut<u32>)>,
-    ) -> Result<(), GpuError> {
+    ) -> Result<()> {
         let n = self.len();
         if n == 0 {
             return Ok(()); // the driver rejects a grid of zero blocks
@@ -234,7 +225,7 @@ pub(super) unsafe fn hash_integers(
     n: usize,
     function: StringHash,
     to: GlobalMut<u32>,
-) -> Result<(), GpuError> {
+) -> Result<()> {
     if n == 0 {
         return Ok(());
     }
@@ -258,7 +249,7 @@ pub struct StringVec {
 
 impl StringVec {
     /// Copies strings to a device.
-    pub fn from_slice<S: AsRef<[u8]>>(device: &Device, strings: &[S]) -> Result<StringVec, Error> {
+    pub fn from_slice<S: AsRef<[u8]>>(device: &Device, strings: &[S]) -> Result<StringVec> {
         let mut offsets = Vec::with_capacity(strings.len() + 1);
         let mut bytes = Vec::with_capacity(strings.iter().map(|s| s.as_ref().len()).sum());
         offsets.push(0);

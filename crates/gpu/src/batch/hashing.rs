@@ -1,0 +1,108 @@
+//! How a structure hashes its keys, on either side of the bus.
+
+use rayon::prelude::*;
+use warpset_base::key::sealed::Raw;
+use warpset_base::key::{Key, Seed};
+use warpset_core::hash::string::StringHash;
+use warpset_kernels::keys as kinds;
+
+use super::KeyClass;
+
+/// How a structure hashes its keys. Integers and hashes go to kernels as they are, and kernels hash them; other keys of the
+/// host are hashed there, because 8 bytes per key then cross the bus instead of the whole key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hashing {
+    function: Function,
+    strings: Option<StringHash>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Function {
+    Parquet,
+    Seeded(Seed),
+}
+
+/// Keys that one task copies or hashes on the host.
+const TASK: usize = 1 << 15;
+/// Keys that are hashed on the calling thread: to wake others takes longer.
+const FEW: usize = 1 << 10;
+
+impl Hashing {
+    /// By XXH64 with seed 0, as Parquet prescribes.
+    pub const fn parquet() -> Hashing {
+        Hashing { function: Function::Parquet, strings: None }
+    }
+
+    /// By the seeded hash of 64 bits.
+    pub const fn seeded(seed: u64) -> Hashing {
+        Hashing { function: Function::Seeded(Seed::new(seed)), strings: None }
+    }
+
+    /// The same, and a string hash of 32 bits beside it.
+    pub const fn with_string_hash(self, function: StringHash) -> Hashing {
+        Hashing { strings: Some(function), ..self }
+    }
+
+    /// The string hash that kernels get of every key beside the key, if there is one.
+    pub const fn string_hash(&self) -> Option<StringHash> {
+        self.strings
+    }
+
+    /// The hash of one key.
+    #[inline]
+    pub fn of<K: Key + ?Sized>(&self, key: &K) -> u64 {
+        match self.function {
+            Function::Parquet => key.parquet_hash(),
+            Function::Seeded(seed) => seed.hash(key),
+        }
+    }
+
+    /// The kind of keys of a class, as kernels number it, and the seed that goes with it.
+    pub const fn kind(&self, class: KeyClass) -> (u32, u64) {
+        match (class, self.function) {
+            (KeyClass::Hashes, _) => (kinds::HASH, 0),
+            (KeyClass::U64, Function::Parquet) => (kinds::XXH64_U64, 0),
+            (KeyClass::U32, Function::Parquet) => (kinds::XXH64_U32, 0),
+            (KeyClass::U64, Function::Seeded(seed)) => (kinds::MIX_U64, seed.spread()),
+            (KeyClass::U32, Function::Seeded(seed)) => (kinds::MIX_U32, seed.spread()),
+        }
+    }
+
+    /// The seed of XXH64 of byte strings.
+    pub(super) const fn bytes_seed(&self) -> u64 {
+        match self.function {
+            Function::Parquet => 0,
+            Function::Seeded(seed) => seed.get(),
+        }
+    }
+
+    /// Writes keys as they travel: integers and hashes as they are, of other keys their hashes. There is room for them.
+    pub(super) fn write<K: Key>(&self, keys: &[K], to: &mut [u64]) {
+        match K::raw(keys) {
+            Raw::U32(keys) => copy(&mut bytemuck::cast_slice_mut(to)[..keys.len()], keys),
+            Raw::U64(keys) | Raw::Hashes(keys) => copy(&mut to[..keys.len()], keys),
+            Raw::Other => match self.function {
+                Function::Parquet => each(keys, to, |key| key.parquet_hash()),
+                Function::Seeded(seed) => each(keys, to, |key| seed.hash(key)),
+            },
+        }
+    }
+}
+
+/// Writes what `of` makes of each key. The calling thread alone takes few keys.
+pub(super) fn each<K: Key, T: Send>(keys: &[K], to: &mut [T], of: impl Fn(&K) -> T + Sync) {
+    if keys.len() <= FEW {
+        to.iter_mut().zip(keys).for_each(|(to, key)| *to = of(key));
+    } else {
+        to.par_iter_mut().with_min_len(TASK / 64).zip(keys).for_each(|(to, key)| *to = of(key));
+    }
+}
+
+/// Copies on as many threads as it takes to keep up with the bus.
+fn copy<T: Copy + Send + Sync>(to: &mut [T], from: &[T]) {
+    if from.len() <= TASK {
+        to.copy_from_slice(from);
+    } else {
+        to.par_chunks_mut(TASK).zip(from.par_chunks(TASK)).for_each(|(to, from)| to.copy_from_slice(from));
+    }
+}

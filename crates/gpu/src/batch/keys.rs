@@ -1,0 +1,175 @@
+//! Keys in device memory.
+
+use std::ops::Range;
+
+use bytemuck::Pod;
+use warpset_base::key::{Hashed, Key};
+use warpset_kernels::keys::KeySlice;
+use warpset_simt::Global;
+
+use super::strings::hash_integers;
+use super::{DeviceStrings, Hashing};
+use crate::error::Result;
+use crate::{Device, DeviceSlice, DeviceVec, Stream};
+
+/// How a key looks to a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyClass {
+    /// 64-bit hashes.
+    Hashes,
+    /// Integers of 64 bits.
+    U64,
+    /// Integers of 32 bits.
+    U32,
+}
+
+impl KeyClass {
+    /// Bytes of a key.
+    pub const fn bytes(self) -> usize {
+        match self {
+            KeyClass::Hashes | KeyClass::U64 => 8,
+            KeyClass::U32 => 4,
+        }
+    }
+
+    /// Words of 64 bits that hold `keys` keys.
+    pub(super) const fn words(self, keys: usize) -> usize {
+        (keys * self.bytes()).div_ceil(8)
+    }
+}
+
+/// A key of fixed size that device memory can hold and kernels can hash: integers of 32 and 64 bits, `usize` and `isize` of
+/// 64 bits, and [`Hashed`]. Sealed, as [`Key`] is.
+pub trait DeviceKey: Key + Pod {
+    /// How it looks to a kernel.
+    #[doc(hidden)]
+    const CLASS: KeyClass;
+}
+
+macro_rules! device_keys {
+    ($($key:ty: $class:ident;)*) => {$(
+        impl DeviceKey for $key {
+            const CLASS: KeyClass = KeyClass::$class;
+        }
+    )*};
+}
+device_keys! {
+    u32: U32;
+    i32: U32;
+    u64: U64;
+    i64: U64;
+    Hashed: Hashes;
+}
+#[cfg(target_pointer_width = "64")]
+device_keys! {
+    usize: U64;
+    isize: U64;
+}
+
+/// Keys in device memory: slices of [`DeviceKey`], and [`DeviceStrings`]. Sealed.
+pub trait DeviceKeys: Copy + sealed::DeviceKeys {}
+
+impl<K: DeviceKey> DeviceKeys for DeviceSlice<'_, K> {}
+impl DeviceKeys for DeviceStrings<'_> {}
+
+/// Keys whose hashes take scratch memory at a time: 512 MiB for strings.
+const HASHED_AT_A_TIME: usize = 1 << 26;
+
+/// Keys as the kernels of a structure take them, with the memory of what was hashed for them.
+pub struct KernelKeys {
+    /// The keys.
+    pub keys: KeySlice,
+    /// Where `keys` points, if they had to be hashed.
+    _hashes: Option<DeviceVec<u64>>,
+    string_hashes: Option<DeviceVec<u32>>,
+}
+
+impl KernelKeys {
+    /// The string hashes, if the structure wants them.
+    pub fn string_hashes(&self) -> Option<Global<u32>> {
+        self.string_hashes.as_ref().map(DeviceVec::global)
+    }
+
+    /// The same, as a slice.
+    pub fn string_hash_slice(&self) -> Option<DeviceSlice<'_, u32>> {
+        self.string_hashes.as_ref().map(DeviceVec::as_slice)
+    }
+}
+
+pub(super) mod sealed {
+    use super::*;
+
+    pub trait DeviceKeys: Sized {
+        /// How many keys.
+        fn count(&self) -> usize;
+        /// Where they are.
+        fn device(&self) -> &Device;
+        /// Some of them.
+        fn part(&self, range: Range<usize>) -> Self;
+        /// How many of them to give to [`DeviceKeys::kernel_keys`] at a time; a multiple of 64, or all.
+        fn at_a_time(&self, hashing: &Hashing) -> usize;
+        /// Queues what kernels need besides the keys themselves. Scratch memory is freed in the order of the stream.
+        ///
+        /// # Safety
+        /// The keys stay allocated until `stream` has passed this work, and nothing writes them before.
+        unsafe fn kernel_keys(&self, hashing: &Hashing, stream: &Stream) -> Result<KernelKeys>;
+    }
+}
+
+impl<K: DeviceKey> sealed::DeviceKeys for DeviceSlice<'_, K> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+    fn device(&self) -> &Device {
+        DeviceSlice::device(self)
+    }
+    fn part(&self, range: Range<usize>) -> Self {
+        self.slice(range)
+    }
+    fn at_a_time(&self, hashing: &Hashing) -> usize {
+        if hashing.string_hash().is_some() { HASHED_AT_A_TIME } else { self.len().max(1) }
+    }
+    unsafe fn kernel_keys(&self, hashing: &Hashing, stream: &Stream) -> Result<KernelKeys> {
+        let (kind, spread) = hashing.kind(K::CLASS);
+        let keys = KeySlice::new(self.global(), kind, spread);
+        let mut string_hashes = None;
+        if let Some(function) = hashing.string_hash() {
+            let buffer = string_hashes.insert(stream.alloc_uninit(self.len())?);
+            // SAFETY: the class says how long a key is; the rest is the caller's promise.
+            unsafe { hash_integers(stream, keys.keys, K::CLASS.bytes(), self.len(), function, buffer.global_mut())? };
+        }
+        Ok(KernelKeys { keys, _hashes: None, string_hashes })
+    }
+}
+
+impl sealed::DeviceKeys for DeviceStrings<'_> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+    fn device(&self) -> &Device {
+        DeviceStrings::device(self)
+    }
+    fn part(&self, range: Range<usize>) -> Self {
+        self.slice(range)
+    }
+    fn at_a_time(&self, _hashing: &Hashing) -> usize {
+        HASHED_AT_A_TIME
+    }
+    unsafe fn kernel_keys(&self, hashing: &Hashing, stream: &Stream) -> Result<KernelKeys> {
+        let mut hashes = stream.alloc_uninit::<u64>(self.len())?;
+        let mut string_hashes = None;
+        let function = match hashing.string_hash() {
+            Some(function) => {
+                let buffer: &mut DeviceVec<u32> = string_hashes.insert(stream.alloc_uninit(self.len())?);
+                Some((function, buffer.global_mut()))
+            }
+            None => None,
+        };
+        // SAFETY: there is a place for each string; the scratch is freed in the order of the stream; the rest is the
+        // caller's promise.
+        unsafe { self.hash(stream, hashing.bytes_seed(), hashes.global_mut(), function)? };
+        let (kind, spread) = hashing.kind(KeyClass::Hashes);
+        let keys = KeySlice::new(hashes.global(), kind, spread);
+        Ok(KernelKeys { keys, _hashes: Some(hashes), string_hashes })
+    }
+}

@@ -1,0 +1,303 @@
+//! How host slices travel: in chunks through pinned memory, on two lanes that take turns.
+//!
+//! A lane is a stream with memory of its own, on both sides of the bus. While the kernels of one lane run, the host fills
+//! the pinned memory of the other, and the copy engines move its data, in both directions at once.
+//!
+//! Each call makes its lanes and ends them; what they are made of, the device keeps: streams, device memory, and pinned
+//! memory, which is slow to allocate. So calls of any number of threads and structures share it.
+
+use std::ops::Range;
+
+use warpset_base::key::Key;
+use warpset_base::key::sealed::Raw;
+use warpset_kernels::keys::KeySlice;
+use warpset_simt::{Global, GlobalMut};
+
+use super::hashing::each;
+use super::strings::hash_integers;
+use super::{Hashing, KeyClass};
+use crate::error::{GpuError, Result};
+use crate::{Device, DeviceVec, PinnedVec, Stream};
+
+/// Keys of a chunk unless set otherwise: 32 MiB of `u64` keys.
+pub const DEFAULT_CHUNK_KEYS: usize = 1 << 22;
+/// The fewest keys that a lane is made for.
+const LEAST_CHUNK_KEYS: usize = 1 << 12;
+/// Words that the parts of a lane's memory are aligned to: 256 bytes, as an allocation of its own would be.
+const PART: usize = 32;
+
+/// What comes back from the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// Nothing.
+    None,
+    /// One bit per key, in words of 64.
+    Bits,
+    /// One `u64` per key.
+    Words,
+}
+
+impl Reply {
+    /// Words of the replies to `keys` keys.
+    const fn words(self, keys: usize) -> usize {
+        match self {
+            Reply::None => 0,
+            Reply::Bits => keys.div_ceil(64),
+            Reply::Words => keys,
+        }
+    }
+}
+
+/// The way of host keys to a device, for one structure.
+#[derive(Clone, Copy)]
+pub struct Staging<'d> {
+    device: &'d Device,
+    hashing: Hashing,
+    chunk_keys: usize,
+}
+
+/// Keys that have arrived, or will have when the kernels run that are queued on `stream`.
+pub struct Chunk<'l> {
+    /// The stream that brings them. Work on them is queued here, and runs beside that of the other lane.
+    pub stream: &'l Stream,
+    /// Which of the slice's keys they are; the first is a multiple of 64.
+    pub range: Range<usize>,
+    /// The keys as kernels take them.
+    pub keys: KeySlice,
+    /// Their string hashes, if the structure wants some.
+    pub string_hashes: Option<Global<u32>>,
+    /// Where the replies go: nothing else uses this memory.
+    pub replies: GlobalMut<u64>,
+}
+
+impl<'d> Staging<'d> {
+    /// Chunks of [`DEFAULT_CHUNK_KEYS`] keys.
+    pub fn new(device: &'d Device, hashing: Hashing) -> Staging<'d> {
+        Staging { device, hashing, chunk_keys: DEFAULT_CHUNK_KEYS }
+    }
+
+    /// Keys of a chunk: more hide launch costs, fewer take less memory. Rounded up to a multiple of 64.
+    pub fn chunk_keys(self, keys: usize) -> Staging<'d> {
+        Staging { chunk_keys: keys.clamp(1, 1 << 30).next_multiple_of(64), ..self }
+    }
+
+    /// Runs `work` on every chunk of `keys`, and `take` on the replies to every chunk, in any order, if there are any.
+    ///
+    /// `work` queues kernels on the chunk's stream that read the keys and write the replies. On return everything has been
+    /// waited for, on an error too, and also if a key's hash panics. Empty input does nothing.
+    ///
+    /// # Errors
+    /// The first of `work`, or of a copy or an allocation; then some chunks may have been worked on.
+    pub fn run<K: Key, E: From<GpuError>>(
+        &self,
+        keys: &[K],
+        reply: Reply,
+        mut work: impl FnMut(&Chunk<'_>) -> Result<(), E>,
+        mut take: impl FnMut(Range<usize>, &[u64]),
+    ) -> Result<(), E> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let chunk = self.chunk_of(keys.len());
+        let parts = Parts::new(class_of(keys), self.hashing.string_hash().is_some(), reply, chunk);
+        let mut lanes = self.lanes(keys.len() > chunk, parts.words, parts.words)?;
+        let count = lanes.len();
+        for (i, first) in (0..keys.len()).step_by(chunk).enumerate() {
+            let range = first..keys.len().min(first + chunk);
+            let lane = &mut lanes[i % count];
+            lane.finish(&parts, reply, &mut take)?;
+            let arrived = lane.load(&self.hashing, &keys[range.clone()], &parts, range.clone())?;
+            work(&arrived)?;
+            lane.reply(&parts, reply, range)?;
+        }
+        // On an error, dropping the lanes waits for them.
+        lanes.iter_mut().try_for_each(|lane| Ok(lane.finish(&parts, reply, &mut take)?))
+    }
+
+    /// Brings all of `keys` to `to`, which has a word for each, and waits.
+    pub fn gather<K: Key>(&self, keys: &[K], to: &mut DeviceVec<u64>) -> Result<KeySlice> {
+        let class = class_of(keys);
+        let chunk = self.chunk_of(keys.len());
+        let mut lanes = self.lanes(keys.len() > chunk, class.words(chunk), 0)?;
+        let count = lanes.len();
+        let mut first_word = 0;
+        for (i, keys) in keys.chunks(chunk).enumerate() {
+            let lane = &mut lanes[i % count];
+            lane.wait()?;
+            let words = class.words(keys.len());
+            self.hashing.write(keys, &mut lane.host[..words]);
+            let target = to.slice_mut(first_word..first_word + words);
+            first_word += words; // chunks are of even length, so `u32` keys fill whole words but in the last
+            lane.is_busy = true;
+            // SAFETY: the pinned memory is the lane's, which waits before it fills it again or gives it up.
+            unsafe { lane.stream.upload_async(target, &lane.host[..words])? };
+        }
+        lanes.iter_mut().try_for_each(Lane::wait)?;
+        let (kind, spread) = self.hashing.kind(class);
+        Ok(KeySlice::new(to.slice(..first_word).global(), kind, spread))
+    }
+
+    /// Brings the string hashes of keys that [`Staging::gather`] has brought, if the structure wants them: those of integers
+    /// are computed on the device, those of other keys on the host. `to` has room for one per key.
+    ///
+    /// # Safety
+    /// - `gathered` is what `gather` returned for these keys.
+    /// - Both vectors stay allocated until `stream` has passed this work; nothing writes the keys, and nothing else uses `to`.
+    pub unsafe fn gather_string_hashes<K: Key>(
+        &self,
+        stream: &Stream,
+        keys: &[K],
+        gathered: KeySlice,
+        to: &mut DeviceVec<u32>,
+    ) -> Result<()> {
+        let Some(function) = self.hashing.string_hash() else { return Ok(()) };
+        if let Raw::Other = K::raw(keys) {
+            let mut hashes = vec![0; keys.len()];
+            each(keys, &mut hashes, |key| key.string_hash(function));
+            return stream.upload(to.slice_mut(..keys.len()), &hashes);
+        }
+        let size = class_of(keys).bytes();
+        // SAFETY: integers and hashes travel as they are; the rest is the caller's promise.
+        unsafe { hash_integers(stream, gathered.keys, size, keys.len(), function, to.global_mut()) }
+    }
+
+    /// Keys of a chunk of `n`. A small input gets small lanes, of a power of two, so that growing inputs find memory of their
+    /// size kept.
+    fn chunk_of(&self, n: usize) -> usize {
+        self.chunk_keys.min(n.next_power_of_two().max(LEAST_CHUNK_KEYS)).next_multiple_of(64)
+    }
+
+    /// Two lanes if they can take turns and there is memory for both, else one.
+    fn lanes(&self, several: bool, host_words: usize, device_words: usize) -> Result<Vec<Lane>> {
+        let mut lanes = vec![Lane::new(self.device, host_words, device_words)?];
+        if several {
+            match Lane::new(self.device, host_words, device_words) {
+                Err(error) if error.is_out_of_memory() => {}
+                lane => lanes.push(lane?),
+            }
+        }
+        Ok(lanes)
+    }
+}
+
+/// How the keys travel.
+fn class_of<K: Key>(keys: &[K]) -> KeyClass {
+    match K::raw(keys) {
+        Raw::U32(_) => KeyClass::U32,
+        Raw::U64(_) => KeyClass::U64,
+        Raw::Hashes(_) | Raw::Other => KeyClass::Hashes,
+    }
+}
+
+/// The parts of a lane's memory: keys, then string hashes, then replies. The same on both sides of the bus.
+struct Parts {
+    class: KeyClass,
+    has_strings: bool,
+    strings: usize,
+    replies: usize,
+    words: usize,
+}
+
+impl Parts {
+    fn new(class: KeyClass, has_strings: bool, reply: Reply, keys: usize) -> Parts {
+        let strings = class.words(keys).next_multiple_of(PART);
+        let string_words = if has_strings { keys.div_ceil(2) } else { 0 };
+        let replies = (strings + string_words).next_multiple_of(PART);
+        Parts { class, has_strings, strings, replies, words: replies + reply.words(keys) }
+    }
+}
+
+/// A stream and the memory whose contents travel on it.
+struct Lane {
+    stream: Stream,
+    host: PinnedVec<u64>,
+    device: DeviceVec<u64>,
+    /// Whether work has been queued since the stream was last waited for.
+    is_busy: bool,
+    /// Whose replies are under way.
+    waiting: Option<Range<usize>>,
+}
+
+impl Lane {
+    fn new(device: &Device, host_words: usize, device_words: usize) -> Result<Lane> {
+        let stream = device.new_stream()?;
+        Ok(Lane {
+            device: stream.alloc_uninit(device_words)?,
+            host: PinnedVec::kept(device, host_words)?,
+            stream,
+            is_busy: false,
+            waiting: None,
+        })
+    }
+
+    /// Waits until nothing uses the lane's memory.
+    fn wait(&mut self) -> Result<()> {
+        if std::mem::take(&mut self.is_busy) { self.stream.synchronize() } else { Ok(()) }
+    }
+
+    /// Waits, and hands over the replies that came back.
+    fn finish(&mut self, parts: &Parts, reply: Reply, take: &mut impl FnMut(Range<usize>, &[u64])) -> Result<()> {
+        self.wait()?;
+        if let Some(range) = self.waiting.take() {
+            let words = reply.words(range.len());
+            take(range, &self.host[parts.replies..][..words]);
+        }
+        Ok(())
+    }
+
+    /// Fills the pinned memory with keys, and queues their upload. The lane is idle before.
+    fn load<K: Key>(&mut self, hashing: &Hashing, keys: &[K], parts: &Parts, range: Range<usize>) -> Result<Chunk<'_>> {
+        let mut words = parts.class.words(keys.len());
+        hashing.write(keys, &mut self.host[..words]);
+        let mut hash_on_device = None;
+        if let Some(function) = hashing.string_hash() {
+            if let Raw::Other = K::raw(keys) {
+                words = parts.strings + keys.len().div_ceil(2);
+                let hashes = bytemuck::cast_slice_mut(&mut self.host[parts.strings..words]);
+                each(keys, &mut hashes[..keys.len()], |key| key.string_hash(function));
+            } else {
+                hash_on_device = Some(function);
+            }
+        }
+        self.is_busy = true;
+        // SAFETY: the pinned memory is the lane's, which waits before it fills it again or gives it up.
+        unsafe { self.stream.upload_async(self.device.slice_mut(..words), &self.host[..words])? };
+        let (kind, spread) = hashing.kind(parts.class);
+        let slice = KeySlice::new(self.device.global(), kind, spread);
+        let string_hashes = self.device.global_mut().at(parts.strings).cast::<u32>();
+        if let Some(function) = hash_on_device {
+            let size = parts.class.bytes();
+            // SAFETY: keys and hashes are the lane's, with room for both, and all work on them is queued on its stream.
+            unsafe { hash_integers(&self.stream, slice.keys, size, keys.len(), function, string_hashes)? };
+        }
+        Ok(Chunk {
+            range,
+            keys: slice,
+            string_hashes: parts.has_strings.then(|| string_hashes.into()),
+            replies: self.device.global_mut().at(parts.replies),
+            stream: &self.stream,
+        })
+    }
+
+    /// Queues the download of the replies to a chunk.
+    fn reply(&mut self, parts: &Parts, reply: Reply, range: Range<usize>) -> Result<()> {
+        let words = reply.words(range.len());
+        if words > 0 {
+            let there = parts.replies..parts.replies + words;
+            // SAFETY: the pinned memory is the lane's, which waits before anyone reads it.
+            unsafe { self.stream.download_async(self.device.slice(there.clone()), &mut self.host[there])? };
+            self.waiting = Some(range);
+        }
+        Ok(())
+    }
+}
+
+/// A lane that ends while copies are under way, as on an error or by a panic in a key, waits for them.
+impl Drop for Lane {
+    fn drop(&mut self) {
+        match self.stream.synchronize() {
+            Ok(()) => self.host.keep(),
+            Err(_) => self.host.leak(),
+        }
+    }
+}
