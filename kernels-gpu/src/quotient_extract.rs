@@ -14,7 +14,7 @@ use warpset_core::quotient::Split;
 use warpset_core::quotient::slots::{
     BLOCK_SLOTS, ByteSlots, CONTINUATION, Container, OCCUPIED, PackedSlots, SHIFTED, Slots,
 };
-use warpset_core::recsplit::bits::select;
+use warpset_core::bits::select;
 use warpset_core::scan::{Lift, Operator};
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, kernel, thread, warp};

@@ -2,7 +2,8 @@
 //! first free slot.
 
 use warpset_core::quotient::Split;
-use warpset_core::quotient::slots::{Container, OrWords, Words};
+use warpset_core::bits::{OrWords, ReadWords};
+use warpset_core::quotient::slots::Container;
 use warpset_core::scan::{Lift, MaxPlus, Operator};
 use warpset_simt::shared::Shared;
 use warpset_simt::{Global, GlobalMut, atomic};
@@ -47,7 +48,7 @@ impl Parameters {
 #[derive(Clone, Copy)]
 pub struct ReadOnly(pub Global<u64>);
 
-impl Words for ReadOnly {
+impl ReadWords for ReadOnly {
     #[inline(always)]
     fn word(&self, index: u64) -> u64 {
         // SAFETY: the walks of a sound filter stay within its words; kernels here promise such a filter.

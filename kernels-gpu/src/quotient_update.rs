@@ -5,7 +5,8 @@
 //! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018: sections
 //! IV-B (supercluster inserts), IV-D (supercluster deletes) and IV-E (merging).
 
-use warpset_core::quotient::slots::{ByteSlots, Container, PackedSlots, SlotsMut, Words, WordsMut};
+use warpset_core::bits::{ReadWords, WriteWords};
+use warpset_core::quotient::slots::{ByteSlots, Container, PackedSlots, SlotsMut};
 use warpset_core::quotient::standard::{self as core, Inserted};
 use warpset_simt::{GlobalMut, atomic};
 
@@ -25,7 +26,7 @@ pub const BLOCK: u32 = 256;
 /// reads of its own slots is what it wrote there last, whatever becomes of the others.
 struct Owned(GlobalMut<u64>);
 
-impl Words for Owned {
+impl ReadWords for Owned {
     #[inline(always)]
     fn word(&self, index: u64) -> u64 {
         // SAFETY: the walks of a sound filter stay within its words; kernels here promise such a filter, and that its
@@ -34,7 +35,7 @@ impl Words for Owned {
     }
 }
 
-impl WordsMut for Owned {
+impl WriteWords for Owned {
     #[inline(always)]
     fn replace(&mut self, index: u64, mask: u64, bits: u64) {
         let change = self.word(index) & mask ^ bits;

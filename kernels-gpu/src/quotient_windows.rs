@@ -11,7 +11,8 @@
 
 use core::ops::{BitAnd, Not};
 
-use warpset_core::quotient::slots::{ByteSlots, Words, bytes_of_slot};
+use warpset_core::bits::{ReadWords, select_short};
+use warpset_core::quotient::slots::{ByteSlots, bytes_of_slot};
 use warpset_core::quotient::standard;
 
 use crate::quotient_memory::ReadOnly;
@@ -78,25 +79,7 @@ macro_rules! masks {
     )*};
 }
 masks! {
-    u32: |self, rank| {
-        // One by one while clusters are short, else by halves: as many steps for all threads of a warp.
-        let (mut rest, mut rank, mut at) = (self, rank, 0);
-        if rank < 4 {
-            for step in 0..3 {
-                if step < rank {
-                    rest &= rest.wrapping_sub(1);
-                }
-            }
-            return rest.first();
-        }
-        for width in [16, 8, 4, 2, 1] {
-            let count = (rest & ((1 << width) - 1)).count_ones();
-            if rank >= count {
-                (rest, rank, at) = (rest >> width, rank - count, at + width);
-            }
-        }
-        at
-    };
+    u32: |self, rank| select_short(self, rank);
     u64: |self, rank| {
         let (low, high) = (self as u32, (self >> 32) as u32);
         let count = low.count_ones();
@@ -106,7 +89,7 @@ masks! {
 }
 
 /// Memory that can be read by pairs of words.
-pub trait Pairs: Words {
+pub trait Pairs: ReadWords {
     /// Words `index` and `index + 1`; `index` is even.
     fn pair(&self, index: u64) -> [u64; 2];
 }

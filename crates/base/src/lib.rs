@@ -8,7 +8,6 @@ pub mod bitmap;
 pub mod file;
 pub mod filter;
 pub mod key;
-#[cfg(target_arch = "x86_64")]
 pub mod processor;
 pub mod words;
 

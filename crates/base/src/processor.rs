@@ -1,23 +1,174 @@
 //! What the processor has beyond the least that every one of its architecture has.
 
+#[cfg(target_arch = "x86_64")]
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use warpset_core::bits::Select;
+
 /// Whether counting, scanning and shifting bits take one instruction each: BMI1, BMI2, LZCNT and POPCNT. One load, as lookups
 /// of single keys ask too.
 #[inline]
 pub fn has_bit_instructions() -> bool {
-    use std::sync::atomic::{AtomicU8, Ordering};
-    static KNOWN: AtomicU8 = AtomicU8::new(0);
+    #[cfg(target_arch = "x86_64")]
+    {
+        static KNOWN: AtomicU8 = AtomicU8::new(0);
 
-    #[cold]
-    fn find_out() -> bool {
-        let has = is_x86_feature_detected!("bmi2")
-            && is_x86_feature_detected!("bmi1")
-            && is_x86_feature_detected!("lzcnt")
-            && is_x86_feature_detected!("popcnt");
-        KNOWN.store(1 + u8::from(has), Ordering::Relaxed);
-        has
+        #[cold]
+        fn find_out() -> bool {
+            let has = is_x86_feature_detected!("bmi2")
+                && is_x86_feature_detected!("bmi1")
+                && is_x86_feature_detected!("lzcnt")
+                && is_x86_feature_detected!("popcnt");
+            KNOWN.store(1 + u8::from(has), Ordering::Relaxed);
+            has
+        }
+        match KNOWN.load(Ordering::Relaxed) {
+            0 => find_out(),
+            known => known == 2,
+        }
     }
-    match KNOWN.load(Ordering::Relaxed) {
-        0 => find_out(),
-        known => known == 2,
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
+/// Selection of ones by `pdep`: a value of this type exists only where [`has_bit_instructions`] holds and `pdep` is fast,
+/// which it is not on AMD's processors before Zen 3.
+///
+/// ```
+/// use warpset_base::processor::Pdep;
+/// use warpset_core::bits::{Portable, Select};
+///
+/// fn places(words: &[u64], select: impl Select) -> Vec<u32> {
+///     words.iter().map(|&word| select.select(word, 2)).collect()
+/// }
+/// // Once per batch.
+/// let places = match Pdep::detect() {
+///     Some(pdep) => pdep.run(|| places(&[0b1011, 0b1], pdep)),
+///     None => places(&[0b1011, 0b1], Portable),
+/// };
+/// assert_eq!(places, [3, 64]);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Pdep(Proof);
+
+#[cfg(target_arch = "x86_64")]
+type Proof = ();
+/// No other architecture has the instruction, so no value exists.
+#[cfg(not(target_arch = "x86_64"))]
+type Proof = std::convert::Infallible;
+
+#[cfg(target_arch = "x86_64")]
+impl Pdep {
+    /// The form, if this processor has it. One load after the first call.
+    #[inline]
+    pub fn detect() -> Option<Pdep> {
+        static KNOWN: AtomicU8 = AtomicU8::new(0);
+
+        #[cold]
+        fn find_out() -> bool {
+            // In this order, as an interpreter that has no such instructions has no `cpuid` either.
+            let fast = has_bit_instructions() && !is_slow();
+            KNOWN.store(1 + u8::from(fast), Ordering::Relaxed);
+            fast
+        }
+        fn is_slow() -> bool {
+            // Unsafe to call in the oldest Rust that is supported, safe in later ones.
+            #[allow(unused_unsafe)]
+            // SAFETY: every x86-64 processor has the instruction.
+            let (vendor, signature) = unsafe { (std::arch::x86_64::__cpuid(0), std::arch::x86_64::__cpuid(1).eax) };
+            let amd = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened() == b"AuthenticAMD";
+            let family = (signature >> 8 & 0xf) + (signature >> 20 & 0xff);
+            amd && family < 0x19
+        }
+        let fast = match KNOWN.load(Ordering::Relaxed) {
+            0 => find_out(),
+            known => known == 2,
+        };
+        fast.then_some(Pdep(()))
+    }
+
+    /// The form, unasked.
+    ///
+    /// # Safety
+    /// The processor has BMI1, BMI2, LZCNT and POPCNT.
+    #[inline(always)]
+    pub const unsafe fn assume() -> Pdep {
+        Pdep(())
+    }
+
+    /// Runs `work`, compiled for a processor with these instructions as far as it is inlined here: what it calls wants
+    /// `#[inline(always)]`.
+    #[inline]
+    pub fn run<T>(self, work: impl FnOnce() -> T) -> T {
+        #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
+        fn fast<T>(work: impl FnOnce() -> T) -> T {
+            work()
+        }
+        // SAFETY: `self` exists only where the processor has these instructions.
+        unsafe { fast(work) }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Select for Pdep {
+    #[inline(always)]
+    fn one(self, word: u64, rank: u32) -> u64 {
+        // SAFETY: `self` exists only where the processor has the instruction.
+        unsafe { std::arch::x86_64::_pdep_u64(1u64.wrapping_shl(rank), word) }
+    }
+
+    #[inline(always)]
+    fn pair(self, word: u64, rank: u32) -> u64 {
+        // SAFETY: as above.
+        unsafe { std::arch::x86_64::_pdep_u64(3u64.wrapping_shl(rank), word) }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+impl Pdep {
+    /// The form, if this processor has it.
+    #[inline(always)]
+    pub fn detect() -> Option<Pdep> {
+        None
+    }
+
+    /// Runs `work`.
+    #[inline(always)]
+    pub fn run<T>(self, work: impl FnOnce() -> T) -> T {
+        let _ = work;
+        match self.0 {}
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+impl Select for Pdep {
+    #[inline(always)]
+    fn one(self, _: u64, _: u32) -> u64 {
+        match self.0 {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use warpset_core::bits::Portable;
+
+    #[test]
+    fn pdep_selects_as_portable_code_does() {
+        let Some(pdep) = Pdep::detect() else { return };
+        assert!(has_bit_instructions());
+        let mut state = 1;
+        let words = (0..20_000u64).map(|i| {
+            state = warpset_core::hash::finalise(state);
+            [i, i << 48, state, state & state.rotate_left(17), state | state.rotate_left(31)][i as usize % 5]
+        });
+        for word in words.chain([0, !0, 1 << 63]) {
+            for rank in 0..64 {
+                assert_eq!(pdep.one(word, rank), Portable.one(word, rank), "{word:x} {rank}");
+                assert_eq!(pdep.pair(word, rank), Portable.pair(word, rank), "{word:x} {rank}");
+                assert_eq!(pdep.select(word, rank), Portable.select(word, rank), "{word:x} {rank}");
+            }
+        }
+        assert_eq!(pdep.run(|| pdep.select(0b1010, 1)), 3);
     }
 }

@@ -6,11 +6,11 @@
 //!
 //! - [`hash`]: bucket of a key, trial hashes, child and leaf position of a hash value.
 //! - [`shape`]: the splitting tree as a function of the number of keys, rotation groups, Golomb parameters.
-//! - [`bits`]: reading bit vectors, selection of the k-th one.
+//! - [`elias_fano`]: how many bits a list keeps verbatim.
 //!
 //! Departures from the thesis, each with its reason, stand at the head of the module that they touch.
 
-pub mod bits;
+pub mod elias_fano;
 pub mod hash;
 pub mod shape;
 

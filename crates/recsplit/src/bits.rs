@@ -103,7 +103,7 @@ pub(crate) fn shared(words: &mut [u64]) -> &[AtomicU64] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use warpset_core::recsplit::bits::field;
+    use warpset_core::bits::field;
 
     #[test]
     fn appends_at_every_offset() {

@@ -23,7 +23,7 @@ mod lanes;
 pub(crate) use encode::{Least, Prefixes, Space, encode_stretch, layout, stretches};
 
 use crate::read::{Select, bits_from, prefetch, scan};
-use warpset_core::recsplit::bits::{field, word};
+use warpset_core::bits::{field, word};
 
 /// Entries of one block of the jump array.
 const BLOCK: u64 = 1 << 14;

@@ -13,7 +13,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use warpset_base::file::{self, FileError};
-use warpset_core::recsplit::bits::field;
+use warpset_core::bits::field;
 
 /// The number of this structure.
 const STRUCTURE: u16 = 17;

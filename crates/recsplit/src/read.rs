@@ -1,10 +1,10 @@
 //! Reading bits fast: unaligned windows, selection with `pdep`, prefetching.
 //!
-//! Reads past the end give zeros, as in `warpset_core::recsplit::bits`, whose functions are the portable fallback.
+//! Reads past the end give zeros, as in `warpset_core::bits`, whose functions are the portable fallback.
 
 #[cfg(target_arch = "x86_64")]
 use warpset_base::processor::has_bit_instructions;
-use warpset_core::recsplit::bits::{select, word};
+use warpset_core::bits::{select, word};
 
 /// A way to select ones of a word.
 pub(crate) trait Select: Copy {

@@ -21,7 +21,9 @@
 
 mod append;
 
-pub use append::{Appender, OrWords};
+pub use append::Appender;
+
+use crate::bits::{ReadWords, WriteWords, lowest, read_field, select, write_field};
 
 /// Slots that share words with no others.
 pub const BLOCK_SLOTS: u64 = 64;
@@ -69,76 +71,11 @@ pub const fn bytes_of_slot(remainder_bits: u32) -> u32 {
     (remainder_bits + 3).div_ceil(8)
 }
 
-/// Memory in words of 64 bits.
-pub trait Words {
-    /// Word `index`.
-    fn word(&self, index: u64) -> u64;
-}
-
-/// Memory in words that one owner changes: on a device, bits of one word may have different owners.
-pub trait WordsMut: Words {
-    /// Sets the bits of word `index` that are set in `mask` to those of `bits`, which has no others.
-    fn replace(&mut self, index: u64, mask: u64, bits: u64);
-}
-
-/// Words past the end read as zero, so that a damaged filter gives wrong answers and nothing worse.
-impl Words for &[u64] {
-    #[inline]
-    fn word(&self, index: u64) -> u64 {
-        match self.get(index as usize) {
-            Some(&word) => word,
-            None => 0,
-        }
-    }
-}
-
-impl Words for &mut [u64] {
-    #[inline]
-    fn word(&self, index: u64) -> u64 {
-        (&**self).word(index)
-    }
-}
-
-impl WordsMut for &mut [u64] {
-    #[inline]
-    fn replace(&mut self, index: u64, mask: u64, bits: u64) {
-        if let Some(word) = self.get_mut(index as usize) {
-            *word = *word & !mask | bits;
-        }
-    }
-}
-
 /// The lowest bits of the eight bytes of a word, side by side.
 #[inline]
 const fn low_bits_of_bytes(word: u64) -> u64 {
     // Byte `i`, whose bit stands at `8 i`, is moved to bit `56 + i`; no two products meet, so nothing carries.
     (word & 0x0101_0101_0101_0101).wrapping_mul(0x0102_0408_1020_4080) >> 56
-}
-
-#[inline]
-const fn ones(width: u32) -> u64 {
-    if width >= 64 { !0 } else { (1 << width) - 1 }
-}
-
-/// `width` bits from bit `at` on; no word is read that has none of them.
-#[inline]
-fn read_field<W: Words>(words: &W, at: u64, width: u32) -> u64 {
-    let (index, shift) = (at / 64, at as u32 % 64);
-    let mut value = words.word(index) >> shift;
-    if shift + width > 64 {
-        value |= words.word(index + 1) << (64 - shift);
-    }
-    value & ones(width)
-}
-
-/// The twin of [`read_field`].
-#[inline]
-fn write_field<W: WordsMut>(words: &mut W, at: u64, width: u32, value: u64) {
-    let (index, shift) = (at / 64, at as u32 % 64);
-    words.replace(index, ones(width) << shift, value << shift);
-    if shift + width > 64 {
-        words.replace(index + 1, ones(shift + width - 64), value >> (64 - shift));
-    }
 }
 
 /// Slots that can be read, and walks through them.
@@ -272,7 +209,7 @@ pub struct ByteSlots<W> {
     bits: u32,
 }
 
-impl<W: Words> ByteSlots<W> {
+impl<W: ReadWords> ByteSlots<W> {
     /// The slots in `words`, whole blocks of them.
     #[inline]
     pub const fn new(words: W, len: u64, remainder_bits: u32) -> ByteSlots<W> {
@@ -280,7 +217,7 @@ impl<W: Words> ByteSlots<W> {
     }
 }
 
-impl<W: Words> Slots for ByteSlots<W> {
+impl<W: ReadWords> Slots for ByteSlots<W> {
     #[inline]
     fn len(&self) -> u64 {
         self.len
@@ -324,7 +261,7 @@ impl<W: Words> Slots for ByteSlots<W> {
     }
 }
 
-impl<W: WordsMut> SlotsMut for ByteSlots<W> {
+impl<W: WriteWords> SlotsMut for ByteSlots<W> {
     #[inline]
     fn set_item(&mut self, slot: u64, metadata: u64, remainder: u64) {
         let at = slot * self.bits as u64;
@@ -351,7 +288,7 @@ const OCCUPIEDS: u64 = 0;
 const CONTINUATIONS: u64 = 1;
 const SHIFTEDS: u64 = 2;
 
-impl<W: Words> PackedSlots<W> {
+impl<W: ReadWords> PackedSlots<W> {
     /// The slots in `words`, whole blocks of them.
     #[inline]
     pub const fn new(words: W, len: u64, remainder_bits: u32) -> PackedSlots<W> {
@@ -393,7 +330,7 @@ impl<W: Words> PackedSlots<W> {
     }
 }
 
-impl<W: Words> Slots for PackedSlots<W> {
+impl<W: ReadWords> Slots for PackedSlots<W> {
     #[inline]
     fn len(&self) -> u64 {
         self.len
@@ -432,7 +369,7 @@ impl<W: Words> Slots for PackedSlots<W> {
             return 0;
         }
         let mut block = (slot - 1) / 64;
-        let mut empty = !self.used(block) & ones((slot - 1) as u32 % 64 + 1);
+        let mut empty = !self.used(block) & lowest((slot - 1) as u32 % 64 + 1);
         while empty == 0 && block > 0 {
             block -= 1;
             empty = !self.used(block);
@@ -443,7 +380,7 @@ impl<W: Words> Slots for PackedSlots<W> {
     #[inline]
     fn cluster_start(&self, slot: u64) -> u64 {
         let mut block = slot / 64;
-        let mut unshifted = !self.metadata_word(block, SHIFTEDS) & ones(slot as u32 % 64 + 1);
+        let mut unshifted = !self.metadata_word(block, SHIFTEDS) & lowest(slot as u32 % 64 + 1);
         while unshifted == 0 && block > 0 {
             block -= 1;
             unshifted = !self.metadata_word(block, SHIFTEDS);
@@ -454,14 +391,14 @@ impl<W: Words> Slots for PackedSlots<W> {
     #[inline]
     fn runs_between(&self, from: u64, to: u64) -> u64 {
         let (mut block, last) = (from / 64, to / 64);
-        let mut bits = self.metadata_word(block, OCCUPIEDS) & !ones(from as u32 % 64 + 1);
+        let mut bits = self.metadata_word(block, OCCUPIEDS) & !lowest(from as u32 % 64 + 1);
         let mut runs = 0;
         while block < last {
             runs += bits.count_ones() as u64;
             block += 1;
             bits = self.metadata_word(block, OCCUPIEDS);
         }
-        runs + (bits & ones(to as u32 % 64 + 1)).count_ones() as u64
+        runs + (bits & lowest(to as u32 % 64 + 1)).count_ones() as u64
     }
 
     #[inline]
@@ -471,11 +408,11 @@ impl<W: Words> Slots for PackedSlots<W> {
         }
         let mut rank = runs - 1;
         let mut block = slot / 64;
-        let mut starts = !self.metadata_word(block, CONTINUATIONS) & !ones(slot as u32 % 64 + 1);
+        let mut starts = !self.metadata_word(block, CONTINUATIONS) & !lowest(slot as u32 % 64 + 1);
         loop {
             let count = starts.count_ones() as u64;
             if rank < count {
-                return block * 64 + crate::recsplit::bits::select(starts, rank as u32) as u64;
+                return block * 64 + select(starts, rank as u32) as u64;
             }
             rank -= count;
             block += 1;
@@ -507,7 +444,7 @@ impl<W: Words> Slots for PackedSlots<W> {
     }
 }
 
-impl<W: WordsMut> SlotsMut for PackedSlots<W> {
+impl<W: WriteWords> SlotsMut for PackedSlots<W> {
     #[inline]
     fn set_item(&mut self, slot: u64, metadata: u64, remainder: u64) {
         let first = slot / 64 * (self.remainder_bits as u64 + 3);

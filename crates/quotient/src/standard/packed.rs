@@ -8,13 +8,12 @@
 use warpset_core::quotient::Split;
 
 mod append;
-mod bits;
 mod lookup;
 mod update;
 mod walk;
 
 pub(super) use append::PackedAppender;
-use bits::{above_last, nth_one};
+use warpset_core::bits::{Portable, Select, above_last};
 pub(super) use lookup::Waiting;
 pub(super) use update::{Change, PackedMut};
 pub(super) use walk::Walk as PackedWalk;
@@ -93,7 +92,7 @@ impl<'a> Packed<'a> {
         loop {
             let here = heads.count_ones();
             if rank < here {
-                return (block, nth_one(heads, rank) % 64);
+                return (block, Portable.select(heads, rank) % 64);
             }
             rank -= here;
             block += 1;

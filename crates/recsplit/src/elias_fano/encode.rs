@@ -3,7 +3,7 @@
 use super::{BLOCK, Layout, POINT};
 use crate::bits::BitVec;
 use std::sync::atomic::AtomicU64;
-use warpset_core::recsplit::bits::elias_fano_low_bits;
+use warpset_core::recsplit::elias_fano::elias_fano_low_bits;
 
 /// Entries that are encoded at a time. A block of the jump array has whole stretches.
 const STRETCH: usize = 1 << 11;

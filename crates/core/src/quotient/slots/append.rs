@@ -1,21 +1,8 @@
 //! Writing slots in ascending order into zero memory.
 
+use crate::bits::OrWords;
+
 use super::{CONTINUATIONS, Container, OCCUPIED, OCCUPIEDS, SHIFTEDS, bytes_of_slot};
-
-/// Memory that is zero at first, to which bits are added: on a device, by several threads at once.
-pub trait OrWords {
-    /// Sets bits of word `index`.
-    fn or(&mut self, index: u64, bits: u64);
-}
-
-impl OrWords for &mut [u64] {
-    #[inline]
-    fn or(&mut self, index: u64, bits: u64) {
-        if let Some(word) = self.get_mut(index as usize) {
-            *word |= bits;
-        }
-    }
-}
 
 /// Bits of a word that are not in memory yet.
 #[derive(Clone, Copy, Default)]

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 #[cfg(target_arch = "x86_64")]
 use warpset_base::processor::has_bit_instructions;
 
-use super::bits::bits;
+use warpset_core::bits::range;
 use super::{BATCH, Packed, prefetch};
 
 /// Blocks that one task counts the waiting runs of.
@@ -82,7 +82,7 @@ impl Packed<'_> {
         let (block, at) = ((quotient / 64) as usize, (quotient % 64) as u32);
         let [occupieds, continuations, shifteds] = self.metadata(block);
         let heads = !continuations & (occupieds | shifteds);
-        let before = bits(0, at);
+        let before = range(0, at);
         let begun = (heads & before).count_ones();
         let rank = waiting.wrapping_add((occupieds & before).count_ones()).wrapping_sub(begun);
         self.nth_head(block, heads & !before, rank)
@@ -101,7 +101,7 @@ impl Packed<'_> {
         let highest = lowest << (width - 1);
         let differ = self.remainders_from(block, at) ^ lowest.wrapping_mul(remainder);
         let equal = !((differ & !highest).wrapping_add(!highest) | differ) & highest;
-        equal & bits(0, len * width) != 0
+        equal & range(0, len * width) != 0
     }
 
     /// Whether an occupied quotient's fingerprint is stored.

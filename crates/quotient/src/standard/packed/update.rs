@@ -6,7 +6,7 @@ use warpset_core::quotient::Split;
 use warpset_core::quotient::standard::Inserted;
 
 use super::Packed;
-use super::bits::bits;
+use warpset_core::bits::range;
 
 /// Packed slots that are written: those of a filter, or of a part of one whose first slot is then the first quotient.
 pub(in super::super) struct PackedMut<'a> {
@@ -59,10 +59,10 @@ impl<'a> PackedMut<'a> {
         let width = self.split.remainder_bits;
         let (index, shift) = (3 + (at * width / 64) as usize, at * width % 64);
         let block = self.block(block);
-        block[index] = block[index] & !(bits(0, width) << shift) | remainder << shift;
+        block[index] = block[index] & !(range(0, width) << shift) | remainder << shift;
         if shift + width > 64 {
             let in_next = shift + width - 64;
-            block[index + 1] = block[index + 1] & !bits(0, in_next) | remainder >> (width - in_next);
+            block[index + 1] = block[index + 1] & !range(0, in_next) | remainder >> (width - in_next);
         }
     }
 
@@ -119,7 +119,7 @@ impl<'a> PackedMut<'a> {
                 (before.metadata(block - 1)[1] >> 63, before.remainder(block - 1, 63))
             });
             let words = self.block(block);
-            let moved = bits(from + 1, to + 1);
+            let moved = range(from + 1, to + 1);
             words[1] = words[1] & !moved | words[1] << 1 & moved;
             words[2] |= moved;
             shift_left(&mut words[3..], width, from * width, to * width);
@@ -171,7 +171,7 @@ impl<'a> PackedMut<'a> {
             let from = if block == place.0 { place.1 } else { 0 };
             let to = if block == last.0 { last.1 } else { 63 };
             let words = self.block(block);
-            let moved = bits(from, to);
+            let moved = range(from, to);
             words[1] = words[1] & !moved | words[1] >> 1 & moved;
             shift_right(&mut words[3..], width, from * width, to * width);
             if block < last.0 {
@@ -200,7 +200,7 @@ impl<'a> PackedMut<'a> {
         for block in home.0..=last.0 {
             let [occupieds, continuations, _] = self.read().metadata(block);
             let first = if block == home.0 { home.1 + 1 } else { 0 };
-            let occupieds = occupieds & bits(first, 64);
+            let occupieds = occupieds & range(first, 64);
             let end = if block == last.0 { last.1 } else { 64 };
             let begin = if block > place.0 {
                 0
@@ -209,7 +209,7 @@ impl<'a> PackedMut<'a> {
             } else {
                 64
             };
-            let heads = !continuations & bits(begin, end);
+            let heads = !continuations & range(begin, end);
             let begun = heads.count_ones() as u64;
             if waiting <= begun {
                 let mut left = heads;
@@ -293,7 +293,7 @@ impl<'a> PackedMut<'a> {
     fn is_inside(&self, quotient: u64) -> bool {
         let home = ((quotient / 64) as usize, (quotient % 64) as u32);
         let mut block = home.0;
-        let mut unshifted = !self.read().metadata(block)[2] & bits(0, home.1 + 1);
+        let mut unshifted = !self.read().metadata(block)[2] & range(0, home.1 + 1);
         while unshifted == 0 {
             if block == 0 {
                 return false;
@@ -361,7 +361,7 @@ fn shift_left(words: &mut [u64], by: u32, from: u32, to: u32) {
     loop {
         let low = if index > 0 { words[index as usize - 1] >> (64 - by) } else { 0 };
         let word = words[index as usize];
-        let moved = bits(first.saturating_sub(64 * index).min(64), (end - 64 * index).min(64));
+        let moved = range(first.saturating_sub(64 * index).min(64), (end - 64 * index).min(64));
         words[index as usize] = word & !moved | (word << by | low) & moved;
         if index == first / 64 {
             return;
@@ -379,7 +379,7 @@ fn shift_right(words: &mut [u64], by: u32, from: u32, to: u32) {
     for index in from / 64..=(to - 1) / 64 {
         let high = words.get(index as usize + 1).map_or(0, |word| word << (64 - by));
         let word = words[index as usize];
-        let moved = bits(from.saturating_sub(64 * index).min(64), (to - 64 * index).min(64));
+        let moved = range(from.saturating_sub(64 * index).min(64), (to - 64 * index).min(64));
         words[index as usize] = word & !moved | (word >> by | high) & moved;
     }
 }
