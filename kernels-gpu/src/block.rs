@@ -1,11 +1,9 @@
 //! What a warp and a block compute together: scans and reductions by any [`Operator`].
 
-use warpset_core::scan::{Flagged, Lift, Operator, Runs};
+use warpset_core::scan::{Count, Flagged, Lift, Operator, Runs};
 use warpset_simt::shared::Shared;
 use warpset_simt::thread;
 use warpset_simt::warp::{self, FULL_MASK, WARP_SIZE};
-
-use crate::look_back::Count;
 
 /// A value that lanes and shared memory can pass on.
 pub trait Value: Copy + 'static {

@@ -26,7 +26,7 @@
 //! [`exclusive_prefix`] (one warp) or [`exclusive_prefix_by_thread`] (each thread a chain of its own), and publish the
 //! inclusive prefix; [`tile_prefix`] does all three for a block.
 
-use warpset_core::scan::{Flagged, Lift, Number, Operator, Runs};
+use warpset_core::scan::{Count, Flagged, Lift, Operator, Runs};
 use warpset_simt::shared::Shared;
 use warpset_simt::warp::{self, FULL_MASK};
 use warpset_simt::{GlobalMut, atomic, thread};
@@ -39,6 +39,7 @@ pub const AGGREGATE: u64 = 1 << 62;
 pub const INCLUSIVE: u64 = 2 << 62;
 /// The bits of a word that are payload.
 pub const PAYLOAD: u64 = AGGREGATE - 1;
+const _: () = assert!(Count::LARGEST == PAYLOAD);
 
 /// The words of one value: `[u64; 1]`, `[u64; 2]` or `[u64; 4]`.
 pub trait Words: Copy + AsRef<[u64]> + AsMut<[u64]> {
@@ -130,28 +131,7 @@ pub const fn words<V: Published>(tiles: usize) -> usize {
     tiles * V::Words::COUNT
 }
 
-/// A number below 2^62, in one word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Count(pub u64);
-
-impl Number for Count {
-    const ZERO: Self = Count(0);
-    const MIN: Self = Count(0);
-    const MAX: Self = Count(PAYLOAD);
-    #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        Count(self.0.wrapping_add(other.0))
-    }
-    #[inline(always)]
-    fn smaller(self, other: Self) -> Self {
-        Ord::min(self, other)
-    }
-    #[inline(always)]
-    fn larger(self, other: Self) -> Self {
-        Ord::max(self, other)
-    }
-}
-
+/// One word: a count has 62 bits.
 impl Published for Count {
     type Words = [u64; 1];
     #[inline(always)]

@@ -10,11 +10,11 @@
 //! quotients that are occupied less the runs that begin, says how many runs are *pending* at a block of 64 slots: their
 //! quotients lie before it, and they begin in it or later. The quotient of an item then is a selection in a word.
 
+use warpset_core::bits::select;
 use warpset_core::quotient::Split;
 use warpset_core::quotient::slots::{
     BLOCK_SLOTS, ByteSlots, CONTINUATION, Container, OCCUPIED, PackedSlots, SHIFTED, Slots,
 };
-use warpset_core::bits::select;
 use warpset_core::scan::{Lift, Operator};
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, kernel, thread, warp};

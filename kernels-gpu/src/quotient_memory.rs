@@ -1,8 +1,8 @@
 //! A quotient filter as kernels see it: its parameters in one word, its memory, fingerprints, and what they do to the
 //! first free slot.
 
-use warpset_core::quotient::Split;
 use warpset_core::bits::{OrWords, ReadWords};
+use warpset_core::quotient::Split;
 use warpset_core::quotient::slots::Container;
 use warpset_core::scan::{Lift, MaxPlus, Operator};
 use warpset_simt::shared::Shared;

@@ -7,11 +7,11 @@
 //!
 //! What is kept is up to a `Source`: bits of a bitmap, flags, a predicate, or that an item differs from the one before.
 
-use warpset_core::scan::Sum;
+use warpset_core::scan::{Count, Sum};
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, Word, allow, kernel, thread, warp};
 
-use crate::look_back::{self, AGGREGATE, Count, INCLUSIVE};
+use crate::look_back::{self, AGGREGATE, INCLUSIVE};
 use crate::predicate::{BitsDiffer, BitsEqual, InRange, Predicate};
 use crate::shape::launch_shape;
 

@@ -73,6 +73,33 @@ macro_rules! numbers {
 }
 numbers! { u32 i32 u64 i64 }
 
+/// A number below 2^62: what a tile of a scan publishes in one word, beside two bits of state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Count(pub u64);
+
+impl Count {
+    /// The largest that there is.
+    pub const LARGEST: u64 = (1 << 62) - 1;
+}
+
+impl Number for Count {
+    const ZERO: Self = Count(0);
+    const MIN: Self = Count(0);
+    const MAX: Self = Count(Count::LARGEST);
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        Count(self.0.wrapping_add(other.0))
+    }
+    #[inline(always)]
+    fn smaller(self, other: Self) -> Self {
+        Ord::min(self, other)
+    }
+    #[inline(always)]
+    fn larger(self, other: Self) -> Self {
+        Ord::max(self, other)
+    }
+}
+
 macro_rules! operators {
     ($($doc:literal $name:ident: $identity:ident, $method:ident;)*) => {$(
         #[doc = $doc]

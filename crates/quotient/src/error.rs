@@ -104,7 +104,7 @@ pub enum Error {
         slot: u64,
     },
     /// The driver or the device refused.
-    #[error("GPU backend failed")]
+    #[error(transparent)]
     Gpu(#[from] warpset_gpu::GpuError),
     /// A primitive got arguments that it does not take.
     #[error(transparent)]

@@ -13,10 +13,10 @@ mod update;
 mod walk;
 
 pub(super) use append::PackedAppender;
-use warpset_core::bits::{Portable, Select, above_last};
 pub(super) use lookup::Waiting;
 pub(super) use update::{Change, PackedMut};
 pub(super) use walk::Walk as PackedWalk;
+use warpset_core::bits::{Portable, Select, above_last};
 
 /// Keys whose cache lines are asked for before the first of them is looked up.
 pub(super) const BATCH: usize = 32;

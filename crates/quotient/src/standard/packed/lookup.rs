@@ -7,8 +7,8 @@ use rayon::prelude::*;
 #[cfg(target_arch = "x86_64")]
 use warpset_base::processor::has_bit_instructions;
 
-use warpset_core::bits::range;
 use super::{BATCH, Packed, prefetch};
+use warpset_core::bits::range;
 
 /// Blocks that one task counts the waiting runs of.
 const TASK_BLOCKS: usize = 1 << 12;
