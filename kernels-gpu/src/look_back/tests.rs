@@ -1,7 +1,7 @@
 //! Chains of all kinds of values, under schedules that hold tiles back and let stores arrive late.
 
 use warpset_core::hash::mix;
-use warpset_core::scan::{ByRun, MaxPlus, Segmented, Sum};
+use warpset_core::scan::{ByRun, MaxPlus, Number, Segmented, Sum};
 use warpset_simt::emulator::{Config, Emulator};
 use warpset_simt::{Global, LaunchConfig, kernel, shared};
 
