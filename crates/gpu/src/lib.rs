@@ -51,6 +51,7 @@
 //! - Kernels get bare addresses, so launches are `unsafe`: who launches keeps the vectors alive until the launch is
 //!   queued, and orders other streams and the host behind it.
 
+mod adopt;
 mod backend;
 pub mod batch;
 #[cfg(feature = "cuda")]
@@ -72,6 +73,7 @@ mod stream;
 pub mod testing;
 mod vector;
 
+pub use adopt::AdoptedMemory;
 pub use backend::{BACKEND_VARIABLE, Backend};
 pub use device::Device;
 pub use emulated::EmulatorOptions;

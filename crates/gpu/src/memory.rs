@@ -17,6 +17,8 @@ pub(crate) struct Memory {
     foreign: AtomicBool,
     address: usize,
     bytes: usize,
+    /// Whether another library allocated it and frees it.
+    is_adopted: bool,
 }
 
 impl Memory {
@@ -29,7 +31,19 @@ impl Memory {
                 Executor::Emulator(device) => device.allocate(bytes)?,
             })
         })?;
-        Ok(Self { device: device.clone(), home: None, foreign: AtomicBool::new(false), address, bytes })
+        Ok(Self {
+            device: device.clone(),
+            home: None,
+            foreign: AtomicBool::new(false),
+            address,
+            bytes,
+            is_adopted: false,
+        })
+    }
+
+    /// Memory of another owner, who frees it after this is dropped.
+    pub(crate) fn adopted(device: &Device, address: usize, bytes: usize) -> Self {
+        Self { device: device.clone(), home: None, foreign: AtomicBool::new(false), address, bytes, is_adopted: true }
     }
 
     /// Memory that comes and goes in the order of `stream`.
@@ -42,7 +56,7 @@ impl Memory {
             })
         })?;
         let (device, home) = (stream.device().clone(), Some(stream.clone()));
-        Ok(Self { device, home, foreign: AtomicBool::new(false), address, bytes })
+        Ok(Self { device, home, foreign: AtomicBool::new(false), address, bytes, is_adopted: false })
     }
 
     pub(crate) fn address(&self) -> usize {
@@ -116,7 +130,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        if self.bytes == 0 {
+        if self.bytes == 0 || self.is_adopted {
             return;
         }
         match &self.device.0 {

@@ -8,7 +8,7 @@ use bytemuck::Pod;
 use warpset_simt::{KernelInfo, LaunchConfig, Launcher};
 
 #[cfg(feature = "cuda")]
-use crate::cuda::CudaStream;
+use crate::cuda::{CudaDevice, CudaStream};
 use crate::device::{Device, Executor};
 use crate::error::{GpuError, Result};
 use crate::event::Event;
@@ -41,6 +41,15 @@ impl Stream {
             #[cfg(feature = "cuda")]
             cuda,
         })))
+    }
+
+    /// # Safety
+    /// As for [`CudaStream::adopt`].
+    #[cfg(feature = "cuda")]
+    pub(crate) unsafe fn adopted(device: &Device, cuda: &Arc<CudaDevice>, raw: *mut c_void) -> Result<Self> {
+        // SAFETY: the caller's promise.
+        let stream = unsafe { CudaStream::adopt(cuda.clone(), raw)? };
+        Ok(Self(Arc::new(Inner { device: device.clone(), cuda: Some(stream) })))
     }
 
     /// The stream of the driver. Only for streams of a CUDA device.
@@ -86,7 +95,8 @@ impl Stream {
         }
     }
 
-    /// Whether the stream runs beside the legacy default stream, as asked of the driver. Always so.
+    /// Whether the stream runs beside the legacy default stream, as asked of the driver. Always so for streams of this
+    /// crate; one that was adopted is as its owner made it.
     pub fn is_non_blocking(&self) -> Result<bool> {
         match &self.0.device.0 {
             #[cfg(feature = "cuda")]

@@ -105,8 +105,10 @@ driver_functions! {
     fn cuModuleLoadDataEx(module: *mut Handle, image: *const c_void, option_count: c_uint, options: *mut c_int, values: *mut *mut c_void);
     fn cuModuleUnload(module: Handle);
     fn cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks: *mut c_int, function: Handle, block_size: c_int, dynamic_shared_bytes: usize);
+    fn cuPointerGetAttribute(value: *mut c_void, attribute: c_int, address: Address);
     fn cuStreamCreateWithPriority(stream: *mut Handle, flags: c_uint, priority: c_int);
     fn cuStreamDestroy_v2(stream: Handle);
+    fn cuStreamGetCtx(stream: Handle, context: *mut Handle);
     fn cuStreamGetFlags(stream: Handle, flags: *mut c_uint);
     fn cuStreamQuery(stream: Handle);
     fn cuStreamSynchronize(stream: Handle);
@@ -118,7 +120,10 @@ fn driver() -> Result<&'static Driver, &'static str> {
     static DRIVER: OnceLock<Result<Driver, String>> = OnceLock::new();
     let found = DRIVER.get_or_init(|| {
         // SAFETY: what runs when the driver's library is opened has no requirement on this program.
-        unsafe { Library::new(LIBRARY) }.map(Driver::bind).map_err(|error| error.to_string())
+        unsafe { Library::new(LIBRARY) }.map(Driver::bind).map_err(|error| {
+            // The loader's own words, where it has some.
+            std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string)
+        })
     });
     found.as_ref().map_err(String::as_str)
 }

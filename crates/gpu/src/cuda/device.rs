@@ -192,7 +192,7 @@ impl CudaDevice {
         let _ = self.context.make_current();
     }
 
-    pub(super) fn raw_context(&self) -> Handle {
+    pub(crate) fn raw_context(&self) -> Handle {
         self.context.raw
     }
 

@@ -45,6 +45,8 @@ pub(crate) const DEVICE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: c_int = 97;
 pub(crate) const DEVICE_RESERVED_SHARED_MEMORY_PER_BLOCK: c_int = 111;
 pub(crate) const DEVICE_MEMORY_POOLS_SUPPORTED: c_int = 115;
 
+pub(crate) const POINTER_DEVICE_ORDINAL: c_int = 9;
+
 pub(crate) const POOL_RELEASE_THRESHOLD: c_int = 4;
 pub(crate) const POOL_RESERVED_CURRENT: c_int = 5;
 pub(crate) const POOL_USED_CURRENT: c_int = 7;

@@ -65,6 +65,18 @@ impl CudaDevice {
         self.error(failure, None)
     }
 
+    /// The device that this address belongs to.
+    pub(crate) fn ordinal_of(&self, address: Address) -> Result<u32> {
+        self.enter()?;
+        let mut ordinal = 0i32;
+        // SAFETY: the attribute is a 32-bit integer, and the place is ours; an unknown address is answered with an error.
+        let code = unsafe {
+            binding::cuPointerGetAttribute((&raw mut ordinal).cast(), driver::POINTER_DEVICE_ORDINAL, address)
+        };
+        self.checked(check("cuPointerGetAttribute", code))?;
+        Ok(ordinal.max(0) as u32)
+    }
+
     /// Frees memory of [`allocate`](Self::allocate), behind everything that may use it.
     pub(crate) fn free(&self, address: Address) {
         self.enter_to_drop();

@@ -185,12 +185,46 @@ impl CudaStream {
         let kernel = self.device.kernel(info)?;
         launch::check(info, config, self.device.properties(), Some(kernel.attributes))?;
         kernel.grant(&self.device, config.shared_bytes)?;
-        let (grid, block) = (config.grid, config.block);
         // SAFETY: `arguments` holds a pointer to each argument of this kernel (the caller's promise); the module is
         // loaded, and the shape is within the limits.
-        let code = unsafe {
+        let code = unsafe { self.launch_raw(kernel.function, config, arguments) };
+        match check("cuLaunchKernel", code) {
+            Ok(()) => {
+                self.note_launch(info);
+                Ok(())
+            }
+            Err(failure) if failure.code.is_sticky() => self.checked(Err(failure)),
+            Err(failure) => Err(GpuError::LaunchFailed { kernel: info.name, code: failure.code }),
+        }
+    }
+
+    /// Queues a kernel of another owner's module.
+    ///
+    /// # Safety
+    /// As for [`Stream::launch_function`](crate::Stream::launch_function).
+    pub(crate) unsafe fn launch_function(
+        &self,
+        function: Handle,
+        config: LaunchConfig,
+        arguments: &mut [*mut c_void],
+    ) -> Result<()> {
+        self.device.enter()?;
+        // SAFETY: the caller's promise; the driver checks the shape.
+        match check("cuLaunchKernel", unsafe { self.launch_raw(function, config, arguments) }) {
+            Ok(()) => Ok(()),
+            Err(failure) if failure.code.is_sticky() => self.checked(Err(failure)),
+            Err(failure) => Err(GpuError::LaunchFailed { kernel: "of another library", code: failure.code }),
+        }
+    }
+
+    /// # Safety
+    /// The context is current; `function` is a loaded kernel of it, and `arguments` holds a pointer to each of its arguments.
+    unsafe fn launch_raw(&self, function: Handle, config: LaunchConfig, arguments: &mut [*mut c_void]) -> u32 {
+        let (grid, block) = (config.grid, config.block);
+        // SAFETY: the caller's promise.
+        unsafe {
             binding::cuLaunchKernel(
-                kernel.function,
+                function,
                 grid.x,
                 grid.y,
                 grid.z,
@@ -202,14 +236,6 @@ impl CudaStream {
                 arguments.as_mut_ptr(),
                 std::ptr::null_mut(),
             )
-        };
-        match check("cuLaunchKernel", code) {
-            Ok(()) => {
-                self.note_launch(info);
-                Ok(())
-            }
-            Err(failure) if failure.code.is_sticky() => self.checked(Err(failure)),
-            Err(failure) => Err(GpuError::LaunchFailed { kernel: info.name, code: failure.code }),
         }
     }
 }

@@ -8,13 +8,15 @@ use warpset_simt::KernelInfo;
 use super::binding;
 use super::device::CudaDevice;
 use super::driver::{self, Failure, Handle, check};
-use crate::error::{DriverCode, Result};
+use crate::error::{DriverCode, GpuError, Result};
 
 /// A user's stream.
 pub(crate) struct CudaStream {
     pub(super) device: Arc<CudaDevice>,
     pub(super) raw: Handle,
     priority: i32,
+    /// Whether another library made the handle and destroys it.
+    is_adopted: bool,
     last_kernel: AtomicPtr<KernelInfo>,
 }
 
@@ -38,7 +40,26 @@ impl CudaStream {
                 Ok(raw)
             }))?,
         };
-        Ok(Self { device, raw, priority, last_kernel: AtomicPtr::new(std::ptr::null_mut()) })
+        Ok(Self { device, raw, priority, is_adopted: false, last_kernel: AtomicPtr::new(std::ptr::null_mut()) })
+    }
+
+    /// The stream of another owner, in this device's context.
+    ///
+    /// # Safety
+    /// `raw` is a live stream other than the legacy default stream, and outlives the returned object.
+    pub(crate) unsafe fn adopt(device: Arc<CudaDevice>, raw: Handle) -> Result<Self> {
+        device.enter()?;
+        let mut context = std::ptr::null_mut();
+        // SAFETY: the caller's stream, and a place of ours.
+        device.checked(check("cuStreamGetCtx", unsafe { binding::cuStreamGetCtx(raw, &mut context) }))?;
+        if context != device.raw_context() {
+            let first = device.properties().name.clone();
+            let second = "the context of the stream".into();
+            return Err(GpuError::DifferentDevices { operation: "the adoption of a stream", first, second });
+        }
+        device.checked(device.streams.add(raw))?;
+        let last_kernel = AtomicPtr::new(std::ptr::null_mut());
+        Ok(Self { device, raw, priority: KEPT_PRIORITY, is_adopted: true, last_kernel })
     }
 
     /// A non-blocking stream in the current context.
@@ -120,15 +141,21 @@ fn ready(stream: &CudaStream, call: &'static str, code: u32) -> Result<bool> {
 
 impl Drop for CudaStream {
     fn drop(&mut self) {
-        if self.priority == KEPT_PRIORITY && !self.device.is_lost() && self.device.streams.keep(self.raw) {
+        if self.priority == KEPT_PRIORITY
+            && !self.is_adopted
+            && !self.device.is_lost()
+            && self.device.streams.keep(self.raw)
+        {
             return;
         }
         self.device.enter_to_drop();
         // Work still queued goes on after the handle is gone, and frees must still come behind it.
         let _ = self.device.streams.join_one_into(self.raw, self.device.free_stream);
         self.device.streams.remove(self.raw);
-        // SAFETY: the last use of the handle; the driver lets queued work finish.
-        unsafe { binding::cuStreamDestroy_v2(self.raw) };
+        if !self.is_adopted {
+            // SAFETY: the last use of the handle; the driver lets queued work finish.
+            unsafe { binding::cuStreamDestroy_v2(self.raw) };
+        }
     }
 }
 

@@ -42,6 +42,11 @@ fn memory() -> Result<()> {
 }
 
 #[test]
+fn handles_of_others_are_adopted() -> Result<()> {
+    on_both(suite::adoption)
+}
+
+#[test]
 fn kernels_run() -> Result<()> {
     on_both(suite::kernels)
 }

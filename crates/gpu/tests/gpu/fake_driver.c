@@ -39,6 +39,7 @@ static struct thing {
   enum kind kind;
   H handle;
   size_t bytes;
+  H context;
 } things[4096];
 static size_t used;
 static int contexts[16];
@@ -54,7 +55,7 @@ static H add(enum kind kind, size_t bytes) {
   pthread_mutex_lock(&lock);
   for (size_t i = 0; i < 4096; i++)
     if (things[i].kind == FREE) {
-      things[i] = (struct thing){kind, block, bytes};
+      things[i] = (struct thing){kind, block, bytes, current};
       if (kind == DEVICE_MEMORY) used += bytes;
       break;
     }
@@ -222,6 +223,29 @@ R cuStreamCreateWithPriority(H *stream, unsigned flags, int priority) {
 R cuStreamDestroy_v2(H stream) {
   ENTER("cuStreamDestroy")
   return take("cuStreamDestroy", STREAM, stream);
+}
+R cuStreamGetCtx(H stream, H *context) {
+  ENTER("cuStreamGetCtx")
+  need("cuStreamGetCtx", STREAM, stream);
+  pthread_mutex_lock(&lock);
+  struct thing *thing = find(STREAM, stream);
+  *context = thing ? thing->context : NULL;
+  pthread_mutex_unlock(&lock);
+  return OK;
+}
+R cuPointerGetAttribute(void *value, int attribute, uint64_t address) {
+  ENTER("cuPointerGetAttribute")
+  R code = INVALID_VALUE;
+  pthread_mutex_lock(&lock);
+  for (size_t i = 0; i < 4096; i++) {
+    uint64_t start = (uint64_t)things[i].handle;
+    if (attribute == 9 && things[i].kind == DEVICE_MEMORY && address >= start && address < start + things[i].bytes) {
+      *(int *)value = (int)((int *)things[i].context - contexts);
+      code = OK;
+    }
+  }
+  pthread_mutex_unlock(&lock);
+  return code;
 }
 R cuStreamGetFlags(H stream, unsigned *flags) {
   ENTER("cuStreamGetFlags")

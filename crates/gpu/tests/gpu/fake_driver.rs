@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use warpset_gpu::{Backend, Device, DriverCode, GpuError, LaunchConfig, Result};
+use warpset_gpu::{AdoptedMemory, Backend, Device, DriverCode, GpuError, LaunchConfig, Result, Stream};
 
 use crate::{runtime_kernels as kernels, suite};
 
@@ -40,6 +40,8 @@ const SCENARIOS: &[(&str, Scenario)] = &[
     ("misconfigured_launches", || suite::misconfigured_launches(&device())),
     ("every_call", every_call),
     ("two_devices", two_devices),
+    ("adoption", || suite::adoption(&device())),
+    ("adoption_of_other_devices", adoption_of_other_devices),
     ("report", report),
     ("launch", launch),
     ("lost", lost),
@@ -114,6 +116,25 @@ fn two_devices() -> Result<()> {
     // The same body on the second device, with the first one's context left current on this thread.
     first.synchronize()?;
     suite::memory(second)
+}
+
+/// Handles and addresses of one device are refused by another.
+fn adoption_of_other_devices() -> Result<()> {
+    let devices = Device::cuda_all()?;
+    let (first, second) = (&devices[0], &devices[1]);
+    let words = first.from_slice(&[1u32, 2, 3])?;
+    let stream = first.new_stream()?;
+    // SAFETY: words and stream live to the end of this function; the second device refuses them.
+    let (memory, adopted) = unsafe {
+        let memory = AdoptedMemory::<u32>::new(second, words.as_slice().as_raw(), 3);
+        (memory, Stream::adopt(second, stream.as_raw().expect("a stream of CUDA")))
+    };
+    assert!(matches!(memory.err(), Some(GpuError::DifferentDevices { .. })));
+    assert!(matches!(adopted.err(), Some(GpuError::DifferentDevices { .. })));
+    // SAFETY: an address that the driver does not know is refused.
+    let unknown = unsafe { AdoptedMemory::<u32>::new(first, 64, 1) };
+    assert!(matches!(unknown.err(), Some(GpuError::Driver { call: "cuPointerGetAttribute", .. })));
+    Ok(())
 }
 
 fn launch() -> Result<()> {
@@ -255,6 +276,13 @@ fn memory_that_runs_out() {
 #[test]
 fn several_devices() {
     expect("two_devices", &[("FAKE_DEVICES", "2")], &[]);
+}
+
+#[test]
+fn what_others_own() {
+    expect("adoption", &[], &[]);
+    expect("adoption", &[("FAKE_POOLS", "0")], &[]);
+    expect("adoption_of_other_devices", &[("FAKE_DEVICES", "2")], &[]);
 }
 
 #[test]

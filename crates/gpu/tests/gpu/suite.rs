@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use warpset_gpu::{Device, Dim3, GpuError, LaunchConfig, Pending, PinnedVec, Result, Stream};
+use warpset_gpu::{AdoptedMemory, Device, Dim3, GpuError, LaunchConfig, Pending, PinnedVec, Result, Stream};
 
 use crate::runtime_kernels as kernels;
 
@@ -424,4 +424,40 @@ pub fn peers(first: &Device, second: &Device) -> Result<()> {
     }
     there.synchronize()?;
     here.synchronize()
+}
+
+/// Memory and streams of another owner, for whom another part of this crate stands here.
+pub fn adoption(device: &Device) -> Result<()> {
+    let mut theirs = device.from_slice(&[7u32; 100])?;
+    let address = theirs.as_mut_slice().as_raw_mut();
+    // SAFETY: four bytes into an allocation of 400, but an address for words of eight.
+    let misaligned = unsafe { AdoptedMemory::<u64>::new(device, address + 4, 1) };
+    assert!(matches!(misaligned.err(), Some(GpuError::InvalidCast { alignment: 8, .. })));
+    // SAFETY: no items need no memory.
+    assert!(unsafe { AdoptedMemory::<u32>::new(device, 0, 0)? }.as_slice().is_empty());
+    {
+        // SAFETY: fifty words inside `theirs`, which nothing else touches until the end of this block.
+        let mut words = unsafe { AdoptedMemory::<u32>::new(device, address + 200, 50)? };
+        assert_eq!(words.as_slice().to_vec()?, [7; 50]);
+        words.as_mut_slice().copy_from_slice(&[9; 50])?;
+    }
+    assert_eq!(theirs.to_vec()?, [[7; 50], [9; 50]].concat());
+
+    let owner = device.new_stream()?;
+    let Some(raw) = owner.as_raw() else {
+        assert!(device.is_emulator() && device.as_raw_context().is_none());
+        return Ok(());
+    };
+    assert!(device.as_raw_context().is_some_and(|context| !context.is_null()));
+    for _ in 0..2 {
+        // SAFETY: `owner` outlives the adopted stream.
+        let adopted = unsafe { Stream::adopt(device, raw)? };
+        let mut words = adopted.alloc_zeroed::<u32>(100)?;
+        adopted.copy(&mut words, &theirs)?;
+        drop(adopted);
+        assert_eq!(words.to_vec()?, theirs.to_vec()?);
+    }
+    // The owner's stream goes on.
+    owner.alloc_zeroed::<u32>(10)?;
+    owner.close()
 }
