@@ -71,7 +71,7 @@ pub fn lend_context(device: &Device) -> Result<Context, Error> {
 /// A stream of `cust`, for work of ours.
 ///
 /// # Errors
-/// [`GpuError::DifferentDevices`] if it belongs to another device.
+/// [`GpuError::OtherDevice`] if it belongs to another device.
 ///
 /// # Safety
 /// `stream` outlives every clone of the result.
@@ -109,7 +109,7 @@ impl Deref for LentStream<'_> {
 /// Memory of `cust`, for structures of ours: a `DeviceBuffer` or a part of one.
 ///
 /// # Errors
-/// [`GpuError::DifferentDevices`] if it is memory of another device.
+/// [`GpuError::OtherDevice`] if it is memory of another device.
 ///
 /// # Safety
 /// Work of `cust` on these items, and work of ours, are ordered by a stream, an event or a wait.

@@ -39,7 +39,7 @@ impl<'a, T: Pod> AdoptedMemory<'a, T> {
     /// `len` items at `address` on `device`.
     ///
     /// # Errors
-    /// [`GpuError::InvalidCast`] if the address is not aligned for `T`; [`GpuError::DifferentDevices`] if the driver knows the
+    /// [`GpuError::InvalidCast`] if the address is not aligned for `T`; [`GpuError::OtherDevice`] if the driver knows the
     /// address as memory of another device; [`GpuError::Driver`] if it knows no such address.
     ///
     /// # Safety
@@ -59,8 +59,8 @@ impl<'a, T: Pod> AdoptedMemory<'a, T> {
             let (found, own) = (cuda.ordinal_of(address)?, cuda.properties().ordinal);
             if found != own {
                 let named = |ordinal| format!("CUDA device {ordinal}");
-                let (first, second) = (named(own), named(found));
-                return Err(GpuError::DifferentDevices { operation: "the adoption of memory", first, second });
+                let (expected, found) = (named(own), named(found));
+                return Err(GpuError::OtherDevice { operation: "the adoption of memory", expected, found });
             }
         }
         Ok(Self { memory: Memory::adopted(device, place, bytes), len, owner: PhantomData })
@@ -82,7 +82,7 @@ impl Stream {
     /// freed waits for it. Dropping the last clone leaves the other owner's stream as it is.
     ///
     /// # Errors
-    /// [`GpuError::DifferentDevices`] if the stream belongs to another context than the device's primary one;
+    /// [`GpuError::OtherDevice`] if the stream belongs to another context than the device's primary one;
     /// [`GpuError::NotBuiltIn`] on the emulator, which has no streams of others.
     ///
     /// # Safety

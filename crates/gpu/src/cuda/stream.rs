@@ -53,9 +53,9 @@ impl CudaStream {
         // SAFETY: the caller's stream, and a place of ours.
         device.checked(check("cuStreamGetCtx", unsafe { binding::cuStreamGetCtx(raw, &mut context) }))?;
         if context != device.raw_context() {
-            let first = device.properties().name.clone();
-            let second = "the context of the stream".into();
-            return Err(GpuError::DifferentDevices { operation: "the adoption of a stream", first, second });
+            let expected = device.properties().name.clone();
+            let found = "another context".into();
+            return Err(GpuError::OtherDevice { operation: "the adoption of a stream", expected, found });
         }
         device.checked(device.streams.add(raw))?;
         let last_kernel = AtomicPtr::new(std::ptr::null_mut());

@@ -129,8 +129,8 @@ fn adoption_of_other_devices() -> Result<()> {
         let memory = AdoptedMemory::<u32>::new(second, words.as_slice().as_raw(), 3);
         (memory, Stream::adopt(second, stream.as_raw().expect("a stream of CUDA")))
     };
-    assert!(matches!(memory.err(), Some(GpuError::DifferentDevices { .. })));
-    assert!(matches!(adopted.err(), Some(GpuError::DifferentDevices { .. })));
+    assert!(matches!(memory.err(), Some(GpuError::OtherDevice { .. })));
+    assert!(matches!(adopted.err(), Some(GpuError::OtherDevice { .. })));
     // SAFETY: an address that the driver does not know is refused.
     let unknown = unsafe { AdoptedMemory::<u32>::new(first, 64, 1) };
     assert!(matches!(unknown.err(), Some(GpuError::Driver { call: "cuPointerGetAttribute", .. })));
