@@ -1,10 +1,14 @@
 //! From what a user wants to a layout: capacity with a rate, or the bits themselves.
 
-use warpset_core::quotient::slots::Container;
+use std::fmt;
+use std::marker::PhantomData;
 
+use warpset_core::quotient::slots::Container;
 use warpset_gpu::Device;
 
-use crate::{Duplicates, Error, Key, Layout, StandardQuotientFilter, gpu};
+use crate::slot_kind::SlotKind;
+use crate::standard::Standard;
+use crate::{Duplicates, Error, Key, Layout, QuotientFilter, gpu};
 
 /// The rate unless the user asks for another.
 pub const DEFAULT_FPR: f64 = 0.01;
@@ -16,74 +20,77 @@ pub const DEFAULT_MAX_LOAD: f64 = 0.9;
 enum Size {
     Capacity(u64),
     Bits { quotient_bits: u32, remainder_bits: u32 },
+    Layout(Layout),
 }
 
-/// Settings of a [`StandardQuotientFilter`]; each setter states its default.
+/// Settings of a [`QuotientFilter`]; each setter states its default.
 ///
 /// ```
-/// use warpset_quotient::{Builder, StandardQuotientFilter};
+/// use warpset_quotient::{StandardBuilder, StandardQuotientFilter};
 ///
 /// let filter = StandardQuotientFilter::builder(1_000_000).fpr(0.001).build()?;
 /// assert_eq!(filter.layout().quotient_bits(), 21);
 /// assert!(filter.expected_fpr(1_000_000) <= 0.001);
 ///
-/// let filter = Builder::with_bits(23, 5).max_load(0.95).build()?; // the paper's filter
+/// let filter = StandardBuilder::with_bits(23, 5).max_load(0.95).build()?; // the paper's filter
 /// assert!(filter.layout().limit() > 7_900_000);
 /// # Ok::<(), warpset_quotient::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 #[must_use = "a builder does nothing until `build`"]
-pub struct Builder {
+pub struct Builder<S> {
     size: Size,
-    fpr: Option<f64>,
+    fpr: f64,
     max_load: f64,
     container: Container,
     duplicates: Duplicates,
     seed: u64,
+    slots: PhantomData<S>,
 }
 
-impl Builder {
-    fn new(size: Size) -> Builder {
+impl<S: SlotKind> Builder<S> {
+    fn new(size: Size) -> Builder<S> {
         Builder {
             size,
-            fpr: None,
+            fpr: DEFAULT_FPR,
             max_load: DEFAULT_MAX_LOAD,
             container: Container::Packed,
             duplicates: Duplicates::Dropped,
             seed: 0,
+            slots: PhantomData,
         }
     }
 
     /// For `keys` different keys (for a multiset: keys with their repetitions): the smallest power of two of slots that
     /// holds them within the load limit.
-    pub fn with_capacity(keys: u64) -> Builder {
+    pub fn with_capacity(keys: u64) -> Builder<S> {
         Builder::new(Size::Capacity(keys))
     }
 
     /// For `2^quotient_bits` slots with remainders of `remainder_bits`, as in the paper.
-    pub fn with_bits(quotient_bits: u32, remainder_bits: u32) -> Builder {
+    pub fn with_bits(quotient_bits: u32, remainder_bits: u32) -> Builder<S> {
         Builder::new(Size::Bits { quotient_bits, remainder_bits })
     }
 
-    /// The rate of false positives at capacity, at most; without effect where the bits are given. Default: 0.01.
+    /// For a layout that is known already: that of another filter, for example. Rate and load limit are the layout's.
+    pub fn with_layout(layout: Layout) -> Builder<S> {
+        let Layout { container, duplicates, seed, .. } = layout;
+        Builder { container, duplicates, seed, ..Builder::new(Size::Layout(layout)) }
+    }
+
+    /// The rate of false positives at capacity, at most; without effect where bits or layout are given. Default: 0.01.
     pub fn fpr(mut self, fpr: f64) -> Self {
-        self.fpr = Some(fpr);
+        self.fpr = fpr;
         self
     }
 
-    /// The share of slots that may be used, above 0 and at most 0.99. Default: 0.9.
+    /// The share of slots that may be used, above 0 and at most 0.99; without effect where a layout is given. Default: 0.9.
     pub fn max_load(mut self, max_load: f64) -> Self {
         self.max_load = max_load;
         self
     }
 
-    /// How slots lie in memory. Default: [`Container::Packed`].
-    pub fn container(mut self, container: Container) -> Self {
-        self.container = container;
-        self
-    }
-
-    /// What becomes of a fingerprint that is stored already. Default: [`Duplicates::Dropped`].
+    /// What a second copy of a fingerprint does. Default: [`Duplicates::Dropped`].
     pub fn duplicates(mut self, duplicates: Duplicates) -> Self {
         self.duplicates = duplicates;
         self
@@ -100,6 +107,10 @@ impl Builder {
         let (quotient_bits, remainder_bits) = match self.size {
             Size::Bits { quotient_bits, remainder_bits } => (quotient_bits, remainder_bits),
             Size::Capacity(keys) => self.bits_for(keys)?,
+            Size::Layout(layout) => {
+                let Builder { container, duplicates, seed, .. } = *self;
+                return Ok(Layout { container, duplicates, seed, ..layout });
+            }
         };
         Layout::new(quotient_bits, remainder_bits, self.max_load, self.container, self.duplicates, self.seed)
     }
@@ -108,7 +119,7 @@ impl Builder {
         if keys == 0 {
             return Err(Error::ZeroCapacity);
         }
-        let fpr = self.fpr.unwrap_or(DEFAULT_FPR);
+        let fpr = self.fpr;
         if !(fpr > 0.0 && fpr < 1.0) {
             return Err(Error::InvalidFpr { fpr });
         }
@@ -126,40 +137,69 @@ impl Builder {
         Ok((quotient_bits, remainder_bits))
     }
 
-    /// Checks every setting, then allocates.
-    pub fn build(&self) -> Result<StandardQuotientFilter, Error> {
-        StandardQuotientFilter::with_layout(self.layout()?)
+    /// An empty filter. Checks every setting, then allocates.
+    pub fn build(&self) -> Result<QuotientFilter<S>, Error> {
+        QuotientFilter::with_layout(self.layout()?)
     }
 
+    /// A filter of these keys, built at once: hashed, sorted, laid out.
+    pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<QuotientFilter<S>, Error> {
+        QuotientFilter::from_keys(self.layout()?, keys)
+    }
+
+    /// A filter of these fingerprints, in any order.
+    pub fn build_from_fingerprints(&self, fingerprints: &[u64]) -> Result<QuotientFilter<S>, Error> {
+        QuotientFilter::from_fingerprints(self.layout()?, fingerprints)
+    }
+
+}
+
+impl Builder<Standard> {
     /// Checks every setting, then allocates on a device.
     pub fn build_on(&self, device: &Device) -> Result<gpu::StandardQuotientFilter, Error> {
         gpu::StandardQuotientFilter::with_layout(device, self.layout()?)
     }
 
-    /// A filter of these keys, built at once: sorted, laid out, written.
-    pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<StandardQuotientFilter, Error> {
-        StandardQuotientFilter::build_from(self.layout()?, keys)
+    /// How slots lie in memory. Default: [`Container::Packed`].
+    pub fn container(mut self, container: Container) -> Self {
+        self.container = container;
+        self
     }
 }
 
-impl StandardQuotientFilter {
+impl<S: SlotKind> QuotientFilter<S> {
     /// A filter for `keys` different keys; 1% false positives unless told otherwise.
-    pub fn builder(keys: u64) -> Builder {
+    pub fn builder(keys: u64) -> Builder<S> {
         Builder::with_capacity(keys)
+    }
+}
+
+impl<S: SlotKind> fmt::Debug for Builder<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("slots", &S::NAME)
+            .field("size", &self.size)
+            .field("fpr", &self.fpr)
+            .field("max_load", &self.max_load)
+            .field("container", &self.container)
+            .field("duplicates", &self.duplicates)
+            .field("seed", &self.seed)
+            .finish()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{StandardBuilder, rates};
 
     #[test]
     fn capacity_and_rate_hold() {
         for keys in [1, 2, 57, 58, 1000, 943_718, 943_719, 1 << 30, 1 << 40] {
             for fpr in [0.5, 0.01, 1e-6] {
-                let layout = Builder::with_capacity(keys).fpr(fpr).layout().unwrap();
+                let layout = StandardBuilder::with_capacity(keys).fpr(fpr).layout().unwrap();
                 assert!(layout.limit() >= keys, "{keys}: {layout:?}");
-                assert!(crate::fpr::expected(keys, layout.fingerprint_bits()) <= fpr, "{keys} {fpr}: {layout:?}");
+                assert!(rates::expected(keys, layout.fingerprint_bits()) <= fpr, "{keys} {fpr}: {layout:?}");
                 assert!(layout.quotient_bits() == 1 || layout.quotients() as f64 * 0.45 <= keys as f64 + 1.0);
             }
         }
@@ -167,19 +207,19 @@ mod tests {
 
     #[test]
     fn settings_are_checked() {
-        assert!(matches!(Builder::with_capacity(0).layout(), Err(Error::ZeroCapacity)));
+        assert!(matches!(StandardBuilder::with_capacity(0).layout(), Err(Error::ZeroCapacity)));
         for fpr in [0.0, 1.0, -1.0, f64::NAN] {
-            assert!(matches!(Builder::with_capacity(9).fpr(fpr).layout(), Err(Error::InvalidFpr { .. })));
+            assert!(matches!(StandardBuilder::with_capacity(9).fpr(fpr).layout(), Err(Error::InvalidFpr { .. })));
         }
         for load in [0.0, 1.0, -1.0, f64::NAN] {
-            assert!(matches!(Builder::with_capacity(9).max_load(load).layout(), Err(Error::InvalidMaxLoad { .. })));
-            assert!(matches!(Builder::with_bits(9, 9).max_load(load).layout(), Err(Error::InvalidMaxLoad { .. })));
+            assert!(matches!(StandardBuilder::with_capacity(9).max_load(load).layout(), Err(Error::InvalidMaxLoad { .. })));
+            assert!(matches!(StandardBuilder::with_bits(9, 9).max_load(load).layout(), Err(Error::InvalidMaxLoad { .. })));
         }
-        assert!(matches!(Builder::with_bits(0, 9).layout(), Err(Error::InvalidBits { .. })));
-        assert!(matches!(Builder::with_bits(9, 62).layout(), Err(Error::InvalidBits { .. })));
-        assert!(matches!(Builder::with_capacity(1 << 30).fpr(1e-12).layout(), Err(Error::UnreachableFpr { .. })));
-        assert!(matches!(Builder::with_capacity(u64::MAX).layout(), Err(Error::UnreachableFpr { .. })));
-        let huge = Builder::with_bits(48, 16).build();
+        assert!(matches!(StandardBuilder::with_bits(0, 9).layout(), Err(Error::InvalidBits { .. })));
+        assert!(matches!(StandardBuilder::with_bits(9, 62).layout(), Err(Error::InvalidBits { .. })));
+        assert!(matches!(StandardBuilder::with_capacity(1 << 30).fpr(1e-12).layout(), Err(Error::UnreachableFpr { .. })));
+        assert!(matches!(StandardBuilder::with_capacity(u64::MAX).layout(), Err(Error::UnreachableFpr { .. })));
+        let huge = StandardBuilder::with_bits(48, 16).build();
         assert!(matches!(huge, Err(Error::OutOfMemory(_))), "{huge:?}");
     }
 }

@@ -4,9 +4,10 @@ use warpset_core::quotient::Split;
 use warpset_core::quotient::slots::{BLOCK_SLOTS, Container};
 
 use crate::key::{Key, Seed};
-use crate::{Error, FileError, fpr};
+use crate::{Error, FileError, rates};
 
-/// What becomes of a fingerprint that is stored already.
+/// What a second copy of a fingerprint does. In both cases `count` is the number of copies of one fingerprint, `len` of
+/// all, `distinct` the number of different fingerprints.
 ///
 /// ```
 /// use warpset_quotient::{Duplicates, StandardQuotientFilter};
@@ -19,21 +20,20 @@ use crate::{Error, FileError, fpr};
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Duplicates {
-    /// It is kept once: the filter is a set. Removing a key removes its fingerprint, and with it every other key that
-    /// shares it.
+    /// Nothing: the filter is a set. Removing a key removes its fingerprint, and with it every other key that shares it.
     #[default]
     Dropped,
-    /// It is stored as often as it is inserted: the filter is a multiset. Removing a key removes one copy, so keys that
-    /// were inserted can be removed without losing others.
+    /// It takes another slot: the filter is a multiset. Removing a key removes one copy, so keys that were inserted can be
+    /// removed without losing others.
     Kept,
 }
 
 /// The parameters of a filter; two filters with the same parameters and the same fingerprints have the same bytes.
 ///
 /// ```
-/// use warpset_quotient::Builder;
+/// use warpset_quotient::StandardBuilder;
 ///
-/// let layout = Builder::with_bits(23, 5).max_load(0.95).layout()?; // the paper's filter
+/// let layout = StandardBuilder::with_bits(23, 5).max_load(0.95).layout()?; // the paper's filter
 /// assert_eq!((layout.quotients(), layout.limit()), (1 << 23, 7_969_177));
 /// assert_eq!(layout.slots() - layout.quotients(), 640); // the overflow region
 /// assert_eq!(layout.words() * 64, layout.slots() * (5 + 3));
@@ -78,7 +78,7 @@ impl Layout {
     fn with_limit(split: Split, limit: u64, container: Container, duplicates: Duplicates, seed: u64) -> Layout {
         let load = limit as f64 / split.quotients() as f64;
         // Small filters have room for the worst there is, all items in the last quotient.
-        let overflow = limit.min(fpr::overflow_bound(split.quotient_bits, load));
+        let overflow = limit.min(rates::overflow_bound(split.quotient_bits, load));
         // One slot more stays empty, so that every walk ends.
         let blocks = (split.quotients() + overflow + 1).div_ceil(BLOCK_SLOTS);
         Layout { split, container, duplicates, seed, limit, blocks }
@@ -186,6 +186,21 @@ impl Layout {
     /// The largest fingerprint.
     pub(crate) fn last_fingerprint(&self) -> u64 {
         !0 >> (64 - self.fingerprint_bits())
+    }
+
+    /// An error if a fingerprint has too many bits.
+    pub(crate) fn check_fingerprint(&self, fingerprint: u64) -> Result<(), Error> {
+        if fingerprint > self.last_fingerprint() {
+            return Err(Error::InvalidFingerprint { fingerprint, bits: self.fingerprint_bits() });
+        }
+        Ok(())
+    }
+
+    /// An error if one of them has too many bits.
+    pub(crate) fn check_fingerprints(&self, fingerprints: &[u64]) -> Result<(), Error> {
+        let last = self.last_fingerprint();
+        let wrong = fingerprints.iter().find(|fingerprint| **fingerprint > last);
+        wrong.map_or(Ok(()), |&fingerprint| self.check_fingerprint(fingerprint))
     }
 
     pub(crate) fn to_fields(self) -> [u64; FIELDS] {

@@ -6,7 +6,7 @@
 //! algorithm 8 extracts, compacts, merges and builds.
 
 use warpset_core::quotient::Split;
-use warpset_core::quotient::combine::{Rule, combine};
+use warpset_core::quotient::combine::{Combination, combine};
 use warpset_core::quotient::slots::{Appender, BLOCK_SLOTS, ByteSlots, Container, PackedSlots, Slots};
 use warpset_core::quotient::standard as core;
 use warpset_core::scan::{Lift, Operator};
@@ -147,7 +147,7 @@ unsafe fn rebuild<F: Fingerprint, S: Slots>(
     parameters: Parameters,
     batch: Global<F>,
     n: usize,
-    rule: Rule,
+    combination: Combination,
     look_back: GlobalMut<u64>,
     ticket: GlobalMut<u32>,
     words: GlobalMut<u64>,
@@ -162,14 +162,14 @@ unsafe fn rebuild<F: Fingerprint, S: Slots>(
 
         let mut fill = Filling::IDENTITY.0;
         if tile.has_quotients {
-            combine(&old, split, tile.block, theirs, tile.range, rule, |item| {
+            combine(&old, split, tile.block, theirs, tile.range, combination, |item| {
                 fill = Lift { floor: core::place(fill.floor, item.quotient) + 1, add: fill.add + 1 };
             });
         }
         let mut free = tile.first_free(fill, look_back, totals, split);
         if tile.has_quotients {
             let mut target = Appender::new(Shareable(words), parameters.container(), split.remainder_bits);
-            combine(&old, split, tile.block, theirs, tile.range, rule, |item| {
+            combine(&old, split, tile.block, theirs, tile.range, combination, |item| {
                 let slot = core::place(free, item.quotient);
                 free = slot + 1;
                 if slot < slots {
@@ -193,7 +193,7 @@ macro_rules! by_width {
             /// - Launch: 1-D, [`THREADS`] threads a block, a block for each [`TILE_BLOCKS`] blocks of 64 quotients,
             ///   [`SHARED_BYTES`] of dynamic shared memory.
             /// - `old`: a sound filter of `slots` slots with these [`Parameters`], not written meanwhile.
-            /// - `batch`: `n` fingerprints, ascending, not written meanwhile; `rule`: of a [`Rule`], its number.
+            /// - `batch`: `n` fingerprints, ascending, not written meanwhile; `rule`: of a [`Combination`], its number.
             /// - `look_back`: [`look_back_words`] of the blocks, at a multiple of 16 bytes, and `ticket` one word: zero at
             ///   the start, nobody else's.
             /// - `words`: those of `slots` slots, zero at the start, nobody else's. Items that belong to other slots are
@@ -205,18 +205,18 @@ macro_rules! by_width {
                 look_back: GlobalMut<u64>, ticket: GlobalMut<u32>, words: GlobalMut<u64>, totals: GlobalMut<u64>,
             ) {
                 let parameters = Parameters(parameters);
-                let (bits, rule) = (parameters.split().remainder_bits, Rule::from_index(rule));
+                let (bits, combination) = (parameters.split().remainder_bits, Combination::from_index(rule));
                 let old = ReadOnly(old);
                 // SAFETY: the caller keeps this kernel's contract; the container is the same for all threads.
                 unsafe {
                     match parameters.container() {
                         Container::Bytes => {
                             let old = ByteSlots::new(old, slots, bits);
-                            rebuild(old, parameters, batch, n, rule, look_back, ticket, words, totals);
+                            rebuild(old, parameters, batch, n, combination, look_back, ticket, words, totals);
                         }
                         Container::Packed => {
                             let old = PackedSlots::new(old, slots, bits);
-                            rebuild(old, parameters, batch, n, rule, look_back, ticket, words, totals);
+                            rebuild(old, parameters, batch, n, combination, look_back, ticket, words, totals);
                         }
                     }
                 }

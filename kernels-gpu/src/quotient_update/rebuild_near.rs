@@ -6,6 +6,7 @@
 //! there are more than 64 quotients, so that the largest number can stand for the end.
 
 use warpset_core::quotient::Split;
+use warpset_core::quotient::combine::{Combination, Step};
 use warpset_core::quotient::slots::{BLOCK_SLOTS, Container};
 use warpset_core::scan::Lift;
 use warpset_simt::{Global, GlobalMut, kernel};
@@ -72,9 +73,9 @@ unsafe fn combine<F: Near, const PACKED: bool, const REMOVES: bool>(
             if is_end || of.is_some_and(|quotient| item.quotient(bits) != quotient) {
                 break;
             }
-            let take_first = first <= second;
-            let take_second = if REMOVES { second <= first } else { second < first };
-            if if REMOVES { !take_second } else { keep | (item != last) } {
+            let combination = if REMOVES { Combination::Difference } else { Combination::Sum };
+            let Step { take_first, take_second, keep: stays } = combination.step(first, second);
+            if stays & (REMOVES | keep | (item != last)) {
                 put(item.quotient(bits), item.remainder(bits), last.quotient(bits) == item.quotient(bits));
                 last = item;
             }

@@ -1,5 +1,4 @@
-//! The fingerprints of a filter put together with those of an ascending batch, or taken from by them, without a list of
-//! either.
+//! What two ascending multisets of fingerprints make together: those of a filter and of a batch, without a list of either.
 //!
 //! Quotients are taken in blocks of 64. What a block makes of a filter's fingerprints and of those of the batch depends on
 //! no other block, so that all blocks can be worked on at once, twice: once to find what the block does to the first free
@@ -9,26 +8,68 @@ use super::Split;
 use super::slots::{BLOCK_SLOTS, Slots};
 use super::standard::find_run_start;
 
-/// What becomes of the fingerprints of a filter and of a batch, in the terms of multisets.
+/// What two multisets of fingerprints make together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Rule {
+pub enum Combination {
     /// All of both, each one once.
     Union,
     /// All of both.
     Sum,
-    /// Those of the filter; each one of the batch cancels one that is equal.
+    /// Those of the first; each one of the second cancels one that is equal.
     Difference,
+    /// Those of the first that have an equal in the second, one for one.
+    Intersection,
 }
 
-impl Rule {
-    /// The rule with this number.
+/// What one step does with the heads of two ascending lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The head of the first list is taken.
+    pub take_first: bool,
+    /// The head of the second list is taken.
+    pub take_second: bool,
+    /// The smaller head goes into the result; in a [`Combination::Union`] only if it differs from the last that did.
+    pub keep: bool,
+}
+
+impl Combination {
+    /// The combination with this number, of those that change a filter by a batch: not [`Combination::Intersection`].
     #[inline]
-    pub const fn from_index(index: u32) -> Rule {
+    pub const fn from_index(index: u32) -> Combination {
         match index {
-            0 => Rule::Union,
-            1 => Rule::Sum,
-            _ => Rule::Difference,
+            0 => Combination::Union,
+            1 => Combination::Sum,
+            _ => Combination::Difference,
         }
+    }
+
+    /// What becomes of two heads.
+    #[inline(always)]
+    pub fn step<T: Ord>(self, first: T, second: T) -> Step {
+        let take_first = first <= second;
+        match self {
+            Combination::Union | Combination::Sum => Step { take_first, take_second: second < first, keep: true },
+            Combination::Difference => {
+                let take_second = second <= first;
+                Step { take_first, take_second, keep: !take_second }
+            }
+            Combination::Intersection => {
+                let take_second = second <= first;
+                Step { take_first, take_second, keep: take_first & take_second }
+            }
+        }
+    }
+
+    /// Whether what is left of the first list, after the end of the second, goes into the result.
+    #[inline(always)]
+    pub const fn keeps_first(self) -> bool {
+        !matches!(self, Combination::Intersection)
+    }
+
+    /// Whether what is left of the second list, after the end of the first, goes into the result.
+    #[inline(always)]
+    pub const fn keeps_second(self) -> bool {
+        matches!(self, Combination::Union | Combination::Sum)
     }
 }
 
@@ -52,7 +93,7 @@ pub fn combine<S: Slots>(
     block: u64,
     batch: impl Fn(usize) -> u64,
     (first, end): (usize, usize),
-    rule: Rule,
+    combination: Combination,
     mut put: impl FnMut(Item),
 ) {
     let base = block * BLOCK_SLOTS;
@@ -68,17 +109,17 @@ pub fn combine<S: Slots>(
     let mut last = None;
     loop {
         let (has_ours, has_theirs) = (occupied != 0, next < end);
-        if !has_ours && (!has_theirs || rule == Rule::Difference) {
+        let ends = if has_ours { !has_theirs && !combination.keeps_first() } else { !combination.keeps_second() };
+        if ends || !(has_ours || has_theirs) {
             break;
         }
-        let take_ours = has_ours && (!has_theirs || ours <= theirs);
-        let take_theirs =
-            has_theirs && (!has_ours || if rule == Rule::Difference { theirs <= ours } else { theirs < ours });
+        let Step { take_first, take_second, keep } = combination.step(ours, theirs);
+        let take_ours = has_ours && (!has_theirs || take_first);
+        let take_theirs = has_theirs && (!has_ours || take_second);
         let item = if take_ours { ours } else { theirs };
-        let stays = match rule {
-            Rule::Union => last != Some(item),
-            Rule::Sum => true,
-            Rule::Difference => !take_theirs,
+        let stays = match combination {
+            Combination::Union => last != Some(item),
+            _ => keep || !(has_ours && has_theirs),
         };
         if stays {
             let quotient = split.quotient(item);
@@ -118,29 +159,33 @@ mod tests {
     use super::*;
     use crate::hash::mix;
 
+    const ALL: [Combination; 4] =
+        [Combination::Union, Combination::Sum, Combination::Difference, Combination::Intersection];
+
     /// What the rule says, of ascending lists.
-    fn expected(rule: Rule, mut ours: Vec<u64>, theirs: &[u64]) -> Vec<u64> {
-        if rule == Rule::Difference {
+    fn expected(rule: Combination, mut ours: Vec<u64>, theirs: &[u64]) -> Vec<u64> {
+        if matches!(rule, Combination::Difference | Combination::Intersection) {
+            let mut common = Vec::new();
             for item in theirs {
                 if let Some(at) = ours.iter().position(|x| x == item) {
-                    ours.remove(at);
+                    common.push(ours.remove(at));
                 }
             }
-            return ours;
+            return if rule == Combination::Difference { ours } else { common };
         }
         ours.extend(theirs);
         ours.sort_unstable();
-        if rule == Rule::Union {
+        if rule == Combination::Union {
             ours.dedup();
         }
         ours
     }
 
-    fn check<S: SlotsMut>(mut slots: S, split: Split, n: u64, seed: u64, rule: Rule) {
+    fn check<S: SlotsMut>(mut slots: S, split: Split, n: u64, seed: u64, rule: Combination) {
         let mut stored = Vec::new();
         for i in 0..n {
             let item = split.fingerprint(mix(i, seed));
-            if rule != Rule::Union || !stored.contains(&item) {
+            if rule != Combination::Union || !stored.contains(&item) {
                 stored.push(item);
                 insert(&mut slots, split.quotient(item), split.remainder(item), true);
             }
@@ -175,7 +220,7 @@ mod tests {
     fn blocks_give_what_the_rule_says() {
         for (q, r) in [(5, 3), (8, 5), (8, 20), (8, 56)] {
             let split = Split::new(q, r).unwrap();
-            for rule in [Rule::Union, Rule::Sum, Rule::Difference].into_iter().chain((0..3).map(Rule::from_index)) {
+            for rule in ALL.into_iter().chain((0..3).map(Combination::from_index)) {
                 for percent in [0, 40, 70, 95] {
                     let n = split.quotients() * percent / 100;
                     let mut words = [0u64; 8 * 59];

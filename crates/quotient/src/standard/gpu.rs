@@ -9,7 +9,9 @@ use std::fmt;
 
 use warpset_gpu::{Device, DeviceSlice, DeviceVec};
 
-use crate::{Error, Layout, OutOfMemory, StandardQuotientFilter as HostFilter, Words};
+use warpset_base::words::Words;
+
+use crate::{Error, Layout, OutOfMemory, StandardQuotientFilter as HostFilter};
 
 mod build;
 mod count;
@@ -30,10 +32,10 @@ pub use update::UpdateMethod;
 ///
 /// ```
 /// use warpset_gpu::Device;
-/// use warpset_quotient::{Builder, gpu};
+/// use warpset_quotient::{StandardBuilder, gpu};
 ///
 /// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
-/// let builder = Builder::with_capacity(100);
+/// let builder = StandardBuilder::with_capacity(100);
 /// let mut filter = gpu::StandardQuotientFilter::build_from(&device, builder.layout()?, &[2u64, 3, 5, 7])?;
 /// filter.insert_bulk(&[11u64])?;
 /// assert_eq!(filter.contains_bulk(&[5u64, 11])?, [true, true]);

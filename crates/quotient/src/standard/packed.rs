@@ -12,10 +12,11 @@ mod lookup;
 mod update;
 mod walk;
 
-pub(super) use append::PackedAppender;
-pub(super) use lookup::Waiting;
-pub(super) use update::{Change, PackedMut};
-pub(super) use walk::Walk as PackedWalk;
+pub(super) use append::PackedWriter;
+pub use lookup::WaitingRuns;
+pub(super) use lookup::count_many;
+pub(super) use update::PackedMut;
+pub use walk::PackedWalk;
 use warpset_core::bits::{Portable, Select, above_last};
 
 /// Keys whose cache lines are asked for before the first of them is looked up.

@@ -3,14 +3,14 @@
 //! Source: section IV-C, algorithms 4, 5 and 6 of Geil, Farach-Colton, Owens, IPDPS 2018. Loops over threads are loops
 //! here; that is slower than [`BuildMethod::Scan`], and gives the same bytes.
 
+use warpset_base::words::Words;
 use warpset_core::quotient::slots::Appender;
 use warpset_core::quotient::standard as core;
 use warpset_kernels::quotient_paper_builds::segments;
 
-use super::rebuild;
-use super::source::Sorted;
-use crate::{Error, Layout, StandardQuotientFilter};
-use warpset_base::words::Words;
+use crate::cpu::source::Sorted;
+use crate::cpu::{check_fit, lay_out, sorted_fingerprints};
+use crate::{Error, Key, Layout, StandardBuilder, StandardQuotientFilter};
 
 /// How a filter is built from keys, after they were hashed and sorted. All give the same bytes.
 ///
@@ -45,30 +45,33 @@ impl BuildMethod {
     ];
 }
 
-/// A filter of ascending fingerprints.
-pub(super) fn build(
-    method: BuildMethod,
-    layout: Layout,
-    mut sorted: Vec<u64>,
-) -> Result<StandardQuotientFilter, Error> {
-    if method == BuildMethod::Scan {
-        return rebuild::build(layout, &Sorted(&sorted));
-    }
-    if !layout.keeps_duplicates() {
-        sorted.dedup();
-    }
-    let items = sorted.len() as u64;
-    if items > layout.limit {
-        return Err(Error::Full { items, limit: layout.limit });
-    }
-    if method == BuildMethod::SuperclusterInserts {
-        let mut filter = rebuild::build(layout, &Sorted(&sorted))?; // which shows that all fit
-        filter.clear();
-        for fingerprint in sorted {
-            filter.insert_fingerprint(fingerprint)?;
+impl StandardBuilder {
+    /// [`Builder::build_from`](crate::Builder::build_from) by a method of choice; all give the same bytes. The paper's are
+    /// worked off step by step, on this thread.
+    pub fn build_from_with<K: Key>(&self, keys: &[K], method: BuildMethod) -> Result<StandardQuotientFilter, Error> {
+        let layout = self.layout()?;
+        let mut sorted = sorted_fingerprints(&layout, keys);
+        if method == BuildMethod::Scan {
+            return lay_out(layout, &Sorted(&sorted));
         }
-        return Ok(filter);
+        if !layout.keeps_duplicates() {
+            sorted.dedup();
+        }
+        let after = |free, &fingerprint: &u64| core::place(free, layout.split.quotient(fingerprint)) + 1;
+        check_fit(&layout, sorted.len() as u64, sorted.iter().fold(0, after))?;
+        if method == BuildMethod::SuperclusterInserts {
+            let mut filter = StandardQuotientFilter::with_layout(layout)?;
+            for fingerprint in sorted {
+                filter.insert_fingerprint(fingerprint)?;
+            }
+            return Ok(filter);
+        }
+        write(method, layout, &sorted)
     }
+}
+
+/// A filter of ascending fingerprints, which fit: slots are found first, and then written.
+fn write(method: BuildMethod, layout: Layout, sorted: &[u64]) -> Result<StandardQuotientFilter, Error> {
     let split = layout.split;
     let quotients: Vec<u64> = sorted.iter().map(|&fingerprint| split.quotient(fingerprint)).collect();
     let slots = match method {
@@ -76,10 +79,6 @@ pub(super) fn build(
         BuildMethod::SequentialShifting => sequential_shifting(&quotients),
         _ => segmented_layouts(&quotients, layout.quotient_bits()),
     };
-    let usable = layout.slots() - 1;
-    if let Some(&slot) = slots.last().filter(|&&slot| slot >= usable) {
-        return Err(Error::OverflowRegionFull { slot, limit: usable });
-    }
     let mut words = Words::zeroed(layout.words())?;
     let mut target = Appender::new(words.as_mut_slice(), layout.container, split.remainder_bits);
     for (i, (&quotient, &slot)) in quotients.iter().zip(&slots).enumerate() {
@@ -90,7 +89,7 @@ pub(super) fn build(
         target.item(slot, core::item_metadata(slot, quotient, follows), split.remainder(sorted[i]));
     }
     target.finish();
-    Ok(StandardQuotientFilter::from_parts(layout, words, items))
+    Ok(StandardQuotientFilter::from_parts(layout, words, sorted.len() as u64))
 }
 
 /// Where each run begins, and the slots of the items if nothing stood before their runs.

@@ -6,8 +6,8 @@ use warpset_core::quotient::slots::{
 };
 use warpset_core::quotient::standard as core;
 
-use super::{View, with_slots};
-use crate::{Error, FileError, Layout};
+use super::with_slots;
+use crate::{Error, FileError, Layout, StandardView};
 
 /// Blocks that one task checks.
 const TASK: u64 = 1 << 10;
@@ -63,7 +63,7 @@ fn check<S: Slots>(layout: &Layout, slots: &S, first: u64, end: u64) -> Result<u
 }
 
 /// An error unless the slots are those of a filter with as many items as the view says.
-pub(super) fn validate(view: &View<'_>) -> Result<(), Error> {
+pub(super) fn validate(view: &StandardView<'_>) -> Result<(), Error> {
     let layout = *view.layout();
     let (blocks, slots) = (layout.blocks, layout.slots());
     let last = with_slots!(&layout, view.words(), slots, |all| all.metadata(slots - 1));

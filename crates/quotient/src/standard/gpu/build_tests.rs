@@ -6,7 +6,7 @@ use warpset_gpu::testing::devices;
 
 use super::StandardQuotientFilter;
 use super::tests::{keys, layouts};
-use crate::{BuildMethod, Builder, Duplicates, Error, Hashed};
+use crate::{BuildMethod, StandardBuilder, Duplicates, Error, Hashed};
 
 #[test]
 fn methods_give_the_same_bytes() {
@@ -17,9 +17,9 @@ fn methods_give_the_same_bytes() {
                 let repeated = some.len() / 3;
                 some.extend_from_within(..repeated);
                 some.truncate(layout.limit() as usize);
-                let expected = crate::StandardQuotientFilter::build_from(layout, &some).unwrap();
+                let expected = crate::StandardBuilder::with_layout(layout).build_from(&some).unwrap();
                 for method in BuildMethod::ALL {
-                    let on_host = crate::StandardQuotientFilter::build_with_method(layout, &some, method).unwrap();
+                    let on_host = crate::StandardBuilder::with_layout(layout).build_from_with(&some, method).unwrap();
                     assert!(on_host == expected, "{method:?} {layout:?}");
                     let built = StandardQuotientFilter::build_with_method(&device, layout, &some, method).unwrap();
                     assert_eq!(built.len(), expected.len());
@@ -33,17 +33,17 @@ fn methods_give_the_same_bytes() {
 #[test]
 fn methods_agree_on_long_clusters_and_on_what_does_not_fit() {
     for device in devices(7) {
-        let builder = Builder::with_bits(9, 30).max_load(0.95).duplicates(Duplicates::Kept);
+        let builder = StandardBuilder::with_bits(9, 30).max_load(0.95).duplicates(Duplicates::Kept);
         let layout = builder.layout().unwrap();
         // One run that spills over many segments without items of their own, then runs behind it.
         let mut hashes = vec![Hashed(3 << 55); 300];
         hashes.extend((0..100u64).map(|i| Hashed((5 + i % 7) << 55 | i << 30)));
         hashes.extend((0..50u64).map(|i| Hashed((400 + i % 5) << 55 | i << 30)));
-        let expected = crate::StandardQuotientFilter::build_from(layout, &hashes).unwrap();
+        let expected = crate::StandardBuilder::with_layout(layout).build_from(&hashes).unwrap();
         let too_many = keys(layout.limit() as usize + 1, 1);
-        let last = Builder::with_bits(14, 8).duplicates(Duplicates::Kept).layout().unwrap();
+        let last = StandardBuilder::with_bits(14, 8).duplicates(Duplicates::Kept).layout().unwrap();
         for method in BuildMethod::ALL {
-            let on_host = crate::StandardQuotientFilter::build_with_method(layout, &hashes, method).unwrap();
+            let on_host = crate::StandardBuilder::with_layout(layout).build_from_with(&hashes, method).unwrap();
             assert!(on_host == expected, "{method:?}");
             let built = StandardQuotientFilter::build_with_method(&device, layout, &hashes, method).unwrap();
             assert!(built.to_host().unwrap() == expected, "{method:?}");
@@ -64,10 +64,10 @@ fn tiles_far_apart_and_windows() {
         for container in [Container::Packed, Container::Bytes] {
             // Sparse: a tile's slots reach over more windows than it uses. Wide slots: several windows a tile.
             for (q, r, n) in [(19, 5, 4200), (17, 12, 4200), (12, 40, 3500), (12, 49, 3500)] {
-                let layout = Builder::with_bits(q, r).max_load(0.95).container(container).layout().unwrap();
+                let layout = StandardBuilder::with_bits(q, r).max_load(0.95).container(container).layout().unwrap();
                 let some = keys(n, 5);
                 let built = StandardQuotientFilter::build_from(&device, layout, &some).unwrap();
-                let expected = crate::StandardQuotientFilter::build_from(layout, &some).unwrap();
+                let expected = crate::StandardBuilder::with_layout(layout).build_from(&some).unwrap();
                 assert!(built.to_host().unwrap() == expected, "{layout:?}");
                 assert!(built.fingerprints().unwrap().into_iter().eq(expected.fingerprints()), "{layout:?}");
             }
@@ -80,13 +80,13 @@ fn all_repetitions_and_long_shifts() {
     for device in devices(9) {
         for (r, duplicates) in [(10, Duplicates::Dropped), (10, Duplicates::Kept), (40, Duplicates::Kept)] {
             for container in [Container::Packed, Container::Bytes] {
-                let builder = Builder::with_bits(14, r).max_load(0.95).container(container).duplicates(duplicates);
+                let builder = StandardBuilder::with_bits(14, r).max_load(0.95).container(container).duplicates(duplicates);
                 let layout = builder.layout().unwrap();
                 // Tiles of nothing but repetitions; then many quotients that are pushed far behind themselves.
                 let mut hashes = vec![Hashed(5 << 50); 4500];
                 hashes.extend((0..2000u64).map(|i| Hashed((6 + i) << 50)));
                 let built = StandardQuotientFilter::build_from(&device, layout, &hashes).unwrap();
-                let expected = crate::StandardQuotientFilter::build_from(layout, &hashes).unwrap();
+                let expected = crate::StandardBuilder::with_layout(layout).build_from(&hashes).unwrap();
                 assert!(built.to_host().unwrap() == expected, "{layout:?}");
                 assert!(built.fingerprints().unwrap().into_iter().eq(expected.fingerprints()), "{layout:?}");
                 assert_eq!(built.distinct().unwrap(), expected.distinct());
@@ -102,7 +102,7 @@ fn filters_of_different_sizes_are_put_together_as_on_the_host() {
         for duplicates in [Duplicates::Dropped, Duplicates::Kept] {
             for (ours, theirs) in [((10, 6), (10, 6)), ((10, 6), (9, 7)), ((8, 8), (11, 5)), ((9, 6), (10, 40))] {
                 let build = |(q, r), container, from: usize, n: usize| {
-                    let builder = Builder::with_bits(q, r).max_load(0.95).container(container).duplicates(duplicates);
+                    let builder = StandardBuilder::with_bits(q, r).max_load(0.95).container(container).duplicates(duplicates);
                     let mut some = keys(130, 1);
                     some.extend_from_within(90..); // repetitions
                     let host = builder.build_from(&some[from..from + n]).unwrap();
@@ -140,7 +140,7 @@ fn filters_of_different_sizes_are_put_together_as_on_the_host() {
             }
         }
         let filter = |bits: (u32, u32), seed, duplicates| {
-            let layout = Builder::with_bits(bits.0, bits.1).seed(seed).duplicates(duplicates).layout().unwrap();
+            let layout = StandardBuilder::with_bits(bits.0, bits.1).seed(seed).duplicates(duplicates).layout().unwrap();
             StandardQuotientFilter::with_layout(&device, layout).unwrap()
         };
         let mut long = filter((8, 8), 1, Duplicates::Dropped);
@@ -159,7 +159,7 @@ fn filters_of_different_sizes_are_put_together_as_on_the_host() {
 fn fingerprints_go_in_and_come_out() {
     for device in devices(11) {
         for layout in layouts(11, 0.95) {
-            let expected = crate::StandardQuotientFilter::build_from(layout, &keys(1500, 8)).unwrap();
+            let expected = crate::StandardBuilder::with_layout(layout).build_from(&keys(1500, 8)).unwrap();
             let mut all: Vec<u64> = expected.fingerprints().collect();
             all.reverse();
             let built = StandardQuotientFilter::from_fingerprints(&device, layout, &all).unwrap();
@@ -192,7 +192,7 @@ fn rates_of_false_positives() {
     for device in devices(12) {
         let (q, r) = if device.is_emulator() { (10, 5) } else { (20, 5) };
         for load in [0.5, 0.95] {
-            let layout = Builder::with_bits(q, r).max_load(0.96).layout().unwrap();
+            let layout = StandardBuilder::with_bits(q, r).max_load(0.96).layout().unwrap();
             let some = keys((load * layout.quotients() as f64) as usize, 8);
             let filter = StandardQuotientFilter::build_from(&device, layout, &some).unwrap();
             assert_eq!(filter.count_contained(&some).unwrap(), some.len());
@@ -220,7 +220,7 @@ proptest::proptest! {
     ) {
         let container = if bytes { Container::Bytes } else { Container::Packed };
         let duplicates = if kept { Duplicates::Kept } else { Duplicates::Dropped };
-        let layout = Builder::with_bits(q, r).max_load(0.95).container(container).duplicates(duplicates).layout().unwrap();
+        let layout = StandardBuilder::with_bits(q, r).max_load(0.95).container(container).duplicates(duplicates).layout().unwrap();
         let fingerprints = |picks: &[u16], most: usize| -> Vec<u64> {
             picks.iter().take(most).map(|&pick| u64::from(pick) >> (16 - q - r)).collect()
         };

@@ -50,7 +50,7 @@ pub(super) fn lookup_method(keys: usize, layout: &Layout, load: f64) -> LookupMe
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Builder;
+    use crate::StandardBuilder;
 
     #[test]
     fn small_batches_are_worked_off_in_place() {
@@ -89,7 +89,7 @@ mod tests {
             (1 << 20, Container::Bytes, 21, 0.75, Unsorted),
             (1 << 22, Container::Bytes, 21, 0.75, Sorted),
         ] {
-            let layout = Builder::with_bits(20, remainder_bits).container(container).layout().unwrap();
+            let layout = StandardBuilder::with_bits(20, remainder_bits).container(container).layout().unwrap();
             let chosen = lookup_method(keys, &layout, load);
             assert_eq!(chosen, method, "{keys} {container:?} {remainder_bits} {load}");
         }

@@ -11,7 +11,7 @@ use warpset_simt::emulator::Config;
 
 use super::keys::key_slice;
 use super::{LookupMethod, StandardQuotientFilter};
-use crate::{Builder, Duplicates, Error, Hashed, Layout};
+use crate::{StandardBuilder, Duplicates, Error, Hashed, Layout};
 
 const METHODS: [LookupMethod; 3] = [LookupMethod::Unsorted, LookupMethod::Sorted, LookupMethod::Automatic];
 
@@ -21,7 +21,7 @@ fn hashes(layout: &Layout, fingerprints: &[u64]) -> Vec<Hashed> {
 }
 
 fn layout(q: u32, r: u32, container: Container) -> Layout {
-    let builder = Builder::with_bits(q, r).max_load(0.99).container(container);
+    let builder = StandardBuilder::with_bits(q, r).max_load(0.99).container(container);
     builder.duplicates(Duplicates::Kept).layout().unwrap()
 }
 
@@ -33,7 +33,7 @@ fn check(device: &Device, layout: Layout, stored: &[u64], asked: &[u64]) {
     let yes = expected.iter().filter(|&&yes| yes).count();
 
     let (stored, asked) = (hashes(&layout, stored), hashes(&layout, asked));
-    let host = crate::StandardQuotientFilter::build_from(layout, &stored).unwrap();
+    let host = crate::StandardBuilder::with_layout(layout).build_from(&stored).unwrap();
     assert_eq!(host.contains_bulk(&asked), expected, "{layout:?}");
     let filter = StandardQuotientFilter::from_host(device, &host).unwrap();
     assert_eq!(filter.contains_bulk(&asked).unwrap(), expected, "{layout:?}");
@@ -144,7 +144,7 @@ fn without_memory_for_sorting_keys_are_looked_up_as_they_come() {
         let layout = layout(10, r, Container::Packed);
         let stored: Vec<u64> = shaped(&layout, 0, 900);
         let asked: Vec<u64> = (0..1500).map(|i| stored[i % 900] ^ (i as u64 / 900)).collect();
-        let host = crate::StandardQuotientFilter::build_from(layout, &hashes(&layout, &stored)).unwrap();
+        let host = crate::StandardBuilder::with_layout(layout).build_from(&hashes(&layout, &stored)).unwrap();
         let expected = host.contains_bulk(&hashes(&layout, &asked));
         let filter = StandardQuotientFilter::from_host(&device, &host).unwrap();
         let keys = device.from_slice(&hashes(&layout, &asked)).unwrap();

@@ -10,7 +10,7 @@ use super::StandardQuotientFilter;
 use super::build::lay_out;
 use super::fingerprints::{Fingerprints, grid, parameters, with_width, with_widths};
 use super::width::Width;
-use crate::{Error, Hashed, Layout, fpr};
+use crate::{Error, Hashed, Layout, rates};
 
 /// Extraction (algorithm 8).
 impl StandardQuotientFilter {
@@ -198,12 +198,12 @@ impl StandardQuotientFilter {
     /// The rate of false positives of the filter as it is: the share of all fingerprints that are stored. Exact, if the
     /// hashes of the keys asked for are uniform.
     pub fn fpr(&self) -> Result<f64, Error> {
-        Ok(fpr::of_distinct(self.distinct()?, self.layout.fingerprint_bits()))
+        Ok(rates::of_distinct(self.distinct()?, self.layout.fingerprint_bits()))
     }
 
     /// The rate of false positives to expect, were `keys` different keys in the filter.
     pub fn expected_fpr(&self, keys: u64) -> f64 {
-        fpr::expected(keys, self.layout.fingerprint_bits())
+        rates::expected(keys, self.layout.fingerprint_bits())
     }
 
     /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain: the same hashes as

@@ -7,7 +7,7 @@ use warpset_kernels::quotient_build::TILE_U32 as TILE;
 use warpset_kernels::results;
 
 use super::{LookupMethod, StandardQuotientFilter};
-use crate::{Builder, Duplicates, Error, Hashed, Layout};
+use crate::{StandardBuilder, Duplicates, Error, Hashed, Layout};
 
 pub(super) fn keys(n: usize, seed: u64) -> Vec<u64> {
     (0..n as u64).map(|i| mix(i, seed)).collect()
@@ -22,7 +22,7 @@ pub(super) fn layouts(q: u32, load: f64) -> Vec<Layout> {
         (40, Container::Packed, Duplicates::Kept),
         (33, Container::Bytes, Duplicates::Dropped),
     ] {
-        let builder = Builder::with_bits(q, r).max_load(load).container(container).duplicates(duplicates);
+        let builder = StandardBuilder::with_bits(q, r).max_load(load).container(container).duplicates(duplicates);
         all.push(builder.layout().unwrap());
     }
     all
@@ -35,7 +35,7 @@ fn builds_are_the_hosts() {
             for layout in layouts(q, load) {
                 let some = keys(n.min(layout.limit() as usize), 3);
                 let built = StandardQuotientFilter::build_from(&device, layout, &some).unwrap();
-                let expected = crate::StandardQuotientFilter::build_from(layout, &some).unwrap();
+                let expected = crate::StandardBuilder::with_layout(layout).build_from(&some).unwrap();
                 assert_eq!(built.len(), expected.len());
                 assert!(built.to_host().unwrap() == expected, "{layout:?}");
                 assert_eq!(built.count_contained(&some).unwrap(), some.len());
@@ -57,7 +57,7 @@ fn tiles_and_schedules_change_nothing() {
                     some.extend_from_within(..n / 8);
                     let built = StandardQuotientFilter::build_from(&device, layout, &some).unwrap();
                     assert!(
-                        built.to_host().unwrap() == crate::StandardQuotientFilter::build_from(layout, &some).unwrap()
+                        built.to_host().unwrap() == crate::StandardBuilder::with_layout(layout).build_from(&some).unwrap()
                     );
                 }
             }
@@ -69,12 +69,12 @@ fn tiles_and_schedules_change_nothing() {
 fn one_long_run_across_tiles() {
     for device in devices(5) {
         for container in [Container::Packed, Container::Bytes] {
-            let builder = Builder::with_bits(12, 20).max_load(0.95).container(container).duplicates(Duplicates::Kept);
+            let builder = StandardBuilder::with_bits(12, 20).max_load(0.95).container(container).duplicates(Duplicates::Kept);
             let layout = builder.layout().unwrap();
             // Everything in one cluster from the first quotient on, with long runs of equal fingerprints.
             let hashes: Vec<Hashed> = (0..3800u64).map(|i| Hashed((i / 900) << 52 | (i % 3) << 35)).collect();
             let built = StandardQuotientFilter::build_from(&device, layout, &hashes).unwrap();
-            let expected = crate::StandardQuotientFilter::build_from(layout, &hashes).unwrap();
+            let expected = crate::StandardBuilder::with_layout(layout).build_from(&hashes).unwrap();
             assert!(built.to_host().unwrap() == expected);
             let doubled = built.resized(13).unwrap();
             assert!(doubled.to_host().unwrap() == expected.resized(13).unwrap());
@@ -94,7 +94,7 @@ fn batches_and_merges_are_the_hosts() {
                 assert_eq!(stored, expected.insert_bulk(batch).unwrap());
                 assert!(filter.to_host().unwrap() == expected);
             }
-            let other = Builder::with_bits(10, layout.remainder_bits() + 1).duplicates(layout.duplicates());
+            let other = StandardBuilder::with_bits(10, layout.remainder_bits() + 1).duplicates(layout.duplicates());
             let other = other.build_from(&rest).unwrap();
             filter.merge(&StandardQuotientFilter::from_host(&device, &other).unwrap()).unwrap();
             expected.merge(&other).unwrap();
@@ -112,24 +112,24 @@ fn batches_and_merges_are_the_hosts() {
 #[test]
 fn every_kind_of_key() {
     for device in devices(3) {
-        let layout = Builder::with_bits(9, 20).seed(77).layout().unwrap();
+        let layout = StandardBuilder::with_bits(9, 20).seed(77).layout().unwrap();
         let build = |host: crate::StandardQuotientFilter, on_device: StandardQuotientFilter| {
             assert!(on_device.to_host().unwrap() == host);
         };
         let words: Vec<String> = (0..300).map(|i| format!("word {i}")).collect();
         let small: Vec<u32> = (0..301).collect();
         build(
-            crate::StandardQuotientFilter::build_from(layout, &words).unwrap(),
+            crate::StandardBuilder::with_layout(layout).build_from(&words).unwrap(),
             StandardQuotientFilter::build_from(&device, layout, &words).unwrap(),
         );
         build(
-            crate::StandardQuotientFilter::build_from(layout, &small).unwrap(),
+            crate::StandardBuilder::with_layout(layout).build_from(&small).unwrap(),
             StandardQuotientFilter::build_from(&device, layout, &small).unwrap(),
         );
         let on_device = device.from_slice(&small).unwrap();
         let mut filter = StandardQuotientFilter::build_from_device(&device, layout, on_device.slice(..100)).unwrap();
         filter.insert_bulk_device(on_device.slice(100..)).unwrap();
-        assert!(filter.to_host().unwrap() == crate::StandardQuotientFilter::build_from(layout, &small).unwrap());
+        assert!(filter.to_host().unwrap() == crate::StandardBuilder::with_layout(layout).build_from(&small).unwrap());
         let stream = device.new_stream().unwrap();
         let mut answers = device.alloc_uninit::<u8>(301).unwrap();
         let mut count = device.alloc_zeroed::<u64>(1).unwrap();
@@ -148,11 +148,11 @@ fn every_kind_of_key() {
 #[test]
 fn what_does_not_fit_is_an_error() {
     for device in devices(4) {
-        let layout = Builder::with_bits(10, 8).duplicates(Duplicates::Kept).layout().unwrap();
+        let layout = StandardBuilder::with_bits(10, 8).duplicates(Duplicates::Kept).layout().unwrap();
         let many = keys(layout.limit() as usize + 1, 1);
         let error = StandardQuotientFilter::build_from(&device, layout, &many).unwrap_err();
         assert!(matches!(error, Error::Full { items, .. } if items == layout.limit() + 1), "{error}");
-        let layout = Builder::with_bits(14, 8).duplicates(Duplicates::Kept).layout().unwrap();
+        let layout = StandardBuilder::with_bits(14, 8).duplicates(Duplicates::Kept).layout().unwrap();
         let last = vec![Hashed(u64::MAX); 3000];
         let error = StandardQuotientFilter::build_from(&device, layout, &last).unwrap_err();
         assert!(matches!(error, Error::OverflowRegionFull { .. }), "{error}");
@@ -171,7 +171,7 @@ fn sorted_lookups_answer_in_the_order_of_the_keys() {
                 asked.extend_from_within(..n / 3);
                 asked.sort_unstable_by_key(|&key| mix(key, 5));
                 let expected =
-                    crate::StandardQuotientFilter::build_from(layout, &stored).unwrap().contains_bulk(&asked);
+                    crate::StandardBuilder::with_layout(layout).build_from(&stored).unwrap().contains_bulk(&asked);
                 let on_device = device.from_slice(&asked).unwrap();
                 let stream = device.new_stream().unwrap();
                 for method in [LookupMethod::Sorted, LookupMethod::Unsorted, LookupMethod::Automatic] {

@@ -1,8 +1,10 @@
 //! Writing packed slots in ascending order into zero memory on the CPU: what
 //! `warpset_core::quotient::slots::Appender` writes, with the words of a block kept in registers.
 
+use crate::slot_kind::{PlacedItem, SlotWriter};
+
 /// Writes items of ascending slots, and their quotients, into whole blocks that are zero.
-pub(in super::super) struct PackedAppender<'a> {
+pub(in super::super) struct PackedWriter<'a> {
     words: &'a mut [u64],
     width: u32,
     block_words: usize,
@@ -18,9 +20,9 @@ pub(in super::super) struct PackedAppender<'a> {
     remainders: u64,
 }
 
-impl<'a> PackedAppender<'a> {
-    pub(in super::super) fn new(words: &'a mut [u64], remainder_bits: u32) -> PackedAppender<'a> {
-        PackedAppender {
+impl<'a> PackedWriter<'a> {
+    pub(in super::super) fn new(words: &'a mut [u64], remainder_bits: u32) -> PackedWriter<'a> {
+        PackedWriter {
             words,
             width: remainder_bits,
             block_words: remainder_bits as usize + 3,
@@ -32,46 +34,6 @@ impl<'a> PackedAppender<'a> {
             index: 3,
             remainders: 0,
         }
-    }
-
-    /// Sets `is_occupied` of a quotient, which may be the last one again.
-    #[inline(always)]
-    pub(in super::super) fn occupy(&mut self, quotient: u64) {
-        let home = (quotient / 64) as usize;
-        if home != self.home {
-            self.write_occupieds();
-            self.home = home;
-        }
-        self.occupieds |= 1 << (quotient % 64);
-    }
-
-    /// Puts an item into a slot behind the last one.
-    #[inline(always)]
-    pub(in super::super) fn item(&mut self, slot: u64, continuation: bool, shifted: bool, remainder: u64) {
-        let (block, at) = ((slot / 64) as usize, (slot % 64) as u32);
-        if block != self.block {
-            self.write_metadata();
-            self.block = block;
-        }
-        self.continuations |= u64::from(continuation) << at;
-        self.shifteds |= u64::from(shifted) << at;
-        let bit = at * self.width;
-        let (index, shift) = (block * self.block_words + 3 + (bit / 64) as usize, bit % 64);
-        if index != self.index {
-            self.write_remainders(index);
-        }
-        self.remainders |= remainder << shift;
-        if shift + self.width > 64 {
-            self.write_remainders(index + 1);
-            self.remainders = remainder >> (64 - shift);
-        }
-    }
-
-    /// Writes what is in registers.
-    pub(in super::super) fn finish(mut self) {
-        self.write_occupieds();
-        self.write_metadata();
-        self.write_remainders(0);
     }
 
     #[inline(always)]
@@ -88,7 +50,7 @@ impl<'a> PackedAppender<'a> {
         (self.continuations, self.shifteds) = (0, 0);
     }
 
-    /// And goes on to another word.
+    /// Then continues with another word.
     #[inline(always)]
     fn write_remainders(&mut self, next: usize) {
         self.words[self.index] = self.remainders;
@@ -96,10 +58,51 @@ impl<'a> PackedAppender<'a> {
     }
 }
 
+impl SlotWriter for PackedWriter<'_> {
+    #[inline(always)]
+    fn occupy(&mut self, quotient: u64) {
+        let home = (quotient / 64) as usize;
+        if home != self.home {
+            self.write_occupieds();
+            self.home = home;
+        }
+        self.occupieds |= 1 << (quotient % 64);
+    }
+
+    #[inline(always)]
+    fn item(&mut self, PlacedItem { slot, quotient, follows, remainder }: PlacedItem) {
+        let (block, at) = ((slot / 64) as usize, (slot % 64) as u32);
+        if block != self.block {
+            self.write_metadata();
+            self.block = block;
+        }
+        self.continuations |= u64::from(follows) << at;
+        self.shifteds |= u64::from(slot != quotient) << at;
+        let bit = at * self.width;
+        let (index, shift) = (block * self.block_words + 3 + (bit / 64) as usize, bit % 64);
+        if index != self.index {
+            self.write_remainders(index);
+        }
+        self.remainders |= remainder << shift;
+        if shift + self.width > 64 {
+            self.write_remainders(index + 1);
+            self.remainders = remainder >> (64 - shift);
+        }
+    }
+
+    #[inline(always)]
+    fn finish(mut self) {
+        self.write_occupieds();
+        self.write_metadata();
+        self.write_remainders(0);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use warpset_core::quotient::slots::{Appender, CONTINUATION, Container, SHIFTED};
+    use warpset_core::quotient::slots::{Appender, Container};
+    use warpset_core::quotient::standard as core;
 
     use super::*;
 
@@ -112,7 +115,7 @@ mod tests {
             let mut wanted = vec![0; blocks as usize * (r as usize + 3)];
             let mut written = wanted.clone();
             let mut appender = Appender::new(&mut wanted[..], Container::Packed, r);
-            let mut packed = PackedAppender::new(&mut written, r);
+            let mut packed = PackedWriter::new(&mut written, r);
             let mut slot = u64::MAX;
             for (step, continuation, shifted, remainder) in items {
                 slot = slot.wrapping_add(step);
@@ -121,9 +124,9 @@ mod tests {
                 let quotient = slot - u64::from(shifted && slot > 0);
                 appender.occupy(quotient);
                 packed.occupy(quotient);
-                let metadata = (u64::from(continuation) * CONTINUATION) | (u64::from(shifted) * SHIFTED);
+                let metadata = core::item_metadata(slot, quotient, continuation);
                 appender.item(slot, metadata, remainder);
-                packed.item(slot, continuation, shifted, remainder);
+                packed.item(PlacedItem { slot, quotient, follows: continuation, remainder });
             }
             appender.finish();
             packed.finish();

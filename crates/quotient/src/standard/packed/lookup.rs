@@ -7,14 +7,18 @@ use rayon::prelude::*;
 #[cfg(target_arch = "x86_64")]
 use warpset_base::processor::has_bit_instructions;
 
-use super::{BATCH, Packed, prefetch};
 use warpset_core::bits::range;
+use warpset_core::quotient::slots::PackedSlots;
+use warpset_core::quotient::standard as core;
+
+use super::{BATCH, Packed, prefetch};
+use crate::Layout;
 
 /// Blocks that one task counts the waiting runs of.
 const TASK_BLOCKS: usize = 1 << 12;
 
 /// For each block, how many quotients of the blocks before it have a run that begins in it or behind it.
-pub(in super::super) struct Waiting(Vec<u32>);
+pub struct WaitingRuns(Vec<u32>);
 
 /// For each width, a word with a one in the lowest bit of each field as wide.
 const LOWEST: [u64; 65] = {
@@ -33,13 +37,13 @@ const LOWEST: [u64; 65] = {
 
 impl Packed<'_> {
     /// Counts the waiting runs of all blocks, on all threads.
-    pub(in super::super) fn waiting(&self) -> Waiting {
+    pub(in super::super) fn count_waiting_runs(&self) -> WaitingRuns {
         let mut counts = vec![0; self.words.len() / self.block_words];
         counts
             .par_chunks_mut(TASK_BLOCKS)
             .enumerate()
             .for_each(|(i, counts)| self.count_waiting(i * TASK_BLOCKS, counts));
-        Waiting(counts)
+        WaitingRuns(counts)
     }
 
     /// Counts those of the blocks from `first` on.
@@ -112,7 +116,7 @@ impl Packed<'_> {
 
     /// [`Packed::is_stored`] by way of the waiting runs.
     #[inline(always)]
-    fn is_stored_after(&self, fingerprint: u64, waiting: &Waiting) -> bool {
+    fn is_stored_after(&self, fingerprint: u64, waiting: &WaitingRuns) -> bool {
         let quotient = self.split.quotient(fingerprint);
         let waiting = waiting.0.get((quotient / 64) as usize).map_or(0, |waiting| *waiting);
         self.is_in_run(self.run_start_after(quotient, waiting), self.split.remainder(fingerprint))
@@ -153,7 +157,7 @@ impl Packed<'_> {
     #[inline(always)]
     fn answer(
         &self,
-        waiting: Option<&Waiting>,
+        waiting: Option<&WaitingRuns>,
         len: usize,
         fingerprint: impl Fn(usize) -> u64,
         mut take: impl FnMut(usize, bool),
@@ -190,7 +194,7 @@ impl Packed<'_> {
     /// Hands out the answers of `len` keys; `fingerprint` gives that of a key by its number.
     pub(in super::super) fn answer_many(
         &self,
-        waiting: Option<&Waiting>,
+        waiting: Option<&WaitingRuns>,
         len: usize,
         fingerprint: impl Fn(usize) -> u64,
         take: impl FnMut(usize, bool),
@@ -200,7 +204,7 @@ impl Packed<'_> {
             #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
             fn fast(
                 slots: &Packed<'_>,
-                waiting: Option<&Waiting>,
+                waiting: Option<&WaitingRuns>,
                 len: usize,
                 fingerprint: impl Fn(usize) -> u64,
                 take: impl FnMut(usize, bool),
@@ -216,15 +220,39 @@ impl Packed<'_> {
     }
 }
 
+/// Hands out how many copies of each of `len` fingerprints are stored, slot by slot.
+pub(in super::super) fn count_many(
+    layout: &Layout,
+    words: &[u64],
+    len: usize,
+    fingerprint: impl Fn(usize) -> u64,
+    mut take: impl FnMut(usize, u64),
+) {
+    let split = layout.split;
+    let packed = Packed::new(words, split);
+    let slots = PackedSlots::new(words, layout.slots(), split.remainder_bits);
+    let mut fingerprints = [0; BATCH];
+    let mut first = 0;
+    while first < len {
+        let count = BATCH.min(len - first);
+        for (i, place) in fingerprints[..count].iter_mut().enumerate() {
+            *place = fingerprint(first + i);
+            packed.prefetch(*place);
+        }
+        for (i, &fingerprint) in fingerprints[..count].iter().enumerate() {
+            take(first + i, core::count(&slots, split.quotient(fingerprint), split.remainder(fingerprint)));
+        }
+        first += count;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
     use warpset_core::quotient::Split;
-    use warpset_core::quotient::slots::PackedSlots;
-    use warpset_core::quotient::standard as core;
 
     use super::*;
-    use crate::{Builder, Duplicates, StandardQuotientFilter};
+    use crate::{Duplicates, StandardBuilder, StandardQuotientFilter};
 
     /// Every fingerprint that there is or many, and each answer as the slot-by-slot walk gives it.
     fn agrees(filter: &StandardQuotientFilter) {
@@ -238,7 +266,7 @@ mod tests {
         let all: Vec<u64> = (0..=last.min(1 << 13)).chain(stored).collect();
         let wanted: Vec<bool> =
             all.iter().map(|&f| core::contains(&slots, split.quotient(f), split.remainder(f))).collect();
-        let counted = packed.waiting();
+        let counted = packed.count_waiting_runs();
         for waiting in [None, Some(&counted)] {
             let mut plain = vec![false; all.len()];
             packed.answer(waiting, all.len(), |i| all[i], |i, yes| plain[i] = yes);
@@ -266,12 +294,12 @@ mod tests {
         ) {
             let duplicates = if kept { Duplicates::Kept } else { Duplicates::Dropped };
             let q = q.min(64 - r);
-            let layout = Builder::with_bits(q, r).max_load(0.99).duplicates(duplicates).layout().unwrap();
+            let layout = StandardBuilder::with_bits(q, r).max_load(0.99).duplicates(duplicates).layout().unwrap();
             // Half of them crowded into few quotients, so that clusters reach over blocks.
             let of = |(i, hash): (usize, &u64)| (hash >> if i % 2 == 0 { low } else { 0 }) & layout.last_fingerprint();
             let mut fingerprints: Vec<u64> = chosen.iter().enumerate().map(of).collect();
             fingerprints.truncate(layout.limit() as usize);
-            if let Ok(filter) = StandardQuotientFilter::from_fingerprints(layout, &fingerprints) {
+            if let Ok(filter) = StandardBuilder::with_layout(layout).build_from_fingerprints(&fingerprints) {
                 agrees(&filter);
             }
         }
@@ -279,12 +307,12 @@ mod tests {
 
     #[test]
     fn clusters_over_many_blocks() {
-        let layout = Builder::with_bits(10, 4).max_load(0.99).duplicates(Duplicates::Kept).layout().unwrap();
+        let layout = StandardBuilder::with_bits(10, 4).max_load(0.99).duplicates(Duplicates::Kept).layout().unwrap();
         // One run of 300; runs of three on every third quotient behind it; one cluster up to the end.
         let run = std::iter::repeat_n(100 << 4 | 7, 300);
         let runs = (101..300u64).flat_map(|quotient| [quotient << 4 | 1, quotient << 4 | 1, quotient << 4 | 9]);
         let fingerprints: Vec<u64> = run.chain(runs).collect();
-        agrees(&StandardQuotientFilter::from_fingerprints(layout, &fingerprints).unwrap());
+        agrees(&StandardBuilder::with_layout(layout).build_from_fingerprints(&fingerprints).unwrap());
     }
 
     #[test]
@@ -305,7 +333,7 @@ mod tests {
                 .collect();
             let packed = Packed::new(&words, split);
             let mut answers = 0;
-            for waiting in [None, Some(&packed.waiting())] {
+            for waiting in [None, Some(&packed.count_waiting_runs())] {
                 packed.answer_many(waiting, 1 << 14, |i| i as u64, |_, yes| answers += yes as u64);
             }
             assert!(answers <= 2 << 14);

@@ -2,16 +2,22 @@
 //!
 //! What changes is what `warpset_core::quotient::standard::{insert, remove}` change slot by slot (algorithms 3 and 7).
 
+#[cfg(target_arch = "x86_64")]
+use warpset_base::processor::has_bit_instructions;
 use warpset_core::quotient::Split;
 use warpset_core::quotient::standard::Inserted;
 
 use super::Packed;
 use warpset_core::bits::range;
 
+use crate::Layout;
+use crate::slot_kind::{Change, Changed};
+
 /// Packed slots that are written: those of a filter, or of a part of one whose first slot is then the first quotient.
 pub(in super::super) struct PackedMut<'a> {
     words: &'a mut [u64],
     split: Split,
+    keeps_duplicates: bool,
     block_words: usize,
 }
 
@@ -20,8 +26,12 @@ type Slot = (usize, u32);
 
 impl<'a> PackedMut<'a> {
     /// The slots in `words`, whole blocks of them.
-    pub(in super::super) fn new(words: &'a mut [u64], split: Split) -> PackedMut<'a> {
-        PackedMut { words, split, block_words: split.remainder_bits as usize + 3 }
+    pub(in super::super) fn new(words: &'a mut [u64], layout: &Layout) -> PackedMut<'a> {
+        PackedMut::with_split(words, layout.split, layout.keeps_duplicates())
+    }
+
+    fn with_split(words: &'a mut [u64], split: Split, keeps_duplicates: bool) -> PackedMut<'a> {
+        PackedMut { words, split, keeps_duplicates, block_words: split.remainder_bits as usize + 3 }
     }
 
     #[inline(always)]
@@ -68,7 +78,7 @@ impl<'a> PackedMut<'a> {
 
     /// Stores a fingerprint; see [`Inserted`].
     #[inline(always)]
-    fn insert(&mut self, quotient: u64, remainder: u64, duplicates: bool) -> Inserted {
+    fn insert(&mut self, quotient: u64, remainder: u64) -> Inserted {
         let home = ((quotient / 64) as usize, (quotient % 64) as u32);
         let [occupieds, _, shifteds] = self.read().metadata(home.0);
         let last = (self.blocks() - 1, 63);
@@ -83,7 +93,7 @@ impl<'a> PackedMut<'a> {
         let occupied = occupieds >> home.1 & 1 != 0;
         let start = self.read().run_start(quotient, !occupied);
         let (place, found) = if occupied { self.read().find_in_run(start, remainder) } else { (start, false) };
-        if found && !duplicates {
+        if found && !self.keeps_duplicates {
             return Inserted::Present;
         }
         let empty = match self.first_from(place, |[occupieds, _, shifteds]| !(occupieds | shifteds)) {
@@ -227,61 +237,52 @@ impl<'a> PackedMut<'a> {
         }
     }
 
-    /// [`PackedMut::insert`] with the processor's instructions on bits.
-    pub(in super::super) fn insert_one(&mut self, quotient: u64, remainder: u64, duplicates: bool) -> Inserted {
-        #[cfg(target_arch = "x86_64")]
-        {
-            #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
-            fn fast(slots: &mut PackedMut<'_>, quotient: u64, remainder: u64, duplicates: bool) -> Inserted {
-                slots.insert(quotient, remainder, duplicates)
-            }
-            if warpset_base::processor::has_bit_instructions() {
-                // SAFETY: the processor has these instructions.
-                return unsafe { fast(self, quotient, remainder, duplicates) };
-            }
-        }
-        self.insert(quotient, remainder, duplicates)
-    }
-
-    /// [`PackedMut::remove`] with the processor's instructions on bits.
-    pub(in super::super) fn remove_one(&mut self, quotient: u64, remainder: u64) -> bool {
-        #[cfg(target_arch = "x86_64")]
-        {
-            #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
-            fn fast(slots: &mut PackedMut<'_>, quotient: u64, remainder: u64) -> bool {
-                slots.remove(quotient, remainder)
-            }
-            if warpset_base::processor::has_bit_instructions() {
-                // SAFETY: the processor has these instructions.
-                return unsafe { fast(self, quotient, remainder) };
-            }
-        }
-        self.remove(quotient, remainder)
-    }
-
-    /// Works off fingerprints of a part whose first slot is `first`, those whose clusters lie in the part; says how many
-    /// changed something, and leaves the others to `leave`.
     #[inline(always)]
-    fn work(&mut self, batch: &[u64], first: u64, change: Change, mut leave: impl FnMut(u64)) -> u64 {
+    fn apply(&mut self, quotient: u64, remainder: u64, change: Change) -> Changed {
+        match change {
+            Change::Insert => match self.insert(quotient, remainder) {
+                Inserted::Stored => Changed::Done,
+                Inserted::Present => Changed::Unchanged,
+                Inserted::NoSlot => Changed::NoSlot,
+            },
+            Change::Remove if self.remove(quotient, remainder) => Changed::Done,
+            Change::Remove => Changed::Unchanged,
+        }
+    }
+
+    /// Stores or removes one fingerprint.
+    pub(in super::super) fn change(&mut self, fingerprint: u64, change: Change) -> Changed {
+        let (quotient, remainder) = (self.split.quotient(fingerprint), self.split.remainder(fingerprint));
+        #[cfg(target_arch = "x86_64")]
+        {
+            #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
+            fn fast(slots: &mut PackedMut<'_>, quotient: u64, remainder: u64, change: Change) -> Changed {
+                slots.apply(quotient, remainder, change)
+            }
+            if has_bit_instructions() {
+                // SAFETY: the processor has these instructions.
+                return unsafe { fast(self, quotient, remainder, change) };
+            }
+        }
+        self.apply(quotient, remainder, change)
+    }
+
+    /// [`PackedMut::change_part`], whatever the processor.
+    #[inline(always)]
+    fn change_each(&mut self, first_slot: u64, batch: &[u64], change: Change, mut leave: impl FnMut(u64)) -> u64 {
         let split = self.split;
         let mut done = 0;
         for (i, &fingerprint) in batch.iter().enumerate() {
             if let Some(&soon) = batch.get(i + 8) {
-                super::prefetch(self.words, ((split.quotient(soon) - first) / 64) as usize * self.block_words);
+                super::prefetch(self.words, ((split.quotient(soon) - first_slot) / 64) as usize * self.block_words);
             }
-            let (quotient, remainder) = (split.quotient(fingerprint) - first, split.remainder(fingerprint));
-            let changed = match change {
-                _ if !self.is_inside(quotient) => None,
-                Change::Insert { duplicates } => match self.insert(quotient, remainder, duplicates) {
-                    Inserted::Stored => Some(true),
-                    Inserted::Present => Some(false),
-                    Inserted::NoSlot => None,
-                },
-                Change::Remove => Some(self.remove(quotient, remainder)),
-            };
+            let (quotient, remainder) = (split.quotient(fingerprint) - first_slot, split.remainder(fingerprint));
+            let changed =
+                if self.is_inside(quotient) { self.apply(quotient, remainder, change) } else { Changed::NoSlot };
             match changed {
-                Some(changed) => done += changed as u64,
-                None => leave(fingerprint),
+                Changed::Done => done += 1,
+                Changed::Unchanged => {}
+                Changed::NoSlot => leave(fingerprint),
             }
         }
         done
@@ -305,39 +306,34 @@ impl<'a> PackedMut<'a> {
         self.first_from(home, |[occupieds, _, shifteds]| !(occupieds | shifteds)).is_some_and(|empty| empty < last)
     }
 
-    /// [`PackedMut::work`] with the processor's instructions on bits.
-    pub(in super::super) fn work_off(
+    /// Works off ascending fingerprints of a part; see
+    /// [`SlotKind::change_part`](crate::slot_kind::SlotKind::change_part).
+    pub(in super::super) fn change_part(
         &mut self,
+        first_slot: u64,
         batch: &[u64],
-        first: u64,
         change: Change,
         leave: impl FnMut(u64),
     ) -> u64 {
         #[cfg(target_arch = "x86_64")]
-        if warpset_base::processor::has_bit_instructions() {
-            // SAFETY: the processor has these instructions.
-            return unsafe { self.work_with_bit_instructions(batch, first, change, leave) };
+        {
+            #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
+            fn fast(
+                slots: &mut PackedMut<'_>,
+                first_slot: u64,
+                batch: &[u64],
+                change: Change,
+                leave: impl FnMut(u64),
+            ) -> u64 {
+                slots.change_each(first_slot, batch, change, leave)
+            }
+            if has_bit_instructions() {
+                // SAFETY: the processor has these instructions.
+                return unsafe { fast(self, first_slot, batch, change, leave) };
+            }
         }
-        self.work(batch, first, change, leave)
+        self.change_each(first_slot, batch, change, leave)
     }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
-    fn work_with_bit_instructions(&mut self, batch: &[u64], first: u64, change: Change, leave: impl FnMut(u64)) -> u64 {
-        self.work(batch, first, change, leave)
-    }
-}
-
-/// What is done to each fingerprint of a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Change {
-    /// Stored; one that is there once more only with `duplicates`.
-    Insert {
-        /// Whether a fingerprint is stored as often as it comes.
-        duplicates: bool,
-    },
-    /// Removed once.
-    Remove,
 }
 
 #[inline(always)]
@@ -412,15 +408,15 @@ mod tests {
                 let mut by_slot = PackedSlots::new(&mut slow[..], slots, r);
                 if kind < 2 {
                     let wanted = core::insert(&mut by_slot, quotient, remainder, duplicates);
-                    prop_assert_eq!(PackedMut::new(&mut fast, split).insert(quotient, remainder, duplicates), wanted);
+                    prop_assert_eq!(PackedMut::with_split(&mut fast, split, duplicates).insert(quotient, remainder), wanted);
                 } else {
                     let wanted = core::remove(&mut by_slot, quotient, remainder);
-                    prop_assert_eq!(PackedMut::new(&mut fast, split).remove(quotient, remainder), wanted);
+                    prop_assert_eq!(PackedMut::with_split(&mut fast, split, duplicates).remove(quotient, remainder), wanted);
                 }
                 prop_assert_eq!(&fast, &slow);
                 let by_slot = PackedSlots::new(&slow[..], slots, r);
                 prop_assert_eq!(
-                    PackedMut::new(&mut fast, split).is_inside(quotient), core::is_inside(&by_slot, quotient)
+                    PackedMut::with_split(&mut fast, split, duplicates).is_inside(quotient), core::is_inside(&by_slot, quotient)
                 );
             }
         }

@@ -7,7 +7,7 @@ use warpset_base::processor::has_bit_instructions;
 use super::Packed;
 
 /// The fingerprints of a filter in ascending order, as `warpset_core::quotient::standard::Fingerprints` gives them.
-pub(in super::super) struct Walk<'a> {
+pub struct PackedWalk<'a> {
     slots: Packed<'a>,
     /// The next block of slots, and which of them are still to come.
     block: usize,
@@ -19,11 +19,11 @@ pub(in super::super) struct Walk<'a> {
     waiting: u64,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> PackedWalk<'a> {
     /// From the first fingerprint on whose quotient is at least `from`.
-    pub(in super::super) fn from_quotient(slots: Packed<'a>, from: u64) -> Walk<'a> {
+    pub(in super::super) fn from_quotient(slots: Packed<'a>, from: u64) -> PackedWalk<'a> {
         let home = (from / 64) as usize;
-        let mut walk = Walk { slots, block: usize::MAX, to_come: !0, quotient: from, home, waiting: 0 };
+        let mut walk = PackedWalk { slots, block: usize::MAX, to_come: !0, quotient: from, home, waiting: 0 };
         if home < walk.blocks() {
             walk.waiting = walk.occupieds(home) & (!0 << (from % 64));
             if walk.find_waiting() {
@@ -65,7 +65,7 @@ impl<'a> Walk<'a> {
         #[cfg(target_arch = "x86_64")]
         {
             #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
-            fn fast(walk: &mut Walk<'_>, into: &mut [u64; 64]) -> usize {
+            fn fast(walk: &mut PackedWalk<'_>, into: &mut [u64; 64]) -> usize {
                 walk.decode(into)
             }
             if has_bit_instructions() {
@@ -111,12 +111,12 @@ mod tests {
     use warpset_core::quotient::standard::Fingerprints;
 
     use super::*;
-    use crate::{Builder, Duplicates, StandardQuotientFilter};
+    use crate::{Duplicates, StandardBuilder};
 
-    fn all(mut walk: Walk<'_>) -> Vec<u64> {
+    fn all(mut walk: PackedWalk<'_>) -> Vec<u64> {
         let (mut all, mut plain) = (Vec::new(), Vec::<u64>::new());
         let mut block = [0; 64];
-        let mut again = Walk { ..walk };
+        let mut again = PackedWalk { ..walk };
         loop {
             let count = walk.next_block(&mut block);
             all.extend(&block[..count]);
@@ -138,15 +138,15 @@ mod tests {
             q in 1u32..10, r in prop::sample::select(vec![1u32, 2, 3, 5, 6, 13, 32, 61]), chosen in prop::collection::vec(any::<u64>(), 0..900), low in 0u32..5,
         ) {
             let q = q.min(64 - r);
-            let layout = Builder::with_bits(q, r).max_load(0.99).duplicates(Duplicates::Kept).layout().unwrap();
+            let layout = StandardBuilder::with_bits(q, r).max_load(0.99).duplicates(Duplicates::Kept).layout().unwrap();
             let of = |(i, hash): (usize, &u64)| (hash >> if i % 2 == 0 { low } else { 0 }) & layout.last_fingerprint();
             let mut fingerprints: Vec<u64> = chosen.iter().enumerate().map(of).collect();
             fingerprints.truncate(layout.limit() as usize);
-            if let Ok(filter) = StandardQuotientFilter::from_fingerprints(layout, &fingerprints) {
+            if let Ok(filter) = StandardBuilder::with_layout(layout).build_from_fingerprints(&fingerprints) {
                 for from in 0..layout.quotients() {
                     let slots = PackedSlots::new(filter.words(), layout.slots(), r);
                     let wanted = Fingerprints::from_quotient(slots, layout.split, from);
-                    let walk = Walk::from_quotient(Packed::new(filter.words(), layout.split), from);
+                    let walk = PackedWalk::from_quotient(Packed::new(filter.words(), layout.split), from);
                     prop_assert!(all(walk).into_iter().eq(wanted), "from {}", from);
                 }
             }
@@ -159,7 +159,7 @@ mod tests {
         for words in [vec![!0u64; 64], vec![0x5555_5555_5555_5555; 64], (0..64).map(|i| !0 << i).collect::<Vec<u64>>()]
         {
             for from in [0, 63, 64, 300, 511] {
-                assert!(all(Walk::from_quotient(Packed::new(&words, split), from)).len() <= 64 * 64);
+                assert!(all(PackedWalk::from_quotient(Packed::new(&words, split), from)).len() <= 64 * 64);
             }
         }
     }

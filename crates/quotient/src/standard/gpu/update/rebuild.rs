@@ -1,6 +1,6 @@
 //! Filters written anew, from their own fingerprints and an ascending batch.
 
-use warpset_core::quotient::combine::Rule;
+use warpset_core::quotient::combine::Combination;
 use warpset_gpu::{DeviceSlice, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::quotient_update::rebuild::{self, SHARED_BYTES, THREADS, TILE_BLOCKS};
 use warpset_kernels::quotient_update::rebuild_near::{MAX_SLOTS, MIN_QUOTIENT_BITS};
@@ -22,10 +22,10 @@ impl StandardQuotientFilter {
         change: Change,
     ) -> Result<(DeviceVec<u64>, u64), Error> {
         let layout = &self.layout;
-        let rule = match change {
-            Change::Remove => Rule::Difference,
-            Change::Insert if layout.keeps_duplicates() => Rule::Sum,
-            Change::Insert => Rule::Union,
+        let combination = match change {
+            Change::Remove => Combination::Difference,
+            Change::Insert if layout.keeps_duplicates() => Combination::Sum,
+            Change::Insert => Combination::Union,
         };
         let is_near =
             layout.quotient_bits() >= MIN_QUOTIENT_BITS && layout.slots() < MAX_SLOTS && batch.len() < 1 << 32;
@@ -38,7 +38,7 @@ impl StandardQuotientFilter {
             old: old.global(),
             slots: layout.slots(),
             parameters: parameters(layout),
-            rule,
+            combination,
             is_near,
             look_back,
             ticket: look_back.at(look_back_words).cast(),

@@ -9,7 +9,7 @@ use warpset_gpu::testing::{SANITIZER_VARIABLE, devices};
 
 use super::UpdateMethod;
 use crate::gpu::StandardQuotientFilter;
-use crate::{Builder, Duplicates, Error, Hashed, Layout, StandardQuotientFilter as HostFilter};
+use crate::{StandardBuilder, Duplicates, Error, Hashed, Layout, StandardQuotientFilter as HostFilter};
 
 const METHODS: [UpdateMethod; 4] =
     [UpdateMethod::Superclusters, UpdateMethod::InPlace, UpdateMethod::Rebuild, UpdateMethod::Automatic];
@@ -23,7 +23,7 @@ fn is_sanitized() -> bool {
 fn layout(q: u32, r: u32, load: f64, packed: bool, keep: bool) -> Layout {
     let container = if packed { Container::Packed } else { Container::Bytes };
     let duplicates = if keep { Duplicates::Kept } else { Duplicates::Dropped };
-    Builder::with_bits(q, r).max_load(load).container(container).duplicates(duplicates).layout().unwrap()
+    StandardBuilder::with_bits(q, r).max_load(load).container(container).duplicates(duplicates).layout().unwrap()
 }
 
 /// Hashes of these fingerprints.
@@ -167,7 +167,7 @@ fn what_does_not_fit_changes_nothing() {
             // Behind the last quotient there is no room for so many.
             let layout = Layout {
                 limit: 4000,
-                ..Builder::with_bits(12, 8).duplicates(Duplicates::Kept).max_load(0.1).layout().unwrap()
+                ..StandardBuilder::with_bits(12, 8).duplicates(Duplicates::Kept).max_load(0.1).layout().unwrap()
             };
             let mut host = HostFilter::with_layout(layout).unwrap();
             let most = (layout.slots() - layout.quotients()) as usize;

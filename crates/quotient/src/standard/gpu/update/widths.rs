@@ -1,6 +1,6 @@
 //! The kernels of updates, for fingerprints of both widths.
 
-use warpset_core::quotient::combine::Rule;
+use warpset_core::quotient::combine::Combination;
 use warpset_gpu::{GpuError, LaunchConfig, Stream};
 use warpset_kernels::quotient_update::{in_place, rebuild, rebuild_near, superclusters};
 use warpset_primitives::select;
@@ -31,7 +31,7 @@ pub(super) struct Anew {
     pub(super) old: Global<u64>,
     pub(super) slots: u64,
     pub(super) parameters: u32,
-    pub(super) rule: Rule,
+    pub(super) combination: Combination,
     /// Whether the filter and the batch are what the kernels of [`rebuild_near`] ask for.
     pub(super) is_near: bool,
     pub(super) look_back: GlobalMut<u64>,
@@ -141,12 +141,12 @@ macro_rules! widths {
                 batch: Global<$word>,
                 anew: Anew,
             ) -> Result<(), GpuError> {
-                let Anew { old, slots, parameters, rule, is_near, look_back, ticket, words, totals } = anew;
+                let Anew { old, slots, parameters, combination, is_near, look_back, ticket, words, totals } = anew;
                 let n = batch.len();
                 // SAFETY: the caller's promise is the same.
                 unsafe {
                     if is_near {
-                        return if rule == Rule::Difference {
+                        return if combination == Combination::Difference {
                             rebuild_near::$remove_near::launch(
                                 stream, config, old, slots, parameters, batch, n, look_back, ticket, words, totals,
                             )
@@ -156,7 +156,7 @@ macro_rules! widths {
                             )
                         };
                     }
-                    let rule = rule as u32;
+                    let rule = combination as u32;
                     rebuild::$rebuild::launch(
                         stream, config, old, slots, parameters, batch, n, rule, look_back, ticket, words, totals,
                     )

@@ -6,8 +6,7 @@ use proptest::prelude::*;
 use warpset_core::hash::mix;
 use warpset_core::quotient::slots::Container;
 
-use super::validate::validate;
-use crate::{Builder, Duplicates, Error, Hashed, Layout, StandardQuotientFilter};
+use crate::{Duplicates, Error, Hashed, Layout, SlotKind, Standard, StandardBuilder, StandardQuotientFilter};
 
 type Model = BTreeMap<u64, u64>;
 
@@ -20,6 +19,7 @@ enum Op {
     RemoveBulk(Vec<u64>),
     Merge(Vec<u64>),
     Subtract(Vec<u64>),
+    Intersect(Vec<u64>),
     Double,
     Halve,
     Recontain,
@@ -36,7 +36,8 @@ fn op(max: u64) -> impl Strategy<Value = Op> {
         4 => some.clone().prop_map(Op::InsertBulk),
         3 => some.clone().prop_map(Op::RemoveBulk),
         1 => some.clone().prop_map(Op::Merge),
-        1 => some.prop_map(Op::Subtract),
+        1 => some.clone().prop_map(Op::Subtract),
+        1 => some.prop_map(Op::Intersect),
         1 => Just(Op::Double),
         1 => Just(Op::Halve),
         1 => Just(Op::Recontain),
@@ -80,8 +81,8 @@ fn check(filter: &StandardQuotientFilter, model: &Model) -> Result<(), TestCaseE
     prop_assert_eq!(filter.fingerprints().collect::<Vec<_>>(), expected.clone());
     prop_assert_eq!(filter.len(), expected.len() as u64);
     prop_assert_eq!(filter.distinct(), model.len() as u64);
-    validate(&filter.view()).map_err(|e| TestCaseError::fail(e.to_string()))?;
-    let rebuilt = StandardQuotientFilter::from_fingerprints(*filter.layout(), &expected).unwrap();
+    Standard::validate(&filter.view()).map_err(|e| TestCaseError::fail(e.to_string()))?;
+    let rebuilt = StandardBuilder::with_layout(*filter.layout()).build_from_fingerprints(&expected).unwrap();
     prop_assert!(rebuilt == *filter, "not the bytes of a build");
     Ok(())
 }
@@ -112,7 +113,7 @@ fn behaves_like_a_multiset(layout: Layout, ops: Vec<Op>) -> Result<(), TestCaseE
             }
             Op::InsertBulk(some) => {
                 add(&mut wanted, &some, keep);
-                let result = filter.insert_fingerprints(&some);
+                let result = filter.insert_fingerprints_bulk(&some);
                 if let Ok(stored) = result {
                     prop_assert_eq!(stored, total(&wanted) - total(&model));
                 }
@@ -120,7 +121,7 @@ fn behaves_like_a_multiset(layout: Layout, ops: Vec<Op>) -> Result<(), TestCaseE
             }
             Op::RemoveBulk(some) => {
                 take(&mut wanted, &some);
-                prop_assert_eq!(filter.remove_fingerprints(&some).unwrap(), total(&model) - total(&wanted));
+                prop_assert_eq!(filter.remove_fingerprints_bulk(&some).unwrap(), total(&model) - total(&wanted));
                 (Ok(()), true)
             }
             Op::Merge(some) => {
@@ -128,7 +129,7 @@ fn behaves_like_a_multiset(layout: Layout, ops: Vec<Op>) -> Result<(), TestCaseE
                     layout.with_quotient_bits((layout.quotient_bits() + 3).min(layout.fingerprint_bits() - 1)).unwrap(),
                 )
                 .unwrap();
-                if other.insert_fingerprints(&some).is_err() {
+                if other.insert_fingerprints_bulk(&some).is_err() {
                     continue;
                 }
                 let mut theirs = Model::new();
@@ -141,7 +142,7 @@ fn behaves_like_a_multiset(layout: Layout, ops: Vec<Op>) -> Result<(), TestCaseE
             }
             Op::Subtract(some) => {
                 let mut other = StandardQuotientFilter::with_layout(layout).unwrap();
-                if other.insert_fingerprints(&some).is_err() {
+                if other.insert_fingerprints_bulk(&some).is_err() {
                     continue;
                 }
                 let mut theirs = Model::new();
@@ -149,6 +150,20 @@ fn behaves_like_a_multiset(layout: Layout, ops: Vec<Op>) -> Result<(), TestCaseE
                 let theirs: Vec<u64> = theirs.iter().flat_map(|(&f, &count)| (0..count).map(move |_| f)).collect();
                 take(&mut wanted, &theirs);
                 (filter.subtract(&other), true)
+            }
+            Op::Intersect(some) => {
+                let mut other = StandardQuotientFilter::with_layout(layout).unwrap();
+                if other.insert_fingerprints_bulk(&some).is_err() {
+                    continue;
+                }
+                wanted = Model::new();
+                for f in other.fingerprints() {
+                    let count = wanted.get(&f).copied().unwrap_or(0);
+                    if count < model.get(&f).copied().unwrap_or(0) {
+                        wanted.insert(f, count + 1);
+                    }
+                }
+                (filter.intersect(&other), true)
             }
             Op::Double if layout.remainder_bits() > 1 => {
                 let doubled = layout.with_quotient_bits(layout.quotient_bits() + 1).unwrap();
@@ -196,7 +211,7 @@ fn behaves_like_a_multiset(layout: Layout, ops: Vec<Op>) -> Result<(), TestCaseE
 fn layout(q: u32, r: u32, max_load: f64, packed: bool, keep: bool) -> Layout {
     let container = if packed { Container::Packed } else { Container::Bytes };
     let duplicates = if keep { Duplicates::Kept } else { Duplicates::Dropped };
-    Builder::with_bits(q, r).max_load(max_load).container(container).duplicates(duplicates).layout().unwrap()
+    StandardBuilder::with_bits(q, r).max_load(max_load).container(container).duplicates(duplicates).layout().unwrap()
 }
 
 /// Tiny filters, in which every shape of cluster comes about; their fingerprints are few.
@@ -241,9 +256,9 @@ fn full_filters_in_parallel_parts() {
         for (container, keep) in [(true, false), (false, false), (true, true)] {
             let layout = layout(17, 9, 0.95, container, keep);
             let all = keys(layout.limit(), 1);
-            let built = StandardQuotientFilter::build_from(layout, &all).unwrap();
-            validate(&built.view()).unwrap();
-            assert_eq!(built.count_contained(&all), all.len());
+            let built = StandardBuilder::with_layout(layout).build_from(&all).unwrap();
+            Standard::validate(&built.view()).unwrap();
+            assert_eq!(built.count_contained_bulk(&all), all.len());
             assert!(built.contains_bulk(&all).iter().all(|&yes| yes));
             // Batches in place up to the brim, and the serial filter: the same bytes.
             let mut filled = StandardQuotientFilter::with_layout(layout).unwrap();
@@ -252,22 +267,22 @@ fn full_filters_in_parallel_parts() {
             }
             assert!(filled == built);
             let mut serial = StandardQuotientFilter::with_layout(layout).unwrap();
-            serial.insert_one_by_one(&all).unwrap();
+            all.iter().for_each(|key| assert!(serial.insert(key).is_ok()));
             assert!(serial == built);
             // And down again.
             let (gone, stay) = all.split_at(all.len() / 2);
             for batch in gone.chunks(5000) {
                 filled.remove_bulk(batch);
             }
-            serial.remove_one_by_one(gone);
+            gone.iter().for_each(|key| _ = serial.remove(key));
             assert!(serial == filled);
             let mut at_once = built.clone();
             at_once.remove_bulk(gone);
             assert!(at_once == filled);
             if keep {
                 assert_eq!(filled.len(), stay.len() as u64);
-                assert_eq!(filled.count_contained(stay), stay.len());
-                assert!(filled == StandardQuotientFilter::build_from(layout, stay).unwrap());
+                assert_eq!(filled.count_contained_bulk(stay), stay.len());
+                assert!(filled == StandardBuilder::with_layout(layout).build_from(stay).unwrap());
             }
         }
     });
@@ -278,7 +293,7 @@ fn one_key_too_many_changes_nothing() {
     for packed in [true, false] {
         let layout = layout(12, 20, 0.95, packed, true);
         let all = keys(layout.limit(), 5);
-        let full = StandardQuotientFilter::build_from(layout, &all).unwrap();
+        let full = StandardBuilder::with_layout(layout).build_from(&all).unwrap();
         let mut filter = full.clone();
         let limit = layout.limit();
         let error = filter.insert(7u64).unwrap_err();
@@ -290,7 +305,7 @@ fn one_key_too_many_changes_nothing() {
         filter.double().unwrap();
         filter.insert(7u64).unwrap();
         filter.merge(&full).unwrap_err();
-        assert_eq!(filter.count_contained(&all), all.len());
+        assert_eq!(filter.count_contained_bulk(&all), all.len());
         assert_eq!(filter.fpr(), filter.distinct() as f64 / 2f64.powi(32));
     }
 }
@@ -305,7 +320,7 @@ fn a_key_repeated_too_often_at_the_end_is_an_error() {
     while filter.insert(last[0]).is_ok() {}
     assert_eq!(filter.len(), layout.slots() - layout.quotients());
     assert_eq!(filter.count(last[0]), filter.len());
-    validate(&filter.view()).unwrap();
+    Standard::validate(&filter.view()).unwrap();
     // As a set it is one fingerprint.
     let mut set = StandardQuotientFilter::with_layout(Layout { duplicates: Duplicates::Dropped, ..layout }).unwrap();
     assert_eq!(set.insert_bulk(&last).unwrap(), 1);
@@ -313,15 +328,15 @@ fn a_key_repeated_too_often_at_the_end_is_an_error() {
 
 #[test]
 fn filters_that_do_not_match_are_refused() {
-    let a = Builder::with_bits(10, 10).build().unwrap();
-    let mut b = Builder::with_bits(10, 11).build().unwrap();
+    let a = StandardBuilder::with_bits(10, 10).build().unwrap();
+    let mut b = StandardBuilder::with_bits(10, 11).build().unwrap();
     assert!(matches!(b.merge(&a), Err(Error::Incompatible { field: "fingerprint bits", left: 21, right: 20 })));
-    let mut c = Builder::with_bits(10, 10).seed(1).build().unwrap();
+    let mut c = StandardBuilder::with_bits(10, 10).seed(1).build().unwrap();
     assert!(matches!(c.merge(&a), Err(Error::Incompatible { field: "seed", .. })));
-    let mut d = Builder::with_bits(10, 10).duplicates(Duplicates::Kept).build().unwrap();
+    let mut d = StandardBuilder::with_bits(10, 10).duplicates(Duplicates::Kept).build().unwrap();
     assert!(matches!(d.merge(&a), Err(Error::Incompatible { field: "duplicates kept", .. })));
     assert!(matches!(a.clone().insert_fingerprint(1 << 20), Err(Error::InvalidFingerprint { bits: 20, .. })));
-    assert!(matches!(a.clone().insert_fingerprints(&[1 << 20]), Err(Error::InvalidFingerprint { .. })));
+    assert!(matches!(a.clone().insert_fingerprints_bulk(&[1 << 20]), Err(Error::InvalidFingerprint { .. })));
     assert!(!a.clone().remove_fingerprint(1 << 20) && !a.contains_fingerprint(1 << 20));
     assert!(matches!(a.contains_bulk_into(&[1u64], &mut []), Err(Error::LengthMismatch { keys: 1, answers: 0 })));
 }
@@ -329,9 +344,9 @@ fn filters_that_do_not_match_are_refused() {
 #[test]
 fn longer_fingerprints_merge_into_shorter_ones() {
     let (some, more) = (keys(3000, 1), keys(2000, 2));
-    let mut short = Builder::with_bits(13, 8).build_from(&some).unwrap();
-    let long = Builder::with_bits(12, 20).build_from(&more).unwrap();
-    let expected = Builder::with_bits(13, 8).build_from(&[some, more].concat()).unwrap();
+    let mut short = StandardBuilder::with_bits(13, 8).build_from(&some).unwrap();
+    let long = StandardBuilder::with_bits(12, 20).build_from(&more).unwrap();
+    let expected = StandardBuilder::with_bits(13, 8).build_from(&[some, more].concat()).unwrap();
     let union = short.union_count(&long).unwrap();
     assert_eq!(long.union_count(&short).unwrap(), union);
     short.merge(&long).unwrap();
@@ -341,7 +356,7 @@ fn longer_fingerprints_merge_into_shorter_ones() {
 
 #[test]
 fn empty_inputs() {
-    let mut filter = Builder::with_bits(1, 1).build().unwrap();
+    let mut filter = StandardBuilder::with_bits(1, 1).build().unwrap();
     assert_eq!(filter.insert_bulk::<u64>(&[]).unwrap(), 0);
     assert_eq!(filter.remove_bulk::<u64>(&[]), 0);
     assert!(filter.contains_bulk::<u64>(&[]).is_empty());
@@ -349,5 +364,5 @@ fn empty_inputs() {
     let empty = filter.clone();
     filter.merge(&empty).unwrap();
     assert_eq!((filter.len(), filter.fpr(), filter.union_count(&empty).unwrap()), (0, 0.0, 0));
-    assert!(Builder::with_bits(8, 8).build_from::<u64>(&[]).unwrap().is_empty());
+    assert!(StandardBuilder::with_bits(8, 8).build_from::<u64>(&[]).unwrap().is_empty());
 }

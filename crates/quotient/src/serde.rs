@@ -3,23 +3,24 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use warpset_base::file;
 
-use super::StandardQuotientFilter;
+use crate::QuotientFilter;
+use crate::slot_kind::SlotKind;
 
-impl Serialize for StandardQuotientFilter {
+impl<K: SlotKind> Serialize for QuotientFilter<K> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         file::serialize(self, serializer)
     }
 }
 
-impl<'de> Deserialize<'de> for StandardQuotientFilter {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<StandardQuotientFilter, D::Error> {
+impl<'de, K: SlotKind> Deserialize<'de> for QuotientFilter<K> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<QuotientFilter<K>, D::Error> {
         file::deserialize(deserializer)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::StandardQuotientFilter;
 
     #[test]
     fn through_json_and_back() {

@@ -1,4 +1,4 @@
-//! Saved filters: the header of [`warpset_base::file`], structure 24, then the words as they lie in memory.
+//! Saved filters: the header of [`warpset_base::file`], then the words as they lie in memory.
 //!
 //! The parameters: `docs/formats.md`. A loader checks the slots too, not only the checksum: no bytes make a filter that
 //! breaks its invariants.
@@ -7,17 +7,17 @@ use std::io::{Read, Write};
 use std::path::Path;
 
 use warpset_base::file::{self, FIELDS, FileError, Saved};
+use warpset_base::words::Words;
 
-use super::validate::validate;
-use super::{StandardQuotientFilter, View};
-use crate::{Error, Layout, Words};
+use crate::slot_kind::SlotKind;
+use crate::{Error, Layout, QuotientFilter, View};
 
 /// Which parameter is the number of fingerprints.
 const ITEMS_FIELD: usize = 6;
 
-impl Saved for StandardQuotientFilter {
-    const STRUCTURE: u16 = 24;
-    const NAME: &'static str = "standard quotient filter";
+impl<S: SlotKind> Saved for QuotientFilter<S> {
+    const STRUCTURE: u16 = S::STRUCTURE;
+    const NAME: &'static str = S::NAME;
     type Word = u64;
     /// And the number of fingerprints.
     type Layout = (Layout, u64);
@@ -51,24 +51,24 @@ impl Saved for StandardQuotientFilter {
     }
 
     fn check(&(layout, items): &(Layout, u64), words: &[u64]) -> Result<(), Error> {
-        validate(&View::new(layout, words, items))
+        S::validate(&View::new(layout, words, items))
     }
 
-    fn from_saved((layout, items): (Layout, u64), words: Words) -> StandardQuotientFilter {
-        StandardQuotientFilter::from_parts(layout, words, items)
+    fn from_saved((layout, items): (Layout, u64), words: Words<u64>) -> QuotientFilter<S> {
+        QuotientFilter::from_parts(layout, words, items)
     }
 }
 
 /// Saving and loading.
-impl StandardQuotientFilter {
+impl<S: SlotKind> QuotientFilter<S> {
     /// Writes header and payload.
     pub fn write_to<W: Write>(&self, mut writer: W) -> Result<(), Error> {
         file::write_to(self, &mut writer)
     }
 
-    /// Reads what [`StandardQuotientFilter::write_to`] wrote, and not a byte more. Memory grows with what arrives, whatever the header
-    /// claims.
-    pub fn read_from<R: Read>(mut reader: R) -> Result<StandardQuotientFilter, Error> {
+    /// Reads what [`QuotientFilter::write_to`] wrote, and not a byte more. Memory grows with what arrives, whatever the
+    /// header claims.
+    pub fn read_from<R: Read>(mut reader: R) -> Result<QuotientFilter<S>, Error> {
         file::read_from(&mut reader, 0)
     }
 
@@ -78,7 +78,7 @@ impl StandardQuotientFilter {
     }
 
     /// Reads the saved form; bytes after its end are an error.
-    pub fn from_bytes(bytes: &[u8]) -> Result<StandardQuotientFilter, Error> {
+    pub fn from_bytes(bytes: &[u8]) -> Result<QuotientFilter<S>, Error> {
         file::from_bytes(bytes)
     }
 
@@ -88,20 +88,20 @@ impl StandardQuotientFilter {
     }
 
     /// Reads a file.
-    pub fn load(path: impl AsRef<Path>) -> Result<StandardQuotientFilter, Error> {
+    pub fn load(path: impl AsRef<Path>) -> Result<QuotientFilter<S>, Error> {
         file::load(path.as_ref())
     }
 }
 
 /// Views of saved bytes.
-impl<'a> View<'a> {
+impl<'a, S: SlotKind> View<'a, S> {
     /// A filter in saved bytes, such as a memory-mapped file, without a copy: checks everything, checksum and slots
     /// included, for which it reads the bytes twice.
     ///
     /// The payload must be aligned to 8 bytes; it is in a mapping that starts at a page.
     ///
     /// ```
-    /// use warpset_quotient::{StandardQuotientFilter, View};
+    /// use warpset_quotient::{StandardQuotientFilter, StandardView};
     ///
     /// let mut filter = StandardQuotientFilter::builder(10).build()?;
     /// filter.insert_bulk(&["a", "b"])?;
@@ -109,20 +109,20 @@ impl<'a> View<'a> {
     /// filter.save(&path)?;
     ///
     /// let file: Vec<u64> = bytes_of(&std::fs::read(&path)?); // or memmap2::Mmap
-    /// let view = View::from_bytes(bytemuck::cast_slice(&file))?;
+    /// let view = StandardView::from_bytes(bytemuck::cast_slice(&file))?;
     /// assert!(view.contains("a"));
     /// # std::fs::remove_file(&path)?;
     /// # fn bytes_of(bytes: &[u8]) -> Vec<u64> { bytemuck::pod_collect_to_vec(bytes) }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn from_bytes(bytes: &'a [u8]) -> Result<View<'a>, Error> {
-        file::view::<StandardQuotientFilter>(bytes).map(|((layout, items), words)| View::new(layout, words, items))
+    pub fn from_bytes(bytes: &'a [u8]) -> Result<View<'a, S>, Error> {
+        file::view::<QuotientFilter<S>>(bytes).map(|((layout, items), words)| View::new(layout, words, items))
     }
 
     /// [`View::from_bytes`] without checksum and slots: opens in constant time and touches the header only. Damaged words
     /// make wrong answers, nothing worse.
-    pub fn from_bytes_unverified(bytes: &'a [u8]) -> Result<View<'a>, Error> {
-        file::view_unverified::<StandardQuotientFilter>(bytes)
+    pub fn from_bytes_unverified(bytes: &'a [u8]) -> Result<View<'a, S>, Error> {
+        file::view_unverified::<QuotientFilter<S>>(bytes)
             .map(|((layout, items), words)| View::new(layout, words, items))
     }
 }

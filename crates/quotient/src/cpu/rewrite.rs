@@ -6,14 +6,14 @@
 //! one short pass over the parts joins them (the paper iterates instead, algorithms 4 to 6).
 
 use rayon::prelude::*;
-use warpset_core::quotient::slots::{Appender, BLOCK_SLOTS, ByteSlots, Container, PackedSlots, SlotsMut};
+use warpset_base::words::Words;
+use warpset_core::quotient::slots::BLOCK_SLOTS;
 use warpset_core::quotient::{Split, standard as core};
 
-use super::packed::PackedAppender;
+use super::QuotientFilter;
 use super::source::{Ascending, Source};
-use super::with_slots;
-use crate::Words;
-use crate::{Error, Layout, StandardQuotientFilter};
+use crate::slot_kind::{PlacedItem, SlotKind, SlotWriter, WriteJob};
+use crate::{Error, Layout};
 
 /// Quotients of a part, at least.
 const LEAST_PART: u64 = 1 << 14;
@@ -23,13 +23,6 @@ struct Part {
     items: u64,
     /// The slot after the last item, were nothing spilled into the part; 0 without items.
     end: u64,
-}
-
-/// An item that lies behind the part of the filter that its quotient belongs to.
-struct Spilled {
-    slot: u64,
-    metadata: u64,
-    remainder: u64,
 }
 
 /// An item: its quotient, its remainder, and whether the item before has the same quotient.
@@ -46,7 +39,7 @@ fn for_each_item(layout: &Layout, source: &impl Source, first: u64, end: u64, mu
     let (split, keep) = (layout.split, layout.keeps_duplicates());
     // No item has this quotient.
     let (mut quotient_before, mut before) = (u64::MAX, 0);
-    let mut run = source.from(split.join(first, 0));
+    let mut run = source.read_from(split.join(first, 0));
     loop {
         let ready = run.ready();
         let count = ready.len();
@@ -68,7 +61,7 @@ fn for_each_item(layout: &Layout, source: &impl Source, first: u64, end: u64, mu
     }
 }
 
-fn lay_out(layout: &Layout, source: &impl Source, first: u64, end: u64) -> Part {
+fn measure(layout: &Layout, source: &impl Source, first: u64, end: u64) -> Part {
     let mut part = Part { items: 0, end: 0 };
     for_each_item(layout, source, first, end, |item| {
         part.end = core::place(part.end, item.quotient) + 1;
@@ -80,57 +73,59 @@ fn lay_out(layout: &Layout, source: &impl Source, first: u64, end: u64) -> Part 
 /// What was written.
 struct Written {
     items: u64,
-    /// The first free slot behind all items.
+    /// The first free slot after all items.
     free: u64,
-    /// Those that lie behind the words.
-    spilled: Vec<Spilled>,
+    /// Items whose slots lie after the words.
+    spilled: Vec<PlacedItem>,
 }
 
-/// Writes the items of quotients `first..end`, the first free slot being `free`, into the zero `words` of the slots from
-/// `first` on.
-fn write(layout: &Layout, words: &mut [u64], source: &impl Source, first: u64, end: u64, mut free: u64) -> Written {
-    let len = words.len() as u64 / layout.block_words() * BLOCK_SLOTS;
-    let (mut items, mut spilled) = (0, Vec::new());
-    // Where an item goes, if that is in the words.
-    let mut place = |item: Item| {
-        items += 1;
-        let slot = core::place(free, item.quotient);
-        free = slot + 1;
-        if slot - first < len {
-            return Some(slot - first);
-        }
-        let metadata = core::item_metadata(slot, item.quotient, item.follows);
-        spilled.push(Spilled { slot, metadata, remainder: item.remainder });
-        None
-    };
-    match layout.container {
-        Container::Packed => {
-            let mut slots = PackedAppender::new(words, layout.split.remainder_bits);
-            for_each_item(layout, source, first, end, |item| {
-                let quotient = item.quotient - first;
-                slots.occupy(quotient);
-                if let Some(slot) = place(item) {
-                    slots.item(slot, item.follows, slot != quotient, item.remainder);
-                }
-            });
-            slots.finish();
-        }
-        Container::Bytes => {
-            let mut slots = Appender::new(words, Container::Bytes, layout.split.remainder_bits);
-            for_each_item(layout, source, first, end, |item| {
-                let quotient = item.quotient - first;
-                slots.occupy(quotient);
-                if let Some(slot) = place(item) {
-                    slots.item(slot, core::item_metadata(slot, quotient, item.follows), item.remainder);
-                }
-            });
-            slots.finish();
-        }
+/// Writes the items of quotients `first..end`, the first free slot being `free`, into the zero words of the slots
+/// `first..first + len`.
+struct WritePart<'a, A> {
+    layout: &'a Layout,
+    source: &'a A,
+    first: u64,
+    end: u64,
+    free: u64,
+    len: u64,
+}
+
+impl<A: Source> WriteJob for WritePart<'_, A> {
+    type Output = Written;
+
+    #[inline(always)]
+    fn run(self, mut writer: impl SlotWriter) -> Written {
+        let WritePart { layout, source, first, end, mut free, len } = self;
+        let (mut items, mut spilled) = (0, Vec::new());
+        for_each_item(layout, source, first, end, |Item { quotient, remainder, follows }| {
+            items += 1;
+            let slot = core::place(free, quotient);
+            free = slot + 1;
+            writer.occupy(quotient - first);
+            if slot - first < len {
+                writer.item(PlacedItem { slot: slot - first, quotient: quotient - first, follows, remainder });
+            } else {
+                spilled.push(PlacedItem { slot, quotient, follows, remainder });
+            }
+        });
+        writer.finish();
+        Written { items, free, spilled }
     }
-    Written { items, free, spilled }
 }
 
-/// Quotients of a part: a power of two, so many that all threads have work and few enough that parts are worth it.
+/// [`WritePart`] into these words.
+fn write<S: SlotKind>(
+    layout: &Layout,
+    words: &mut [u64],
+    source: &impl Source,
+    (first, end): (u64, u64),
+    free: u64,
+) -> Written {
+    let len = words.len() as u64 / layout.block_words() * BLOCK_SLOTS;
+    S::write(layout, words, WritePart { layout, source, first, end, free, len })
+}
+
+/// Quotients of a part: a power of two, small enough that all threads have work and large enough that parts are worth it.
 fn part_quotients(split: Split) -> u64 {
     let threads = rayon::current_num_threads() as u64;
     if threads == 1 {
@@ -139,8 +134,8 @@ fn part_quotients(split: Split) -> u64 {
     (split.quotients() / (8 * threads.next_power_of_two())).max(LEAST_PART).min(split.quotients())
 }
 
-/// Whether so many items, with so many slots up to the end of the last one, are permitted.
-fn check(layout: &Layout, items: u64, end: u64) -> Result<(), Error> {
+/// An error unless `items` fingerprints, the last of them in slot `end - 1`, fit.
+pub(crate) fn check_fit(layout: &Layout, items: u64, end: u64) -> Result<(), Error> {
     if items > layout.limit {
         return Err(Error::Full { items, limit: layout.limit });
     }
@@ -152,19 +147,19 @@ fn check(layout: &Layout, items: u64, end: u64) -> Result<(), Error> {
 }
 
 /// A filter of the fingerprints of `source`.
-pub(super) fn build(layout: Layout, source: &impl Source) -> Result<StandardQuotientFilter, Error> {
+pub(crate) fn lay_out<S: SlotKind>(layout: Layout, source: &impl Source) -> Result<QuotientFilter<S>, Error> {
     let split = layout.split;
     let step = part_quotients(split);
     if step == split.quotients() {
-        // One part begins at its first slot, so it is written without having been laid out before.
+        // One part begins at its first slot, so it is written without having been measured.
         let mut words = Words::zeroed(layout.words())?;
-        let Written { items, free, .. } = write(&layout, words.as_mut_slice(), source, 0, split.quotients(), 0);
-        check(&layout, items, free)?;
-        return Ok(StandardQuotientFilter::from_parts(layout, words, items));
+        let Written { items, free, .. } = write::<S>(&layout, words.as_mut_slice(), source, (0, split.quotients()), 0);
+        check_fit(&layout, items, free)?;
+        return Ok(QuotientFilter::from_parts(layout, words, items));
     }
     let parts: Vec<Part> = (0..split.quotients() / step)
         .into_par_iter()
-        .map(|i| lay_out(&layout, source, i * step, (i + 1) * step))
+        .map(|i| measure(&layout, source, i * step, (i + 1) * step))
         .collect();
     let items = parts.iter().map(|part| part.items).sum();
     let mut free = 0u64;
@@ -178,7 +173,7 @@ pub(super) fn build(layout: Layout, source: &impl Source) -> Result<StandardQuot
             before
         })
         .collect();
-    check(&layout, items, free)?;
+    check_fit(&layout, items, free)?;
 
     let mut words = Words::zeroed(layout.words())?;
     // A filter of less than a block has one part; all others have whole blocks, the last part those of the overflow.
@@ -191,19 +186,15 @@ pub(super) fn build(layout: Layout, source: &impl Source) -> Result<StandardQuot
         rest = after;
     }
     chunks.push(rest);
-    let spilled: Vec<Vec<Spilled>> = chunks
+    let spilled: Vec<Vec<PlacedItem>> = chunks
         .into_par_iter()
         .zip(frees)
         .enumerate()
         .map(|(i, (chunk, free))| {
             let first = i as u64 * step;
-            write(&layout, chunk, source, first, first + step, free).spilled
+            write::<S>(&layout, chunk, source, (first, first + step), free).spilled
         })
         .collect();
-    with_slots!(&layout, words.as_mut_slice(), layout.slots(), |slots| {
-        for item in spilled.iter().flatten() {
-            slots.set_item(item.slot, item.metadata, item.remainder);
-        }
-    });
-    Ok(StandardQuotientFilter::from_parts(layout, words, items))
+    S::put(&layout, words.as_mut_slice(), spilled.into_iter().flatten());
+    Ok(QuotientFilter::from_parts(layout, words, items))
 }

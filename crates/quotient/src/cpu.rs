@@ -1,0 +1,253 @@
+//! Quotient filters in host memory, whatever their kind of slots.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use warpset_base::words::Words;
+
+use crate::slot_kind::{Change, Changed, SlotKind};
+use crate::{Error, Key, Layout, View};
+
+mod batch;
+mod collect;
+mod fingerprints;
+mod in_place;
+mod resize;
+mod rewrite;
+pub(crate) mod source;
+mod two_filters;
+
+pub(crate) use fingerprints::sorted_fingerprints;
+pub(crate) use rewrite::{check_fit, lay_out};
+
+/// A quotient filter in host memory: an approximate set, or multiset, of fingerprints.
+///
+/// `S` is the kind of its slots; [`StandardQuotientFilter`](crate::StandardQuotientFilter) is the one with three metadata
+/// bits per slot.
+///
+/// - **Cost**: all operations read the cluster around a key's slot: a few slots at a load of one half, some hundred at
+///   0.95.
+/// - **Limits**: at most `layout().limit()` fingerprints; more are the error [`Error::Full`], and change nothing.
+///
+/// Operations on many keys sort them and then either do the same as single-key operations in parallel, each thread in its
+/// own part of the filter, or rewrite the filter; both give the same bytes, as the layout of a set of fingerprints is unique.
+///
+/// ```
+/// use warpset_quotient::{Duplicates, StandardQuotientFilter};
+///
+/// let mut words = StandardQuotientFilter::builder(1000).fpr(1e-6).duplicates(Duplicates::Kept).build()?;
+/// words.insert("filter")?;
+/// words.insert("filter")?;
+/// assert_eq!(words.count("filter"), 2);
+/// assert!(words.remove("filter") && words.contains("filter"));
+/// assert!(words.remove("filter") && !words.contains("filter"));
+/// assert!(!words.remove("filter"));
+/// # Ok::<(), warpset_quotient::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct QuotientFilter<S> {
+    layout: Layout,
+    words: Words<u64>,
+    /// Fingerprints stored.
+    items: u64,
+    slots: PhantomData<S>,
+}
+
+impl<S: SlotKind> QuotientFilter<S> {
+    /// An empty filter with these parameters.
+    pub(crate) fn with_layout(layout: Layout) -> Result<QuotientFilter<S>, Error> {
+        Ok(QuotientFilter::from_parts(layout, Words::zeroed(layout.words())?, 0))
+    }
+
+    /// The words hold `items` fingerprints in this layout.
+    pub(crate) fn from_parts(layout: Layout, words: Words<u64>, items: u64) -> QuotientFilter<S> {
+        debug_assert_eq!(words.as_slice().len() as u64, layout.words());
+        QuotientFilter { layout, words, items, slots: PhantomData }
+    }
+
+    /// The parameters.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The words, little-endian, block by block: the memory image that every backend shares.
+    pub fn words(&self) -> &[u64] {
+        self.words.as_slice()
+    }
+
+    /// A borrow that answers queries.
+    #[inline]
+    pub fn view(&self) -> View<'_, S> {
+        View::new(self.layout, self.words(), self.items)
+    }
+
+    /// How many fingerprints are stored, copies included.
+    pub fn len(&self) -> u64 {
+        self.items
+    }
+
+    /// Whether no fingerprint is stored.
+    pub fn is_empty(&self) -> bool {
+        self.items == 0
+    }
+
+    /// Fingerprints stored, as a share of the quotients: `α` in the paper.
+    pub fn load_factor(&self) -> f64 {
+        self.view().load_factor()
+    }
+
+    /// Bytes of memory that the slots take.
+    pub fn memory_bytes(&self) -> u64 {
+        self.view().memory_bytes()
+    }
+
+    /// Bits of memory per stored fingerprint.
+    pub fn bits_per_key(&self) -> f64 {
+        self.view().bits_per_key()
+    }
+
+    /// Removes everything.
+    pub fn clear(&mut self) {
+        self.words.as_mut_slice().fill(0);
+        self.items = 0;
+    }
+
+    /// Stores a key's fingerprint; `false` if it is there already and duplicates are dropped.
+    pub fn insert(&mut self, key: impl Key) -> Result<bool, Error> {
+        self.insert_fingerprint(self.layout.fingerprint(key))
+    }
+
+    /// [`QuotientFilter::insert`] for a fingerprint.
+    pub fn insert_fingerprint(&mut self, fingerprint: u64) -> Result<bool, Error> {
+        let layout = self.layout;
+        layout.check_fingerprint(fingerprint)?;
+        if self.items == layout.limit && (layout.keeps_duplicates() || !self.contains_fingerprint(fingerprint)) {
+            return Err(Error::Full { items: self.items + 1, limit: layout.limit });
+        }
+        match S::change(&layout, self.words.as_mut_slice(), fingerprint, Change::Insert) {
+            Changed::Done => {
+                self.items += 1;
+                Ok(true)
+            }
+            Changed::Unchanged => Ok(false),
+            Changed::NoSlot => {
+                let last = layout.slots() - 1;
+                Err(Error::OverflowRegionFull { slot: last, limit: last })
+            }
+        }
+    }
+
+    /// Removes a key's fingerprint, one copy of it in a multiset; `false` if it is not there.
+    ///
+    /// Remove only keys that were inserted: another key may have the same fingerprint. In a set that other key is then
+    /// lost; in a multiset both have a copy.
+    pub fn remove(&mut self, key: impl Key) -> bool {
+        self.remove_fingerprint(self.layout.fingerprint(key))
+    }
+
+    /// [`QuotientFilter::remove`] for a fingerprint.
+    pub fn remove_fingerprint(&mut self, fingerprint: u64) -> bool {
+        let layout = self.layout;
+        if fingerprint > layout.last_fingerprint() {
+            return false;
+        }
+        let changed = S::change(&layout, self.words.as_mut_slice(), fingerprint, Change::Remove);
+        let removed = changed == Changed::Done;
+        self.items -= removed as u64;
+        removed
+    }
+
+    /// Whether the key may be in the filter. Never false for a key that was inserted and not removed.
+    #[inline]
+    pub fn contains(&self, key: impl Key) -> bool {
+        self.view().contains(key)
+    }
+
+    /// Whether this fingerprint is stored.
+    #[inline]
+    pub fn contains_fingerprint(&self, fingerprint: u64) -> bool {
+        self.view().contains_fingerprint(fingerprint)
+    }
+
+    /// How many copies of the key's fingerprint are stored.
+    pub fn count(&self, key: impl Key) -> u64 {
+        self.view().count(key)
+    }
+
+    /// How many copies of this fingerprint are stored.
+    pub fn count_fingerprint(&self, fingerprint: u64) -> u64 {
+        self.view().count_fingerprint(fingerprint)
+    }
+
+    /// One answer per key, in the order of the keys.
+    pub fn contains_bulk<K: Key>(&self, keys: &[K]) -> Vec<bool> {
+        self.view().contains_bulk(keys)
+    }
+
+    /// [`QuotientFilter::contains_bulk`] into a slice of the same length.
+    pub fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
+        self.view().contains_bulk_into(keys, answers)
+    }
+
+    /// [`QuotientFilter::count`] of every key.
+    pub fn count_bulk<K: Key>(&self, keys: &[K]) -> Vec<u64> {
+        self.view().count_bulk(keys)
+    }
+
+    /// [`QuotientFilter::count_bulk`] into a slice of the same length.
+    pub fn count_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [u64]) -> Result<(), Error> {
+        self.view().count_bulk_into(keys, answers)
+    }
+
+    /// How many of the keys may be in the filter.
+    pub fn count_contained_bulk<K: Key>(&self, keys: &[K]) -> usize {
+        self.view().count_contained_bulk(keys)
+    }
+
+    /// The stored fingerprints in ascending order.
+    pub fn fingerprints(&self) -> impl Iterator<Item = u64> + '_ {
+        self.view().fingerprints()
+    }
+
+    /// How many different fingerprints are stored.
+    pub fn distinct(&self) -> u64 {
+        self.view().distinct()
+    }
+
+    /// The rate of false positives of the filter as it is: the share of all fingerprints that are stored. Exact, if the
+    /// hashes of the keys asked for are uniform.
+    pub fn fpr(&self) -> f64 {
+        self.view().fpr()
+    }
+
+    /// The rate of false positives to expect, were `keys` different keys in the filter.
+    pub fn expected_fpr(&self, keys: u64) -> f64 {
+        self.view().expected_fpr(keys)
+    }
+
+    /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
+    pub fn measured_fpr(&self, samples: u64, seed: u64) -> f64 {
+        self.view().measured_fpr(samples, seed)
+    }
+}
+
+/// Same parameters, same bytes.
+impl<S: SlotKind> PartialEq for QuotientFilter<S> {
+    fn eq(&self, other: &QuotientFilter<S>) -> bool {
+        self.layout == other.layout && self.words() == other.words()
+    }
+}
+impl<S: SlotKind> Eq for QuotientFilter<S> {}
+
+impl<S: SlotKind> fmt::Debug for QuotientFilter<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QuotientFilter")
+            .field("slots", &S::NAME)
+            .field("layout", &self.layout)
+            .field("items", &self.items)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

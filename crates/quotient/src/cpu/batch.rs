@@ -1,0 +1,91 @@
+//! Insertion and removal of many keys: in place while they are few, else by rewriting the filter.
+
+use warpset_core::quotient::combine::Combination;
+
+use super::fingerprints::{checked_and_sorted, sorted_fingerprints};
+use super::rewrite::lay_out;
+use super::source::{self, Combined, Sorted};
+use super::QuotientFilter;
+use crate::slot_kind::{Change, SlotKind};
+use crate::{Error, Key, Layout};
+
+/// A batch is inserted in place while the filter has at least this many slots per key; else the filter is rewritten.
+const INSERT_IN_PLACE_SLOTS_PER_KEY: u64 = 4;
+/// The same for removals.
+const REMOVE_IN_PLACE_SLOTS_PER_KEY: u64 = 6;
+
+impl<S: SlotKind> QuotientFilter<S> {
+    /// A filter of these keys, built at once: hashed, sorted, laid out.
+    pub(crate) fn from_keys<K: Key>(layout: Layout, keys: &[K]) -> Result<QuotientFilter<S>, Error> {
+        lay_out(layout, &Sorted(&sorted_fingerprints(&layout, keys)))
+    }
+
+    /// A filter of these fingerprints, in any order.
+    pub(crate) fn from_fingerprints(layout: Layout, fingerprints: &[u64]) -> Result<QuotientFilter<S>, Error> {
+        lay_out(layout, &Sorted(&checked_and_sorted(&layout, fingerprints)?))
+    }
+
+    /// Inserts all keys; returns how many more fingerprints are stored than before.
+    pub fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
+        self.insert_sorted(sorted_fingerprints(&self.layout, keys))
+    }
+
+    /// [`QuotientFilter::insert_bulk`] for fingerprints, in any order.
+    pub fn insert_fingerprints_bulk(&mut self, fingerprints: &[u64]) -> Result<u64, Error> {
+        self.insert_sorted(checked_and_sorted(&self.layout, fingerprints)?)
+    }
+
+    /// Removes the fingerprints of all keys; returns how many fewer fingerprints are stored than before.
+    ///
+    /// Each key removes one copy of its fingerprint if there is one, and else nothing: in a set, keys with equal
+    /// fingerprints remove it together; in a multiset, they remove as many copies as there are keys.
+    pub fn remove_bulk<K: Key>(&mut self, keys: &[K]) -> u64 {
+        self.remove_sorted(&sorted_fingerprints(&self.layout, keys))
+    }
+
+    /// [`QuotientFilter::remove_bulk`] for fingerprints, in any order.
+    pub fn remove_fingerprints_bulk(&mut self, fingerprints: &[u64]) -> Result<u64, Error> {
+        Ok(self.remove_sorted(&checked_and_sorted(&self.layout, fingerprints)?))
+    }
+
+    fn insert_sorted(&mut self, mut batch: Vec<u64>) -> Result<u64, Error> {
+        if !self.layout.keeps_duplicates() {
+            batch.dedup();
+        }
+        let (count, before) = (batch.len() as u64, self.items);
+        if batch.is_empty() {
+            return Ok(0);
+        }
+        // In place nothing may fail half-way, so only where all of them surely fit.
+        let small = count <= self.layout.slots() / INSERT_IN_PLACE_SLOTS_PER_KEY;
+        let fits = small && self.items + count <= self.layout.limit && self.has_slots_for(&batch);
+        if fits {
+            self.items += self.change_in_place(&batch, Change::Insert);
+        } else {
+            *self = self.combined_with(Combination::Sum, &batch)?;
+        }
+        Ok(self.items - before)
+    }
+
+    fn remove_sorted(&mut self, batch: &[u64]) -> u64 {
+        let before = self.items;
+        if batch.is_empty() || self.items == 0 {
+            return 0;
+        }
+        if batch.len() as u64 > self.layout.slots() / REMOVE_IN_PLACE_SLOTS_PER_KEY {
+            // Fewer fingerprints fit where more did; without memory for a second filter, this one is changed in place.
+            if let Ok(rewritten) = self.combined_with(Combination::Difference, batch) {
+                *self = rewritten;
+                return before - self.items;
+            }
+        }
+        self.items -= self.change_in_place(batch, Change::Remove);
+        before - self.items
+    }
+
+    /// What this filter and an ascending batch make.
+    fn combined_with(&self, combination: Combination, batch: &[u64]) -> Result<QuotientFilter<S>, Error> {
+        let (first, second) = (source::stored(self.view(), 0), Sorted(batch));
+        lay_out(self.layout, &Combined { combination, first, second })
+    }
+}

@@ -1,0 +1,70 @@
+//! Filters from iterators of keys, and keys from iterators into filters: they grow as needed.
+
+use super::QuotientFilter;
+use crate::key::Seed;
+use crate::slot_kind::SlotKind;
+use crate::{Builder, Error, Hashed, Key, Layout};
+
+/// Keys that are inserted at a time.
+const BATCH: usize = 1 << 16;
+
+fn hashes<K: Key>(layout: &Layout, keys: impl Iterator<Item = K>) -> Vec<Hashed> {
+    let seed = Seed::new(layout.seed);
+    keys.map(|key| Hashed(seed.hash(&key))).collect()
+}
+
+/// Inserts all keys, and doubles the filter whenever it is full.
+///
+/// ```
+/// use warpset_quotient::StandardQuotientFilter;
+///
+/// let mut filter = StandardQuotientFilter::builder(10).build()?;
+/// filter.extend(0..1000u64);
+/// assert_eq!(filter.len(), 1000);
+/// # Ok::<(), warpset_quotient::Error>(())
+/// ```
+///
+/// # Panics
+/// As `Vec` does when there is no memory; and when remainders have one bit left, so that the filter cannot double: insert
+/// with [`QuotientFilter::insert_bulk`] to get an error instead.
+impl<S: SlotKind, K: Key> Extend<K> for QuotientFilter<S> {
+    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
+        let mut keys = keys.into_iter();
+        loop {
+            let batch = hashes(&self.layout, keys.by_ref().take(BATCH));
+            if batch.is_empty() {
+                return;
+            }
+            while let Err(error) = self.insert_bulk(&batch) {
+                let doubled = match error {
+                    Error::Full { .. } | Error::OverflowRegionFull { .. } => self.double(),
+                    other => Err(other),
+                };
+                doubled.unwrap_or_else(|error| panic!("a quotient filter cannot grow further: {error}"));
+            }
+        }
+    }
+}
+
+/// A filter with all settings at their defaults, of the size that the keys need.
+///
+/// ```
+/// use warpset_quotient::StandardQuotientFilter;
+///
+/// let filter: StandardQuotientFilter = ["north", "south"].into_iter().collect();
+/// assert!(filter.contains("north"));
+/// ```
+///
+/// # Panics
+/// When there is no memory, as `Vec` does.
+impl<S: SlotKind, K: Key> FromIterator<K> for QuotientFilter<S> {
+    fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> QuotientFilter<S> {
+        let builder = |keys: usize| Builder::<S>::with_capacity(keys.max(1) as u64);
+        let defaults = builder(1).layout().expect("defaults are valid");
+        let hashes = hashes(&defaults, keys.into_iter());
+        let empty = builder(hashes.len()).build();
+        let mut filter = empty.unwrap_or_else(|error| panic!("no quotient filter of {} keys: {error}", hashes.len()));
+        filter.extend(hashes);
+        filter
+    }
+}

@@ -1,0 +1,76 @@
+//! Ascending batches worked off in place, each thread in its own part of the slots.
+
+use rayon::prelude::*;
+use warpset_core::quotient::slots::BLOCK_SLOTS;
+
+use super::QuotientFilter;
+use crate::slot_kind::{Change, Changed, SlotKind};
+
+/// Blocks of the smallest part that a thread takes.
+const LEAST_PART_BLOCKS: u64 = 64;
+/// Fingerprints that are worked off as one part.
+const FEW: usize = 256;
+
+impl<S: SlotKind> QuotientFilter<S> {
+    /// Whether every fingerprint of an ascending batch surely finds an empty slot, with one left over at the end.
+    ///
+    /// An insertion takes the first empty slot after its cluster. So all of them find one if, for each block, the slots
+    /// after it have more empty ones than the batch has fingerprints for it and what follows. Blocks are checked from the
+    /// end backwards, until there are enough empty slots for the whole batch.
+    pub(super) fn has_slots_for(&self, batch: &[u64]) -> bool {
+        let (layout, split, count) = (&self.layout, self.layout.split, batch.len() as u64);
+        let (mut empty, mut before) = (0, batch.len());
+        for block in (0..layout.blocks).rev() {
+            while before > 0 && split.quotient(batch[before - 1]) >= block * BLOCK_SLOTS {
+                before -= 1;
+            }
+            let from_here = count - before as u64;
+            if from_here > 0 && from_here >= empty {
+                return false;
+            }
+            empty += u64::from(S::empty_slots(layout, self.words(), block));
+            if empty > count {
+                break;
+            }
+        }
+        true
+    }
+
+    /// Works off an ascending batch; returns how many fingerprints were stored or removed. Insertions must have slots.
+    ///
+    /// The filter is cut into parts at multiples of 64 slots; a fingerprint whose cluster lies wholly in a part is worked
+    /// off by the part's thread, and the few others afterwards.
+    pub(super) fn change_in_place(&mut self, batch: &[u64], change: Change) -> u64 {
+        let layout = self.layout;
+        let split = layout.split;
+        let threads = rayon::current_num_threads() as u64;
+        let parts = if threads == 1 || batch.len() < FEW { 1 } else { 8 * threads };
+        let part_blocks = layout.blocks.div_ceil(parts).max(LEAST_PART_BLOCKS);
+        let part_slots = part_blocks * BLOCK_SLOTS;
+        let part_words = (part_blocks * layout.block_words()) as usize;
+        let results: Vec<(u64, Vec<u64>)> = self
+            .words
+            .as_mut_slice()
+            .par_chunks_mut(part_words)
+            .enumerate()
+            .map(|(i, words)| {
+                let first = i as u64 * part_slots;
+                let at = |slot: u64| batch.partition_point(|&fingerprint| split.quotient(fingerprint) < slot);
+                let part = &batch[at(first)..at(first + part_slots)];
+                let mut left = Vec::new();
+                let done =
+                    S::change_part(&layout, words, first, part, change, |fingerprint| left.push(fingerprint));
+                (done, left)
+            })
+            .collect();
+        let mut done = 0;
+        for (count, left) in &results {
+            done += count;
+            for &fingerprint in left {
+                let changed = S::change(&layout, self.words.as_mut_slice(), fingerprint, change);
+                done += (changed == Changed::Done) as u64;
+            }
+        }
+        done
+    }
+}

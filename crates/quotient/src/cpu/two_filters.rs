@@ -1,0 +1,78 @@
+//! Two filters: merged, intersected, subtracted, and counted against each other.
+
+use warpset_core::quotient::combine::Combination;
+
+use super::rewrite::lay_out;
+use super::source::{self, Combined, Stored};
+use super::QuotientFilter;
+use crate::Error;
+use crate::slot_kind::SlotKind;
+
+impl<S: SlotKind> QuotientFilter<S> {
+    /// Adds all fingerprints of another filter: as a set, or with all copies if both keep duplicates.
+    ///
+    /// The other may have any number of slots, container and load limit; its fingerprints must have at least as many
+    /// bits, and lose those that are too many.
+    pub fn merge(&mut self, other: &QuotientFilter<S>) -> Result<(), Error> {
+        self.combine(Combination::Sum, other)
+    }
+
+    /// Keeps only fingerprints of the other filter; in multisets, each with the smaller of the two numbers of copies.
+    ///
+    /// The other may be as for [`QuotientFilter::merge`].
+    pub fn intersect(&mut self, other: &QuotientFilter<S>) -> Result<(), Error> {
+        self.combine(Combination::Intersection, other)
+    }
+
+    /// Removes the fingerprints of another filter: each cancels one equal copy.
+    ///
+    /// The other may be as for [`QuotientFilter::merge`].
+    pub fn subtract(&mut self, other: &QuotientFilter<S>) -> Result<(), Error> {
+        self.combine(Combination::Difference, other)
+    }
+
+    fn combine(&mut self, combination: Combination, other: &QuotientFilter<S>) -> Result<(), Error> {
+        let both = self.combined(combination, other)?;
+        *self = lay_out(self.layout, &both)?;
+        Ok(())
+    }
+
+    /// What the two make, as fingerprints of this filter.
+    fn combined<'a>(
+        &'a self,
+        combination: Combination,
+        other: &'a QuotientFilter<S>,
+    ) -> Result<Combined<Stored<'a, S>, Stored<'a, S>>, Error> {
+        let dropped = self.layout.bits_to_drop(&other.layout)?;
+        let (first, second) = (source::stored(self.view(), 0), source::stored(other.view(), dropped));
+        Ok(Combined { combination, first, second })
+    }
+
+    /// How many fingerprints are in both filters; in multisets, with the smaller of the two numbers of copies.
+    ///
+    /// A filter whose fingerprints have more bits loses those that are too many.
+    pub fn intersection_count(&self, other: &QuotientFilter<S>) -> Result<u64, Error> {
+        if self.layout.fingerprint_bits() > other.layout.fingerprint_bits() {
+            return other.intersection_count(self);
+        }
+        let common = self.combined(Combination::Intersection, other)?;
+        Ok(source::count(&common, self.layout.last_fingerprint()))
+    }
+
+    /// How many fingerprints are in at least one of the filters; in multisets, with the larger of the two numbers of
+    /// copies.
+    pub fn union_count(&self, other: &QuotientFilter<S>) -> Result<u64, Error> {
+        if self.layout.fingerprint_bits() > other.layout.fingerprint_bits() {
+            return other.union_count(self);
+        }
+        let common = self.intersection_count(other)?;
+        let dropped = self.layout.bits_to_drop(&other.layout)?;
+        // Different fingerprints can become equal when they lose bits.
+        let theirs = if dropped == 0 || self.layout.keeps_duplicates() {
+            other.items
+        } else {
+            source::count_distinct(&source::stored(other.view(), dropped), self.layout.last_fingerprint())
+        };
+        Ok(self.items + theirs - common)
+    }
+}

@@ -1,0 +1,147 @@
+//! What a quotient filter has to know of its slots; everything else is the same for all quotient filters.
+//!
+//! A kind of slots says how ascending fingerprints lie in words: it lays them out, walks through them, looks them up, and
+//! changes them in place. Building, batches, combining two filters, resizing, files and views use nothing else.
+
+use std::fmt;
+
+use crate::{Error, Layout, View};
+
+/// How fingerprints lie in slots, on the host. Sealed: [`Standard`](crate::standard::Standard) implements it.
+///
+/// In all methods `words` are the words of a sound filter of this `layout`, or of whole blocks of 64 slots of one where
+/// a method says so. Damaged words make wrong answers, nothing worse.
+pub trait SlotKind: sealed::Sealed + Copy + fmt::Debug + Send + Sync + 'static {
+    /// The number of the structure in headers of saved filters.
+    const STRUCTURE: u16;
+    /// For messages: "standard quotient filter".
+    const NAME: &'static str;
+
+    /// The way through all fingerprints.
+    type Walk<'a>: Walk;
+
+    /// From the first fingerprint on whose quotient is at least `quotient`.
+    fn walk<'a>(layout: &Layout, words: &'a [u64], quotient: u64) -> Self::Walk<'a>;
+
+    /// Runs `job` with what writes items into `words`: zero, and whole blocks.
+    fn write<J: WriteJob>(layout: &Layout, words: &mut [u64], job: J) -> J::Output;
+
+    /// Puts items of all blocks into slots that are empty; their quotients have been written.
+    fn put(layout: &Layout, words: &mut [u64], items: impl Iterator<Item = PlacedItem>);
+
+    /// Whether a fingerprint is stored.
+    fn contains(layout: &Layout, words: &[u64], fingerprint: u64) -> bool;
+
+    /// How many copies of a fingerprint are stored.
+    fn count(layout: &Layout, words: &[u64], fingerprint: u64) -> u64;
+
+    /// What is found out about all slots before a large batch of lookups.
+    type Prepass: Sync;
+
+    /// Makes the pass, if it pays for `lookups` in a filter of `items` fingerprints.
+    fn prepass(layout: &Layout, words: &[u64], items: u64, lookups: usize) -> Option<Self::Prepass>;
+
+    /// Hands out whether each of `len` fingerprints is stored, in their order.
+    fn contains_each(
+        layout: &Layout,
+        words: &[u64],
+        prepass: Option<&Self::Prepass>,
+        len: usize,
+        fingerprint: impl Fn(usize) -> u64,
+        take: impl FnMut(usize, bool),
+    );
+
+    /// Hands out how many copies of each of `len` fingerprints are stored, in their order.
+    fn count_each(
+        layout: &Layout,
+        words: &[u64],
+        len: usize,
+        fingerprint: impl Fn(usize) -> u64,
+        take: impl FnMut(usize, u64),
+    );
+
+    /// How many slots of a block are empty.
+    fn empty_slots(layout: &Layout, words: &[u64], block: u64) -> u32;
+
+    /// Stores or removes one fingerprint.
+    fn change(layout: &Layout, words: &mut [u64], fingerprint: u64, change: Change) -> Changed;
+
+    /// Stores or removes the ascending fingerprints of a part of a filter: `words` are its blocks, `first_slot` is its first
+    /// slot. Fingerprints whose clusters reach out of the part, or that have no slot in it, go to `leave`. Returns how many
+    /// were stored or removed.
+    fn change_part(
+        layout: &Layout,
+        words: &mut [u64],
+        first_slot: u64,
+        fingerprints: &[u64],
+        change: Change,
+        leave: impl FnMut(u64),
+    ) -> u64;
+
+    /// An error unless the slots are those of a filter with as many items as the view says.
+    fn validate(view: &View<'_, Self>) -> Result<(), Error>;
+}
+
+/// The way through fingerprints in ascending order, a block of slots at a time.
+pub trait Walk {
+    /// Writes the next fingerprints; returns how many, zero only at the end.
+    fn next_block(&mut self, fingerprints: &mut [u64; 64]) -> usize;
+}
+
+/// Writes items of ascending slots into zero words.
+pub trait SlotWriter {
+    /// Says that a quotient has a run; it may be the same as in the last call.
+    fn occupy(&mut self, quotient: u64);
+
+    /// Puts an item into a slot after the last one.
+    fn item(&mut self, item: PlacedItem);
+
+    /// Writes what is still in registers.
+    fn finish(self);
+}
+
+/// What is done with a [`SlotWriter`], whichever it is.
+pub trait WriteJob {
+    /// What comes of it.
+    type Output;
+
+    /// Writes.
+    fn run(self, writer: impl SlotWriter) -> Self::Output;
+}
+
+/// An item and its slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlacedItem {
+    /// Its slot.
+    pub slot: u64,
+    /// Its quotient, counted from the same slot as `slot`.
+    pub quotient: u64,
+    /// Whether the item before has the same quotient.
+    pub follows: bool,
+    /// Its remainder.
+    pub remainder: u64,
+}
+
+/// What is done to a fingerprint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// One that is stored already is stored again only if the layout keeps duplicates.
+    Insert,
+    /// One copy is removed.
+    Remove,
+}
+
+/// What became of a fingerprint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changed {
+    /// It was stored, or removed.
+    Done,
+    /// There was nothing to do: it was there already, or not there.
+    Unchanged,
+    /// There is no empty slot for it; nothing was written.
+    NoSlot,
+}
+
+pub(crate) mod sealed {
+    pub trait Sealed {}
+}

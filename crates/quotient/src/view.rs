@@ -1,0 +1,232 @@
+//! Queries over borrowed words: of a filter in memory, or of a saved one in a memory-mapped file.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use rayon::prelude::*;
+use warpset_core::hash;
+
+use crate::cpu::source;
+use crate::key::Seed;
+use crate::slot_kind::SlotKind;
+use crate::{Error, Hashed, Key, Layout, rates};
+
+/// Keys that one task of a parallel operation takes.
+const TASK: usize = 1 << 13;
+
+/// A filter's parameters and a borrow of its words: answers queries, owns nothing.
+///
+/// From saved bytes without a copy ([`View::from_bytes`]), or from a filter
+/// ([`QuotientFilter::view`](crate::QuotientFilter::view)).
+///
+/// ```
+/// use warpset_quotient::StandardQuotientFilter;
+///
+/// let filter = StandardQuotientFilter::builder(100).build_from(&["north", "south"])?;
+/// let view = filter.view(); // may go to other threads, lives as long as the filter
+/// assert!(view.contains("north") && view.len() == 2);
+/// # Ok::<(), warpset_quotient::Error>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct View<'a, S> {
+    layout: Layout,
+    words: &'a [u64],
+    items: u64,
+    slots: PhantomData<S>,
+}
+
+/// Whether an input of this length stays on the calling thread.
+fn is_serial(len: usize) -> bool {
+    len < 2 * TASK || rayon::current_num_threads() == 1
+}
+
+impl<'a, S: SlotKind> View<'a, S> {
+    /// `words` are exactly the words of `layout`.
+    pub(crate) fn new(layout: Layout, words: &'a [u64], items: u64) -> View<'a, S> {
+        debug_assert_eq!(words.len() as u64, layout.words());
+        View { layout, words, items, slots: PhantomData }
+    }
+
+    /// The parameters.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The words, little-endian, block by block: the memory image that every backend shares.
+    pub fn words(&self) -> &'a [u64] {
+        self.words
+    }
+
+    /// How many fingerprints are stored, copies included.
+    pub fn len(&self) -> u64 {
+        self.items
+    }
+
+    /// Whether no fingerprint is stored.
+    pub fn is_empty(&self) -> bool {
+        self.items == 0
+    }
+
+    /// Bytes of memory that the slots take.
+    pub fn memory_bytes(&self) -> u64 {
+        8 * self.layout.words()
+    }
+
+    /// Bits of memory per stored fingerprint.
+    pub fn bits_per_key(&self) -> f64 {
+        8.0 * self.memory_bytes() as f64 / self.items as f64
+    }
+
+    /// Fingerprints stored, as a share of the quotients: `α` in the paper.
+    pub fn load_factor(&self) -> f64 {
+        self.items as f64 / self.layout.quotients() as f64
+    }
+
+    /// Whether the key may be in the filter. Never false for a key that was inserted and not removed.
+    #[inline]
+    pub fn contains(&self, key: impl Key) -> bool {
+        self.contains_fingerprint(self.layout.fingerprint(key))
+    }
+
+    /// Whether this fingerprint is stored.
+    #[inline]
+    pub fn contains_fingerprint(&self, fingerprint: u64) -> bool {
+        fingerprint <= self.layout.last_fingerprint() && S::contains(&self.layout, self.words, fingerprint)
+    }
+
+    /// How many copies of the key's fingerprint are stored.
+    pub fn count(&self, key: impl Key) -> u64 {
+        self.count_fingerprint(self.layout.fingerprint(key))
+    }
+
+    /// How many copies of this fingerprint are stored.
+    pub fn count_fingerprint(&self, fingerprint: u64) -> u64 {
+        if fingerprint > self.layout.last_fingerprint() { 0 } else { S::count(&self.layout, self.words, fingerprint) }
+    }
+
+    /// Hands out whether each of `keys` may be in the filter.
+    fn contains_each<K: Key>(&self, keys: &[K], prepass: Option<&S::Prepass>, take: impl FnMut(usize, bool)) {
+        let (layout, seed) = (&self.layout, Seed::new(self.layout.seed));
+        let fingerprint = |i: usize| layout.fingerprint_with(seed, &keys[i]);
+        S::contains_each(layout, self.words, prepass, keys.len(), fingerprint, take);
+    }
+
+    fn prepass(&self, lookups: usize) -> Option<S::Prepass> {
+        S::prepass(&self.layout, self.words, self.items, lookups)
+    }
+
+    /// [`View::contains_bulk`] into a slice of the same length, on all threads.
+    fn fill_contains<K: Key>(&self, keys: &[K], answers: &mut [bool]) {
+        let prepass = self.prepass(keys.len());
+        let task = |keys: &[K], answers: &mut [bool]| {
+            self.contains_each(keys, prepass.as_ref(), |i, yes| answers[i] = yes);
+        };
+        if is_serial(keys.len()) {
+            return task(keys, answers);
+        }
+        keys.par_chunks(TASK).zip(answers.par_chunks_mut(TASK)).for_each(|(keys, answers)| task(keys, answers));
+    }
+
+    /// One answer per key, in the order of the keys.
+    ///
+    /// Like all bulk methods, this spreads large inputs over the threads of the current rayon pool.
+    pub fn contains_bulk<K: Key>(&self, keys: &[K]) -> Vec<bool> {
+        let mut answers = vec![false; keys.len()];
+        self.fill_contains(keys, &mut answers);
+        answers
+    }
+
+    /// [`View::contains_bulk`] into a slice of the same length.
+    pub fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
+        check_lengths(keys.len(), answers.len())?;
+        self.fill_contains(keys, answers);
+        Ok(())
+    }
+
+    fn fill_counts<K: Key>(&self, keys: &[K], answers: &mut [u64]) {
+        let (layout, seed) = (&self.layout, Seed::new(self.layout.seed));
+        let task = |keys: &[K], answers: &mut [u64]| {
+            let fingerprint = |i: usize| layout.fingerprint_with(seed, &keys[i]);
+            S::count_each(layout, self.words, keys.len(), fingerprint, |i, count| answers[i] = count);
+        };
+        if is_serial(keys.len()) {
+            return task(keys, answers);
+        }
+        keys.par_chunks(TASK).zip(answers.par_chunks_mut(TASK)).for_each(|(keys, answers)| task(keys, answers));
+    }
+
+    /// [`View::count`] of every key.
+    pub fn count_bulk<K: Key>(&self, keys: &[K]) -> Vec<u64> {
+        let mut answers = vec![0; keys.len()];
+        self.fill_counts(keys, &mut answers);
+        answers
+    }
+
+    /// [`View::count_bulk`] into a slice of the same length.
+    pub fn count_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [u64]) -> Result<(), Error> {
+        check_lengths(keys.len(), answers.len())?;
+        self.fill_counts(keys, answers);
+        Ok(())
+    }
+
+    /// How many of the keys may be in the filter.
+    pub fn count_contained_bulk<K: Key>(&self, keys: &[K]) -> usize {
+        let prepass = self.prepass(keys.len());
+        let task = |keys: &[K]| {
+            let mut count = 0;
+            self.contains_each(keys, prepass.as_ref(), |_, yes| count += yes as usize);
+            count
+        };
+        if is_serial(keys.len()) { task(keys) } else { keys.par_chunks(TASK).map(task).sum() }
+    }
+
+    /// The stored fingerprints in ascending order.
+    pub fn fingerprints(&self) -> impl Iterator<Item = u64> + use<'a, S> {
+        source::Each(source::stored(*self, 0).read_from(0))
+    }
+
+    /// How many different fingerprints are stored.
+    pub fn distinct(&self) -> u64 {
+        if !self.layout.keeps_duplicates() {
+            return self.items;
+        }
+        source::count_distinct(&source::stored(*self, 0), self.layout.last_fingerprint())
+    }
+
+    /// The rate of false positives of the filter as it is: the share of all fingerprints that are stored. Exact, if the
+    /// hashes of the keys asked for are uniform.
+    pub fn fpr(&self) -> f64 {
+        rates::of_distinct(self.distinct(), self.layout.fingerprint_bits())
+    }
+
+    /// The rate of false positives to expect, were `keys` different keys in the filter.
+    pub fn expected_fpr(&self, keys: u64) -> f64 {
+        rates::expected(keys, self.layout.fingerprint_bits())
+    }
+
+    /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
+    pub fn measured_fpr(&self, samples: u64, seed: u64) -> f64 {
+        let spread = hash::spread_seed(seed);
+        let (mut hits, mut done) = (0, 0);
+        let mut hashes = vec![Hashed(0); (1 << 16).min(samples as usize)];
+        while done < samples {
+            let n = hashes.len().min((samples - done) as usize);
+            for (i, hash) in hashes[..n].iter_mut().enumerate() {
+                hash.0 = hash::mix_spread(done + i as u64, spread);
+            }
+            hits += self.count_contained_bulk(&hashes[..n]);
+            done += n as u64;
+        }
+        hits as f64 / samples.max(1) as f64
+    }
+}
+
+pub(crate) fn check_lengths(keys: usize, answers: usize) -> Result<(), Error> {
+    if keys == answers { Ok(()) } else { Err(Error::LengthMismatch { keys, answers }) }
+}
+
+impl<S: SlotKind> fmt::Debug for View<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("View").field("layout", &self.layout).field("items", &self.items).finish()
+    }
+}
