@@ -5,7 +5,7 @@
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use warpset_benches::keys::KeySpace;
-use warpset_quotient::{Builder, Container, StandardQuotientFilter};
+use warpset_quotient::{Container, StandardBuilder, StandardQuotientFilter};
 
 const REMAINDER_BITS: u32 = 5;
 const LOADS: [f64; 3] = [0.5, 0.75, 0.9];
@@ -25,8 +25,8 @@ fn count(log2_slots: u32, load: f64) -> usize {
     ((1u64 << log2_slots) as f64 * load) as usize
 }
 
-fn builder(log2_slots: u32, container: Container) -> Builder {
-    Builder::with_bits(log2_slots, REMAINDER_BITS).max_load(0.95).container(container)
+fn builder(log2_slots: u32, container: Container) -> StandardBuilder {
+    StandardBuilder::with_bits(log2_slots, REMAINDER_BITS).max_load(0.95).container(container)
 }
 
 fn qfilter(log2_slots: u32, keys: &[u64]) -> qfilter::Filter {
@@ -50,7 +50,9 @@ fn contains(c: &mut Criterion) {
                     let id = |name: &str| BenchmarkId::new(format!("{name}/{which}"), format!("{log2_slots}/{load}"));
                     for (name, container) in CONTAINERS {
                         let filter = builder(log2_slots, container).build_from(&present).unwrap();
-                        group.bench_function(id(name), |b| pool.install(|| b.iter(|| filter.count_contained(asked))));
+                        group.bench_function(id(name), |b| {
+                            pool.install(|| b.iter(|| filter.count_contained_bulk(asked)))
+                        });
                     }
                     if threads == "1 thread" {
                         let filter = qfilter(log2_slots, &present);
@@ -89,7 +91,7 @@ fn updates(c: &mut Criterion) {
     type Change = fn(&mut StandardQuotientFilter, &[u64]);
     let changes: [(&str, Change); 3] = [
         ("insert", |filter, keys| _ = filter.insert_bulk(keys).unwrap()),
-        ("insert one by one", |filter, keys| _ = filter.insert_one_by_one(keys).unwrap()),
+        ("insert one by one", |filter, keys| keys.iter().for_each(|key| _ = filter.insert(*key).unwrap())),
         ("remove", |filter, keys| _ = filter.remove_bulk(keys)),
     ];
     for (threads, pool) in pools() {

@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use warpset_quotient::{Error, FileError, Hashed, StandardQuotientFilter, View};
+use warpset_quotient::{Error, FileError, Hashed, StandardBuilder, StandardQuotientFilter, StandardView};
 
 fn use_it(mut filter: StandardQuotientFilter, bytes: &[u8]) {
     assert_eq!(filter.to_bytes(), bytes);
@@ -12,17 +12,17 @@ fn use_it(mut filter: StandardQuotientFilter, bytes: &[u8]) {
     assert_eq!(fingerprints.len() as u64, filter.len());
     assert!(fingerprints.is_sorted());
     assert!(fingerprints.iter().all(|&f| filter.contains_fingerprint(f)));
-    let rebuilt = StandardQuotientFilter::from_fingerprints(*filter.layout(), &fingerprints).unwrap();
+    let rebuilt = StandardBuilder::with_layout(*filter.layout()).build_from_fingerprints(&fingerprints).unwrap();
     assert!(rebuilt == filter);
     // As a batch, and so many that the runs which wait at each block are counted first.
     let asked: Vec<Hashed> =
         fingerprints.iter().map(|f| Hashed(f << (64 - filter.layout().fingerprint_bits()))).collect();
-    assert_eq!(filter.count_contained(&asked), asked.len());
+    assert_eq!(filter.count_contained_bulk(&asked), asked.len());
     let _ = filter.insert("key");
     filter.remove(7u64);
     let _ = filter.insert_bulk(&[1u64, 2, 3]);
     let _ = filter.double();
-    let _ = filter.remove_fingerprints(&fingerprints);
+    let _ = filter.remove_fingerprints_bulk(&fingerprints);
 }
 
 fuzz_target!(|bytes: &[u8]| {
@@ -41,7 +41,7 @@ fuzz_target!(|bytes: &[u8]| {
     // The slice may start anywhere, and is then refused as misaligned; words are aligned.
     let mut aligned = vec![0u64; bytes.len().div_ceil(8)];
     let aligned = aligned_copy(&mut aligned, bytes);
-    if let Ok(view) = View::from_bytes_unverified(aligned) {
+    if let Ok(view) = StandardView::from_bytes_unverified(aligned) {
         view.contains("key");
         view.contains_bulk(&(0..300u64).collect::<Vec<_>>());
         view.count(3u64);

@@ -4,12 +4,14 @@
 
 use std::path::PathBuf;
 
-use warpset::quotient::{Builder, Container, Duplicates, Error, FileError, HEADER_BYTES, StandardQuotientFilter, View};
+use warpset::quotient::{
+    Container, Duplicates, Error, FileError, HEADER_BYTES, StandardBuilder, StandardQuotientFilter, StandardView,
+};
 
 const WORDS: [&str; 4] = ["hello", "quotient", "remainder", "filter"];
 
 fn packed() -> StandardQuotientFilter {
-    let mut filter = Builder::with_bits(6, 5).build().unwrap();
+    let mut filter = StandardBuilder::with_bits(6, 5).build().unwrap();
     filter.insert_bulk(&WORDS).unwrap();
     filter.insert_bulk(&(0..40u64).collect::<Vec<_>>()).unwrap();
     filter.remove_bulk(&[1u64, 2, 3]);
@@ -17,7 +19,7 @@ fn packed() -> StandardQuotientFilter {
 }
 
 fn bytes() -> StandardQuotientFilter {
-    let builder = Builder::with_bits(7, 30).container(Container::Bytes).duplicates(Duplicates::Kept).seed(42);
+    let builder = StandardBuilder::with_bits(7, 30).container(Container::Bytes).duplicates(Duplicates::Kept).seed(42);
     let mut filter = builder.max_load(0.95).build().unwrap();
     for _ in 0..3 {
         filter.insert_bulk(&WORDS).unwrap();
@@ -57,7 +59,7 @@ fn damage(filter: &StandardQuotientFilter) {
     for len in 0..good.len() {
         let cut = StandardQuotientFilter::from_bytes(&good[..len]);
         assert!(matches!(cut, Err(Error::File(FileError::Truncated { .. }))), "cut at {len}");
-        assert!(View::from_bytes(&good[..len]).is_err());
+        assert!(StandardView::from_bytes(&good[..len]).is_err());
     }
     let mut long = good.clone();
     long.push(0);
@@ -82,13 +84,13 @@ fn damage(filter: &StandardQuotientFilter) {
             if let Ok(other) = StandardQuotientFilter::from_bytes(&sealed) {
                 let stored: Vec<u64> = other.fingerprints().collect();
                 assert_eq!(stored.len() as u64, other.len());
-                let rebuilt = StandardQuotientFilter::from_fingerprints(*other.layout(), &stored).unwrap();
+                let rebuilt = StandardBuilder::with_layout(*other.layout()).build_from_fingerprints(&stored).unwrap();
                 assert!(rebuilt == other, "byte {at}, bit {bit}");
             }
             // Without checks: any answer, no panic.
             let words: Vec<u64> = bytes_to_words(&sealed);
             let aligned = &as_bytes(&words)[..sealed.len()];
-            if let Ok(view) = View::from_bytes_unverified(aligned) {
+            if let Ok(view) = StandardView::from_bytes_unverified(aligned) {
                 for key in 0..20u64 {
                     view.contains(key);
                     view.count(key);
@@ -129,7 +131,7 @@ fn foreign_bytes_are_refused() {
 
 #[test]
 fn absurd_sizes_are_refused_without_the_memory() {
-    let huge = Builder::with_bits(40, 5).layout().unwrap();
+    let huge = StandardBuilder::with_bits(40, 5).layout().unwrap();
     let mut bytes = packed().to_bytes();
     let fields = [40, 5, 1, 0, huge.limit(), huge.slots() / 64];
     for (i, field) in fields.into_iter().enumerate() {
@@ -138,7 +140,7 @@ fn absurd_sizes_are_refused_without_the_memory() {
     bytes[16..24].copy_from_slice(&(8 * huge.words()).to_le_bytes());
     assert!(matches!(StandardQuotientFilter::from_bytes(&bytes), Err(Error::File(FileError::Truncated { .. }))));
     assert!(matches!(StandardQuotientFilter::read_from(&bytes[..]), Err(Error::File(FileError::Truncated { .. }))));
-    assert!(matches!(View::from_bytes(&bytes), Err(Error::File(FileError::Truncated { .. }))));
+    assert!(matches!(StandardView::from_bytes(&bytes), Err(Error::File(FileError::Truncated { .. }))));
 }
 
 #[test]
@@ -152,11 +154,11 @@ fn files_and_mapped_views() {
     let file = std::fs::File::open(&path).unwrap();
     // SAFETY: this test alone knows the file, and does not change it while it is mapped.
     let map = unsafe { memmap2::Mmap::map(&file) }.unwrap();
-    let view = View::from_bytes(&map).unwrap();
+    let view = StandardView::from_bytes(&map).unwrap();
     assert_eq!(view.words().as_ptr() as usize, map.as_ptr() as usize + HEADER_BYTES);
-    assert_eq!(view.count_contained(&keys), keys.len());
+    assert_eq!(view.count_contained_bulk(&keys), keys.len());
     assert!(view.contains(5u64));
-    let quick = View::from_bytes_unverified(&map).unwrap();
+    let quick = StandardView::from_bytes_unverified(&map).unwrap();
     assert_eq!(quick.fpr(), filter.fpr());
     drop(map);
 

@@ -1,6 +1,6 @@
 //! False-positive rates of quotient filters: fixed keys and seeds, stated bounds.
 
-use warpset::quotient::{Builder, Container, Duplicates};
+use warpset::quotient::{Container, Duplicates, StandardBuilder};
 
 /// Filters at loads up to 0.95: no false negative; the rate within four standard deviations of load times 2^-r.
 #[test]
@@ -10,9 +10,9 @@ fn rates_are_load_times_two_to_the_minus_r() {
             for container in [Container::Packed, Container::Bytes] {
                 let n = (load * 2f64.powi(q as i32)) as u64;
                 let keys: Vec<u64> = (0..n).collect();
-                let builder = Builder::with_bits(q, r).max_load(0.95).container(container);
+                let builder = StandardBuilder::with_bits(q, r).max_load(0.95).container(container);
                 let filter = builder.build_from(&keys).unwrap();
-                assert_eq!(filter.count_contained(&keys), keys.len(), "false negatives");
+                assert_eq!(filter.count_contained_bulk(&keys), keys.len(), "false negatives");
 
                 // What is stored says the rate exactly; it is near what theory expects of as many keys.
                 let expected = filter.expected_fpr(n);
@@ -33,7 +33,7 @@ fn rates_are_load_times_two_to_the_minus_r() {
 #[test]
 fn hashed_keys_do_not_fill_the_overflow_region() {
     for seed in 0..200 {
-        let builder = Builder::with_bits(12, 9).max_load(0.99).seed(seed).duplicates(Duplicates::Kept);
+        let builder = StandardBuilder::with_bits(12, 9).max_load(0.99).seed(seed).duplicates(Duplicates::Kept);
         let keys: Vec<u64> = (0..builder.layout().unwrap().limit()).collect();
         let filter = builder.build_from(&keys).unwrap();
         assert_eq!(filter.len(), keys.len() as u64);
@@ -43,10 +43,10 @@ fn hashed_keys_do_not_fill_the_overflow_region() {
 #[test]
 fn removal_of_half_leaves_the_rate_of_the_other_half() {
     let keys: Vec<u64> = (0..900_000).collect();
-    let builder = Builder::with_bits(20, 7).duplicates(Duplicates::Kept);
+    let builder = StandardBuilder::with_bits(20, 7).duplicates(Duplicates::Kept);
     let mut filter = builder.build_from(&keys).unwrap();
     assert_eq!(filter.remove_bulk(&keys[..450_000]), 450_000);
-    assert_eq!(filter.count_contained(&keys[450_000..]), 450_000);
+    assert_eq!(filter.count_contained_bulk(&keys[450_000..]), 450_000);
     assert!(filter == builder.build_from(&keys[450_000..]).unwrap());
     let measured = filter.measured_fpr(2_000_000, 3);
     assert!((measured / filter.fpr() - 1.0).abs() < 0.05, "{measured} {}", filter.fpr());

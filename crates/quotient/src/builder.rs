@@ -8,7 +8,11 @@ use warpset_gpu::Device;
 
 use crate::slot_kind::SlotKind;
 use crate::standard::Standard;
-use crate::{Duplicates, Error, Key, Layout, QuotientFilter, gpu};
+use crate::{Duplicates, Error, Key, Layout, QuotientFilter};
+
+mod device;
+
+pub use device::DeviceBuilder;
 
 /// The rate unless the user asks for another.
 pub const DEFAULT_FPR: f64 = 0.01;
@@ -151,13 +155,12 @@ impl<S: SlotKind> Builder<S> {
     pub fn build_from_fingerprints(&self, fingerprints: &[u64]) -> Result<QuotientFilter<S>, Error> {
         QuotientFilter::from_fingerprints(self.layout()?, fingerprints)
     }
-
 }
 
 impl Builder<Standard> {
-    /// Checks every setting, then allocates on a device.
-    pub fn build_on(&self, device: &Device) -> Result<gpu::StandardQuotientFilter, Error> {
-        gpu::StandardQuotientFilter::with_layout(device, self.layout()?)
+    /// The same settings for a filter in device memory.
+    pub fn on(&self, device: &Device) -> DeviceBuilder<Standard> {
+        DeviceBuilder::new(*self, device)
     }
 
     /// How slots lie in memory. Default: [`Container::Packed`].
@@ -212,12 +215,21 @@ mod tests {
             assert!(matches!(StandardBuilder::with_capacity(9).fpr(fpr).layout(), Err(Error::InvalidFpr { .. })));
         }
         for load in [0.0, 1.0, -1.0, f64::NAN] {
-            assert!(matches!(StandardBuilder::with_capacity(9).max_load(load).layout(), Err(Error::InvalidMaxLoad { .. })));
-            assert!(matches!(StandardBuilder::with_bits(9, 9).max_load(load).layout(), Err(Error::InvalidMaxLoad { .. })));
+            assert!(matches!(
+                StandardBuilder::with_capacity(9).max_load(load).layout(),
+                Err(Error::InvalidMaxLoad { .. })
+            ));
+            assert!(matches!(
+                StandardBuilder::with_bits(9, 9).max_load(load).layout(),
+                Err(Error::InvalidMaxLoad { .. })
+            ));
         }
         assert!(matches!(StandardBuilder::with_bits(0, 9).layout(), Err(Error::InvalidBits { .. })));
         assert!(matches!(StandardBuilder::with_bits(9, 62).layout(), Err(Error::InvalidBits { .. })));
-        assert!(matches!(StandardBuilder::with_capacity(1 << 30).fpr(1e-12).layout(), Err(Error::UnreachableFpr { .. })));
+        assert!(matches!(
+            StandardBuilder::with_capacity(1 << 30).fpr(1e-12).layout(),
+            Err(Error::UnreachableFpr { .. })
+        ));
         assert!(matches!(StandardBuilder::with_capacity(u64::MAX).layout(), Err(Error::UnreachableFpr { .. })));
         let huge = StandardBuilder::with_bits(48, 16).build();
         assert!(matches!(huge, Err(Error::OutOfMemory(_))), "{huge:?}");

@@ -42,7 +42,7 @@ mod view;
 #[cfg(target_endian = "big")]
 compile_error!("the memory image of the filters is little-endian, and this crate reads it in place");
 
-pub use builder::{Builder, DEFAULT_FPR, DEFAULT_MAX_LOAD};
+pub use builder::{Builder, DEFAULT_FPR, DEFAULT_MAX_LOAD, DeviceBuilder};
 pub use cpu::QuotientFilter;
 pub use error::Error;
 pub use layout::{Duplicates, Layout};

@@ -64,9 +64,7 @@ impl SlotKind for Standard {
                 let slots = ByteSlots::new(words, layout.slots(), split.remainder_bits);
                 StandardWalk::Bytes(Fingerprints::from_quotient(slots, split, quotient))
             }
-            Container::Packed => {
-                StandardWalk::Packed(PackedWalk::from_quotient(Packed::new(words, split), quotient))
-            }
+            Container::Packed => StandardWalk::Packed(PackedWalk::from_quotient(Packed::new(words, split), quotient)),
         }
     }
 

@@ -2,10 +2,10 @@
 
 use warpset_core::quotient::combine::Combination;
 
+use super::QuotientFilter;
 use super::fingerprints::{checked_and_sorted, sorted_fingerprints};
 use super::rewrite::lay_out;
 use super::source::{self, Combined, Sorted};
-use super::QuotientFilter;
 use crate::slot_kind::{Change, SlotKind};
 use crate::{Error, Key, Layout};
 

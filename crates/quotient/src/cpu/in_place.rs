@@ -58,8 +58,7 @@ impl<S: SlotKind> QuotientFilter<S> {
                 let at = |slot: u64| batch.partition_point(|&fingerprint| split.quotient(fingerprint) < slot);
                 let part = &batch[at(first)..at(first + part_slots)];
                 let mut left = Vec::new();
-                let done =
-                    S::change_part(&layout, words, first, part, change, |fingerprint| left.push(fingerprint));
+                let done = S::change_part(&layout, words, first, part, change, |fingerprint| left.push(fingerprint));
                 (done, left)
             })
             .collect();

@@ -273,7 +273,8 @@ pub(crate) fn count(source: &impl Source, last: u64) -> u64 {
 pub(crate) fn count_distinct(source: &impl Source, last: u64) -> u64 {
     let distinct = |(first, last): (u64, u64)| {
         let mut before = None;
-        let changes = Each(source.read_from(first)).take_while(|&f| f <= last).filter(|&f| before.replace(f) != Some(f));
+        let changes =
+            Each(source.read_from(first)).take_while(|&f| f <= last).filter(|&f| before.replace(f) != Some(f));
         changes.count() as u64
     };
     ranges(last).map(distinct).sum()

@@ -2,9 +2,9 @@
 
 use warpset_core::quotient::combine::Combination;
 
+use super::QuotientFilter;
 use super::rewrite::lay_out;
 use super::source::{self, Combined, Stored};
-use super::QuotientFilter;
 use crate::Error;
 use crate::slot_kind::SlotKind;
 

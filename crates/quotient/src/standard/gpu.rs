@@ -32,11 +32,11 @@ pub use update::UpdateMethod;
 ///
 /// ```
 /// use warpset_gpu::Device;
-/// use warpset_quotient::{StandardBuilder, gpu};
+/// use warpset_quotient::StandardQuotientFilter;
 ///
 /// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
-/// let builder = StandardBuilder::with_capacity(100);
-/// let mut filter = gpu::StandardQuotientFilter::build_from(&device, builder.layout()?, &[2u64, 3, 5, 7])?;
+/// let builder = StandardQuotientFilter::builder(100);
+/// let mut filter = builder.on(&device).build_from(&[2u64, 3, 5, 7])?;
 /// filter.insert_bulk(&[11u64])?;
 /// assert_eq!(filter.contains_bulk(&[5u64, 11])?, [true, true]);
 ///
@@ -53,7 +53,7 @@ pub struct StandardQuotientFilter {
 
 impl StandardQuotientFilter {
     /// An empty filter with these parameters.
-    pub fn with_layout(device: &Device, layout: Layout) -> Result<StandardQuotientFilter, Error> {
+    pub(crate) fn with_layout(device: &Device, layout: Layout) -> Result<StandardQuotientFilter, Error> {
         let too_large = |_| OutOfMemory { bytes: layout.words().saturating_mul(8) };
         let words = device.alloc_zeroed(usize::try_from(layout.words()).map_err(too_large)?)?;
         Ok(StandardQuotientFilter { layout, device: device.clone(), words, items: 0 })

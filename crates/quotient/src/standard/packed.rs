@@ -5,6 +5,7 @@
 //! is how many runs lie between the canonical slot and the run, so that the walk to the right begins at the canonical slot
 //! instead of the cluster.
 
+use warpset_core::bits::{Portable, Select, above_last};
 use warpset_core::quotient::Split;
 
 mod append;
@@ -17,7 +18,6 @@ pub use lookup::WaitingRuns;
 pub(super) use lookup::count_many;
 pub(super) use update::PackedMut;
 pub use walk::PackedWalk;
-use warpset_core::bits::{Portable, Select, above_last};
 
 /// Keys whose cache lines are asked for before the first of them is looked up.
 pub(super) const BATCH: usize = 32;

@@ -1,7 +1,7 @@
 //! Builds over the fill (Figures 11 to 13), with and without duplicates, on the CPU; and the memory of an item (Table I).
 
 use rayon::slice::ParallelSliceMut;
-use warpset::quotient::{Builder, Container, Duplicates, StandardQuotientFilter};
+use warpset::quotient::{Container, Duplicates, StandardBuilder, StandardQuotientFilter};
 
 use super::super::machine;
 use super::super::record::Record;
@@ -74,12 +74,14 @@ impl Method {
     fn build(self, size: Size, keys: &[u32]) -> anyhow::Result<Built> {
         Ok(match self {
             Method::Sorted(container, duplicates) => {
-                Built::Ours(StandardQuotientFilter::build_from(layout(size, container, duplicates)?, keys)?)
+                Built::Ours(StandardBuilder::with_layout(layout(size, container, duplicates)?).build_from(keys)?)
             }
             Method::OneByOne(duplicates) => {
                 let layout = layout(size, Container::Packed, duplicates)?;
-                let mut filter = StandardQuotientFilter::with_layout(layout)?;
-                filter.insert_one_by_one(keys)?;
+                let mut filter = StandardBuilder::with_layout(layout).build()?;
+                for key in keys {
+                    filter.insert(*key)?;
+                }
                 Built::Ours(filter)
             }
             Method::Qfilter => {
@@ -145,7 +147,7 @@ fn is_right(filter: &StandardQuotientFilter, keys: &[u32]) -> bool {
     if filter.layout().duplicates() == Duplicates::Dropped {
         fingerprints.dedup();
     }
-    filter.fingerprints().eq(fingerprints) && filter.count_contained(keys) == keys.len()
+    filter.fingerprints().eq(fingerprints) && filter.count_contained_bulk(keys) == keys.len()
 }
 
 fn bloom(session: &mut Session, size: Size, load: f64, keys: &[u32]) -> anyhow::Result<()> {
@@ -204,7 +206,7 @@ fn memory(session: &mut Session, size: Size) -> anyhow::Result<()> {
         }
         // The rate itself, whatever remainder it takes: what the packed form allows beyond the paper.
         let n = size.keys(0.9);
-        let layout = Builder::with_capacity(n as u64).fpr(error).max_load(0.9).layout()?;
+        let layout = StandardBuilder::with_capacity(n as u64).fpr(error).max_load(0.9).layout()?;
         let exact = Size { quotient_bits: layout.quotient_bits(), remainder_bits: layout.remainder_bits() };
         let inserted = keys(INSERTED, n);
         let absent = keys(ABSENT, 1 << 20);

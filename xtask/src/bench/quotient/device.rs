@@ -5,7 +5,7 @@ use warpset::bloom::SplitBlockBloom;
 use warpset::bloom::gpu as bloom;
 use warpset::gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 use warpset::quotient::gpu::{LookupMethod, StandardQuotientFilter, UpdateMethod};
-use warpset::quotient::{BuildMethod, Container, Duplicates, StandardQuotientFilter as HostFilter};
+use warpset::quotient::{BuildMethod, Container, Duplicates, StandardBuilder, StandardQuotientFilter as HostFilter};
 
 use super::super::clock::{Effort, median_seconds};
 use super::super::gpu_limits::{self, GpuAccess};
@@ -149,7 +149,7 @@ fn builds(session: &mut Session, device: &Device, size: Size, loads: &'static [f
         for container in [Container::Packed, Container::Bytes] {
             for duplicates in [Duplicates::Dropped, Duplicates::Kept] {
                 let layout = layout(size, container, duplicates)?;
-                let wanted = wanted(size, || Ok(HostFilter::build_from(layout, &keys.to_vec()?)?))?;
+                let wanted = wanted(size, || Ok(StandardBuilder::with_layout(layout).build_from(&keys.to_vec()?)?))?;
                 for (name, method) in build_methods(container) {
                     let mut built = None;
                     let seconds = wall(
@@ -162,8 +162,9 @@ fn builds(session: &mut Session, device: &Device, size: Size, loads: &'static [f
                         },
                         |built| {
                             let keys = keys.as_slice();
-                            *built =
-                                Some(StandardQuotientFilter::build_with_method_device(device, layout, keys, method)?);
+                            *built = Some(
+                                StandardBuilder::with_layout(layout).on(device).build_from_device_with(keys, method)?,
+                            );
                             Ok(())
                         },
                     )?;
@@ -247,7 +248,7 @@ fn ask_by(
 ) -> impl Fn(&Stream, DeviceSlice<'_, u32>, DeviceSliceMut<'_, u8>) -> anyhow::Result<()> {
     move |stream, keys, answers| {
         // SAFETY: filter, keys and answers live, and nobody else uses them, until `ask` has waited for the stream.
-        unsafe { filter.contains_bytes_with(stream, keys, answers, method)? };
+        unsafe { filter.contains_async_with(stream, keys, answers, method)? };
         Ok(())
     }
 }
@@ -295,7 +296,7 @@ fn lookups(session: &mut Session, device: &Device, size: Size, loads: &'static [
         ];
         for (container, name, method) in contenders {
             let layout = layout(size, container, Duplicates::Dropped)?;
-            let filter = StandardQuotientFilter::build_from_device(device, layout, inserted.as_slice())?;
+            let filter = StandardBuilder::with_layout(layout).on(device).build_from_device(inserted.as_slice())?;
             let fpr = filter.len() as f64 / 2f64.powi(layout.fingerprint_bits() as i32);
             rows(session, Row::Variant(name), filter.memory_bytes(), Some(fpr), &ask_by(&filter, method))?;
         }
@@ -320,7 +321,7 @@ enum Row {
 fn lookups_by_batch(session: &mut Session, device: &Device, size: Size, _: &'static [f64]) -> anyhow::Result<()> {
     let inserted = upload(device, INSERTED, size.keys(COMMON_LOAD))?;
     let layout = layout(size, Container::Packed, Duplicates::Dropped)?;
-    let filter = StandardQuotientFilter::build_from_device(device, layout, inserted.as_slice())?;
+    let filter = StandardBuilder::with_layout(layout).on(device).build_from_device(inserted.as_slice())?;
     let mut answers = device.alloc_uninit::<u8>(inserted.len())?;
     let most = inserted.len();
     let batches = (8..32).step_by(2).map(|log| 1 << log).take_while(|batch| *batch < most).chain([most]);
@@ -375,8 +376,10 @@ fn batches<'a>(
     old: &'a DeviceVec<u32>,
 ) -> anyhow::Result<[Batch<'a>; 2]> {
     let layout = layout(size, container, Duplicates::Dropped)?;
-    let grown = wanted(size, || Ok(HostFilter::build_from(layout, &[inserted, &new.to_vec()?].concat())?))?;
-    let less = wanted(size, || updates::rest(&HostFilter::with_layout(layout)?, inserted, &old.to_vec()?))?;
+    let grown =
+        wanted(size, || Ok(StandardBuilder::with_layout(layout).build_from(&[inserted, &new.to_vec()?].concat())?))?;
+    let less =
+        wanted(size, || updates::rest(&StandardBuilder::with_layout(layout).build()?, inserted, &old.to_vec()?))?;
     Ok([
         Batch { change: Change::Insert, keys: new, wanted: grown },
         Batch { change: Change::Remove, keys: old, wanted: less },
@@ -392,7 +395,7 @@ fn change(
     batch: &Batch<'_>,
 ) -> anyhow::Result<(f64, bool)> {
     let layout = layout(size, container, Duplicates::Dropped)?;
-    let build = || StandardQuotientFilter::build_from_device(device, layout, inserted.as_slice());
+    let build = || StandardBuilder::with_layout(layout).on(device).build_from_device(inserted.as_slice());
     let mut filter = build()?;
     let seconds = wall(
         session,
@@ -404,8 +407,8 @@ fn change(
         },
         |filter| {
             match batch.change {
-                Change::Insert => filter.insert_bulk_with(batch.keys.as_slice(), method)?,
-                Change::Remove => filter.remove_bulk_with(batch.keys.as_slice(), method)?,
+                Change::Insert => filter.insert_device_with(batch.keys.as_slice(), method)?,
+                Change::Remove => filter.remove_device_with(batch.keys.as_slice(), method)?,
             };
             Ok(())
         },
@@ -461,7 +464,8 @@ fn merging(session: &mut Session, device: &Device, size: Size, _: &'static [f64]
     let middle = all.len() / 2;
     for container in [Container::Packed, Container::Bytes] {
         let layout = layout(size, container, Duplicates::Dropped)?;
-        let build = |keys: DeviceSlice<'_, u32>| StandardQuotientFilter::build_from_device(device, layout, keys);
+        let build =
+            |keys: DeviceSlice<'_, u32>| StandardBuilder::with_layout(layout).on(device).build_from_device(keys);
         let high = build(all.slice(middle..))?;
         let mut filter = build(all.slice(..middle))?;
         let seconds = wall(
@@ -475,7 +479,7 @@ fn merging(session: &mut Session, device: &Device, size: Size, _: &'static [f64]
             |filter| Ok(filter.merge(&high)?),
         )?;
         let variant = container_name(container);
-        let whole = wanted(size, || Ok(HostFilter::build_from(layout, &all.to_vec()?)?))?;
+        let whole = wanted(size, || Ok(StandardBuilder::with_layout(layout).build_from(&all.to_vec()?)?))?;
         let (items, right) = (filter.len() as usize, is_wanted(&filter, whole.as_ref(), &[&all], &[])?);
         let row = super::whole::row("merge", items, size, COMMON_LOAD, seconds).param("variant", variant);
         push(session, device, row, right);

@@ -3,7 +3,7 @@
 
 use indicatif::HumanCount;
 use warpset::quotient::gpu::StandardQuotientFilter as DeviceFilter;
-use warpset::quotient::{Duplicates, StandardQuotientFilter};
+use warpset::quotient::{Duplicates, StandardBuilder, StandardQuotientFilter};
 
 use super::super::clock::median_seconds;
 use super::super::machine;
@@ -116,9 +116,9 @@ fn on_cpu(session: &mut Session, screen: &Screen<'_>) -> anyhow::Result<Said> {
 /// From host memory and back, with the copies.
 fn on_device(session: &mut Session, device: &warpset::gpu::Device, screen: &Screen<'_>) -> anyhow::Result<Said> {
     let layout = StandardQuotientFilter::builder(screen.reference.len() as u64).fpr(FPR).layout()?;
-    let mut filter = DeviceFilter::with_layout(device, layout)?;
+    let mut filter = StandardBuilder::with_layout(layout).on(device).build()?;
     let build = |filter: &mut DeviceFilter| {
-        *filter = DeviceFilter::build_from(device, layout, screen.reference)?;
+        *filter = StandardBuilder::with_layout(layout).on(device).build_from(screen.reference)?;
         Ok(())
     };
     let build = median_seconds(session.effort, &mut filter, |_| Ok(()), build)?;
@@ -129,7 +129,7 @@ fn on_device(session: &mut Session, device: &warpset::gpu::Device, screen: &Scre
     };
     let query = median_seconds(session.effort, &mut answers, |_| Ok(()), ask)?;
     let host = filter.to_host()?;
-    let same = host == StandardQuotientFilter::build_from(layout, screen.reference)?;
+    let same = host == StandardBuilder::with_layout(layout).build_from(screen.reference)?;
     session.verify(same, || format!("{}: the device's filter differs from the CPU's", screen.title));
     Ok(Said {
         name: "quotient filter".into(),
@@ -251,7 +251,7 @@ fn forget(session: &mut Session, screen: &Screen<'_>) -> anyhow::Result<()> {
         Ok(())
     };
     let seconds = session.time(Threads::All, &mut both, again(&alone), insert)?;
-    let right = both.len() as usize == keys && both.count_contained(&screen.asked) == screen.asked.len();
+    let right = both.len() as usize == keys && both.count_contained_bulk(&screen.asked) == screen.asked.len();
     push(session, "insert", screen.asked.len(), seconds, right, both.len());
 
     let mut merged = alone.clone();

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 use warpset::bloom::SplitBlockBloom;
-use warpset::quotient::{Builder, Container, Duplicates, Layout, StandardQuotientFilter};
+use warpset::quotient::{Container, Duplicates, Layout, StandardBuilder, StandardQuotientFilter};
 
 use super::super::machine;
 use super::super::record::Record;
@@ -61,7 +61,7 @@ impl Kind {
     pub fn filled(self, size: Size, keys: &[u32]) -> anyhow::Result<Filter> {
         let mut filter = self.empty(size, keys.len())?;
         match &mut filter {
-            Filter::Ours { filter, .. } => *filter = StandardQuotientFilter::build_from(*filter.layout(), keys)?,
+            Filter::Ours { filter, .. } => *filter = StandardBuilder::with_layout(*filter.layout()).build_from(keys)?,
             Filter::Qfilter(filter) => *filter = qfilter_sorted(size, keys)?,
             Filter::Bloom(filter) => filter.insert_bulk(keys),
         }
@@ -72,12 +72,12 @@ impl Kind {
     pub fn empty(self, size: Size, n: usize) -> anyhow::Result<Filter> {
         Ok(match self {
             Kind::Bulk(container) => {
-                let filter = StandardQuotientFilter::with_layout(layout(size, container, Duplicates::Dropped)?)?;
+                let filter = StandardBuilder::with_layout(layout(size, container, Duplicates::Dropped)?).build()?;
                 Filter::Ours { filter, one_by_one: false }
             }
             Kind::OneByOne => {
                 let layout = layout(size, Container::Packed, Duplicates::Dropped)?;
-                Filter::Ours { filter: StandardQuotientFilter::with_layout(layout)?, one_by_one: true }
+                Filter::Ours { filter: StandardBuilder::with_layout(layout).build()?, one_by_one: true }
             }
             Kind::Qfilter => Filter::Qfilter(qfilter_for(size)?),
             Kind::Bloom => {
@@ -110,7 +110,7 @@ pub fn row(study: &str, operation: &str, n: usize, size: Size, load: f64, second
 
 /// The parameters of ours.
 pub fn layout(size: Size, container: Container, duplicates: Duplicates) -> anyhow::Result<Layout> {
-    let builder = Builder::with_bits(size.quotient_bits, size.remainder_bits).max_load(MAX_LOAD);
+    let builder = StandardBuilder::with_bits(size.quotient_bits, size.remainder_bits).max_load(MAX_LOAD);
     Ok(builder.container(container).duplicates(duplicates).layout()?)
 }
 
@@ -183,7 +183,11 @@ impl Filter {
     /// Inserts all keys.
     pub fn insert(&mut self, keys: &[u32]) -> anyhow::Result<()> {
         match self {
-            Filter::Ours { filter, one_by_one: true } => _ = filter.insert_one_by_one(keys)?,
+            Filter::Ours { filter, one_by_one: true } => {
+                for key in keys {
+                    filter.insert(*key)?;
+                }
+            }
             Filter::Ours { filter, .. } => _ = filter.insert_bulk(keys)?,
             Filter::Qfilter(filter) => {
                 for key in keys {
@@ -198,7 +202,9 @@ impl Filter {
     /// Removes all keys; a Bloom filter cannot, and has lost nothing.
     pub fn remove(&mut self, keys: &[u32]) {
         match self {
-            Filter::Ours { filter, one_by_one: true } => _ = filter.remove_one_by_one(keys),
+            Filter::Ours { filter, one_by_one: true } => {
+                keys.iter().for_each(|key| _ = filter.remove(*key));
+            }
             Filter::Ours { filter, .. } => _ = filter.remove_bulk(keys),
             Filter::Qfilter(filter) => keys.iter().for_each(|key| _ = filter.remove(key)),
             Filter::Bloom(_) => {}

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use rayon::prelude::*;
-use warpset::quotient::{Container, StandardQuotientFilter};
+use warpset::quotient::{Container, StandardBuilder, StandardQuotientFilter};
 
 use super::super::record::Record;
 use super::super::suite::{Session, Step, Target, Threads};
@@ -33,7 +33,7 @@ pub fn rest(filter: &StandardQuotientFilter, all: &[u32], batch: &[u32]) -> anyh
     let layout = *filter.layout();
     let gone: HashSet<u64> = batch.iter().map(|key| layout.fingerprint(*key)).collect();
     let stay = all.par_iter().map(|key| layout.fingerprint(*key)).filter(|fingerprint| !gone.contains(fingerprint));
-    Ok(StandardQuotientFilter::from_fingerprints(layout, &stay.collect::<Vec<u64>>())?)
+    Ok(StandardBuilder::with_layout(layout).build_from_fingerprints(&stay.collect::<Vec<u64>>())?)
 }
 
 /// Times a change of `filter`, made anew before each repeat; `filter` is then as the last repeat left it.
@@ -73,7 +73,7 @@ fn over_fill(session: &mut Session, size: Size, load: f64) -> anyhow::Result<()>
             if let (Some(ours), None) = (filled.ours(), &wanted) {
                 wanted = Some(session.pool(Threads::All).install(|| {
                     let all = [&inserted[..], &batch[..]].concat();
-                    let grown = StandardQuotientFilter::build_from(*ours.layout(), &all)?;
+                    let grown = StandardBuilder::with_layout(*ours.layout()).build_from(&all)?;
                     anyhow::Ok((grown, rest(ours, &inserted, &removed)?))
                 })?);
             }
@@ -142,7 +142,7 @@ fn over_batch(session: &mut Session, size: Size) -> anyhow::Result<()> {
                 if let Some(ours) = filter.ours() {
                     if grown.is_none() {
                         let all = [&inserted[..], batch].concat();
-                        let build = || StandardQuotientFilter::build_from(*ours.layout(), &all);
+                        let build = || StandardBuilder::with_layout(*ours.layout()).build_from(&all);
                         grown = Some(session.pool(Threads::All).install(build)?);
                     }
                     right &= grown.as_ref() == Some(ours);

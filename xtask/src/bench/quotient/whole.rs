@@ -1,7 +1,7 @@
 //! Operations on whole filters, on the CPU: merging, resizing, listing the fingerprints, counting what two have in
 //! common.
 
-use warpset::quotient::{Container, Duplicates, StandardQuotientFilter};
+use warpset::quotient::{Container, Duplicates, StandardBuilder, StandardQuotientFilter};
 
 use super::super::record::Record;
 use super::super::suite::{Session, Step, Target, Threads};
@@ -27,7 +27,7 @@ fn ours(session: &mut Session, size: Size, container: Container) -> anyhow::Resu
     let all = keys(INSERTED, size.keys(COMMON_LOAD));
     let (low, high) = all.split_at(all.len() / 2);
     let layout = layout(size, container, Duplicates::Dropped)?;
-    let build = |keys: &[u32]| StandardQuotientFilter::build_from(layout, keys);
+    let build = |keys: &[u32]| StandardBuilder::with_layout(layout).build_from(keys);
     let (whole, low, high) =
         session.pool(Threads::All).install(|| anyhow::Ok((build(&all)?, build(low)?, build(high)?)))?;
     // An eighth of the slots, and remainders longer by as much: the same fingerprints.
@@ -137,6 +137,6 @@ fn peer(session: &mut Session, size: Size) -> anyhow::Result<()> {
 fn keys_of(session: &Session, size: Size) -> anyhow::Result<usize> {
     let layout = layout(size, Container::Packed, Duplicates::Dropped)?;
     let keys = keys(INSERTED, size.keys(COMMON_LOAD));
-    let filter = session.pool(Threads::All).install(|| StandardQuotientFilter::build_from(layout, &keys))?;
+    let filter = session.pool(Threads::All).install(|| StandardBuilder::with_layout(layout).build_from(&keys))?;
     Ok(filter.len() as usize)
 }

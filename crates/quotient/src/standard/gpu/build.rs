@@ -11,13 +11,7 @@ use crate::{BuildMethod, Error, Key, Layout, OutOfMemory};
 
 /// Builds.
 impl StandardQuotientFilter {
-    /// A filter of these keys, built at once: hashed, sorted, laid out.
-    pub fn build_from<K: Key>(device: &Device, layout: Layout, keys: &[K]) -> Result<StandardQuotientFilter, Error> {
-        StandardQuotientFilter::build_with_method(device, layout, keys, BuildMethod::default())
-    }
-
-    /// [`StandardQuotientFilter::build_from`] by a method of choice; all give the same bytes.
-    pub fn build_with_method<K: Key>(
+    pub(crate) fn from_keys<K: Key>(
         device: &Device,
         layout: Layout,
         keys: &[K],
@@ -31,17 +25,7 @@ impl StandardQuotientFilter {
         lay_out_by(method, device, &stream, layout, &sorted)
     }
 
-    /// [`StandardQuotientFilter::build_from`] for keys on the device.
-    pub fn build_from_device<K: DeviceKey>(
-        device: &Device,
-        layout: Layout,
-        keys: DeviceSlice<'_, K>,
-    ) -> Result<StandardQuotientFilter, Error> {
-        StandardQuotientFilter::build_with_method_device(device, layout, keys, BuildMethod::default())
-    }
-
-    /// [`StandardQuotientFilter::build_with_method`] for keys on the device.
-    pub fn build_with_method_device<K: DeviceKey>(
+    pub(crate) fn from_device_keys<K: DeviceKey>(
         device: &Device,
         layout: Layout,
         keys: DeviceSlice<'_, K>,
@@ -56,7 +40,7 @@ impl StandardQuotientFilter {
     }
 
     /// A filter of these fingerprints, in any order.
-    pub fn from_fingerprints(
+    pub(crate) fn from_fingerprints(
         device: &Device,
         layout: Layout,
         fingerprints: &[u64],

@@ -6,7 +6,7 @@ use warpset_gpu::testing::devices;
 
 use super::StandardQuotientFilter;
 use super::tests::{keys, layouts};
-use crate::{BuildMethod, StandardBuilder, Duplicates, Error, Hashed};
+use crate::{BuildMethod, Duplicates, Error, Hashed, StandardBuilder};
 
 #[test]
 fn methods_give_the_same_bytes() {
@@ -17,11 +17,12 @@ fn methods_give_the_same_bytes() {
                 let repeated = some.len() / 3;
                 some.extend_from_within(..repeated);
                 some.truncate(layout.limit() as usize);
-                let expected = crate::StandardBuilder::with_layout(layout).build_from(&some).unwrap();
+                let expected = StandardBuilder::with_layout(layout).build_from(&some).unwrap();
                 for method in BuildMethod::ALL {
-                    let on_host = crate::StandardBuilder::with_layout(layout).build_from_with(&some, method).unwrap();
+                    let on_host = StandardBuilder::with_layout(layout).build_from_with(&some, method).unwrap();
                     assert!(on_host == expected, "{method:?} {layout:?}");
-                    let built = StandardQuotientFilter::build_with_method(&device, layout, &some, method).unwrap();
+                    let built =
+                        StandardBuilder::with_layout(layout).on(&device).build_from_with(&some, method).unwrap();
                     assert_eq!(built.len(), expected.len());
                     assert!(built.to_host().unwrap() == expected, "{method:?} {layout:?}");
                 }
@@ -39,20 +40,20 @@ fn methods_agree_on_long_clusters_and_on_what_does_not_fit() {
         let mut hashes = vec![Hashed(3 << 55); 300];
         hashes.extend((0..100u64).map(|i| Hashed((5 + i % 7) << 55 | i << 30)));
         hashes.extend((0..50u64).map(|i| Hashed((400 + i % 5) << 55 | i << 30)));
-        let expected = crate::StandardBuilder::with_layout(layout).build_from(&hashes).unwrap();
+        let expected = StandardBuilder::with_layout(layout).build_from(&hashes).unwrap();
         let too_many = keys(layout.limit() as usize + 1, 1);
         let last = StandardBuilder::with_bits(14, 8).duplicates(Duplicates::Kept).layout().unwrap();
         for method in BuildMethod::ALL {
-            let on_host = crate::StandardBuilder::with_layout(layout).build_from_with(&hashes, method).unwrap();
+            let on_host = StandardBuilder::with_layout(layout).build_from_with(&hashes, method).unwrap();
             assert!(on_host == expected, "{method:?}");
-            let built = StandardQuotientFilter::build_with_method(&device, layout, &hashes, method).unwrap();
+            let built = StandardBuilder::with_layout(layout).on(&device).build_from_with(&hashes, method).unwrap();
             assert!(built.to_host().unwrap() == expected, "{method:?}");
 
-            let build = |keys: &[u64]| StandardQuotientFilter::build_with_method(&device, layout, keys, method);
+            let build = |keys: &[u64]| StandardBuilder::with_layout(layout).on(&device).build_from_with(keys, method);
             assert!(matches!(build(&too_many), Err(Error::Full { .. })));
             let hashes = [Hashed(!0); 3000];
-            let spilled = StandardQuotientFilter::build_with_method(&device, last, &hashes, method).unwrap_err();
-            let on_host = crate::StandardQuotientFilter::build_with_method(last, &hashes, method).unwrap_err();
+            let spilled = StandardBuilder::with_layout(last).on(&device).build_from_with(&hashes, method).unwrap_err();
+            let on_host = StandardBuilder::with_layout(last).build_from_with(&hashes, method).unwrap_err();
             assert_eq!(spilled.to_string(), on_host.to_string());
         }
     }
@@ -66,8 +67,8 @@ fn tiles_far_apart_and_windows() {
             for (q, r, n) in [(19, 5, 4200), (17, 12, 4200), (12, 40, 3500), (12, 49, 3500)] {
                 let layout = StandardBuilder::with_bits(q, r).max_load(0.95).container(container).layout().unwrap();
                 let some = keys(n, 5);
-                let built = StandardQuotientFilter::build_from(&device, layout, &some).unwrap();
-                let expected = crate::StandardBuilder::with_layout(layout).build_from(&some).unwrap();
+                let built = StandardBuilder::with_layout(layout).on(&device).build_from(&some).unwrap();
+                let expected = StandardBuilder::with_layout(layout).build_from(&some).unwrap();
                 assert!(built.to_host().unwrap() == expected, "{layout:?}");
                 assert!(built.fingerprints().unwrap().into_iter().eq(expected.fingerprints()), "{layout:?}");
             }
@@ -80,13 +81,14 @@ fn all_repetitions_and_long_shifts() {
     for device in devices(9) {
         for (r, duplicates) in [(10, Duplicates::Dropped), (10, Duplicates::Kept), (40, Duplicates::Kept)] {
             for container in [Container::Packed, Container::Bytes] {
-                let builder = StandardBuilder::with_bits(14, r).max_load(0.95).container(container).duplicates(duplicates);
+                let builder =
+                    StandardBuilder::with_bits(14, r).max_load(0.95).container(container).duplicates(duplicates);
                 let layout = builder.layout().unwrap();
                 // Tiles of nothing but repetitions; then many quotients that are pushed far behind themselves.
                 let mut hashes = vec![Hashed(5 << 50); 4500];
                 hashes.extend((0..2000u64).map(|i| Hashed((6 + i) << 50)));
-                let built = StandardQuotientFilter::build_from(&device, layout, &hashes).unwrap();
-                let expected = crate::StandardBuilder::with_layout(layout).build_from(&hashes).unwrap();
+                let built = StandardBuilder::with_layout(layout).on(&device).build_from(&hashes).unwrap();
+                let expected = StandardBuilder::with_layout(layout).build_from(&hashes).unwrap();
                 assert!(built.to_host().unwrap() == expected, "{layout:?}");
                 assert!(built.fingerprints().unwrap().into_iter().eq(expected.fingerprints()), "{layout:?}");
                 assert_eq!(built.distinct().unwrap(), expected.distinct());
@@ -102,7 +104,8 @@ fn filters_of_different_sizes_are_put_together_as_on_the_host() {
         for duplicates in [Duplicates::Dropped, Duplicates::Kept] {
             for (ours, theirs) in [((10, 6), (10, 6)), ((10, 6), (9, 7)), ((8, 8), (11, 5)), ((9, 6), (10, 40))] {
                 let build = |(q, r), container, from: usize, n: usize| {
-                    let builder = StandardBuilder::with_bits(q, r).max_load(0.95).container(container).duplicates(duplicates);
+                    let builder =
+                        StandardBuilder::with_bits(q, r).max_load(0.95).container(container).duplicates(duplicates);
                     let mut some = keys(130, 1);
                     some.extend_from_within(90..); // repetitions
                     let host = builder.build_from(&some[from..from + n]).unwrap();
@@ -135,7 +138,7 @@ fn filters_of_different_sizes_are_put_together_as_on_the_host() {
                 host_a.halve().unwrap();
                 let bytes = a.with_container(Container::Bytes).unwrap();
                 assert!(bytes.to_host().unwrap() == host_a.with_container(Container::Bytes).unwrap());
-                assert_eq!(a.bits_per_item(), host_a.bits_per_item());
+                assert_eq!(a.bits_per_key(), host_a.bits_per_key());
                 assert_eq!(a.expected_fpr(500), host_a.expected_fpr(500));
             }
         }
@@ -159,7 +162,7 @@ fn filters_of_different_sizes_are_put_together_as_on_the_host() {
 fn fingerprints_go_in_and_come_out() {
     for device in devices(11) {
         for layout in layouts(11, 0.95) {
-            let expected = crate::StandardBuilder::with_layout(layout).build_from(&keys(1500, 8)).unwrap();
+            let expected = StandardBuilder::with_layout(layout).build_from(&keys(1500, 8)).unwrap();
             let mut all: Vec<u64> = expected.fingerprints().collect();
             all.reverse();
             let built = StandardQuotientFilter::from_fingerprints(&device, layout, &all).unwrap();
@@ -175,14 +178,14 @@ fn fingerprints_go_in_and_come_out() {
 
             let mut host = crate::StandardQuotientFilter::with_layout(layout).unwrap();
             let repeated = [&all[..300], &all[..100]].concat();
-            let stored = filter.insert_fingerprints(&repeated).unwrap();
-            assert_eq!(stored, host.insert_fingerprints(&repeated).unwrap());
+            let stored = filter.insert_fingerprints_bulk(&repeated).unwrap();
+            assert_eq!(stored, host.insert_fingerprints_bulk(&repeated).unwrap());
             let asked = keys(700, 8);
             assert_eq!(filter.count_bulk(&asked).unwrap(), host.count_bulk(&asked));
-            let removed = filter.remove_fingerprints(&all[50..250]).unwrap();
-            assert_eq!(removed, host.remove_fingerprints(&all[50..250]).unwrap());
+            let removed = filter.remove_fingerprints_bulk(&all[50..250]).unwrap();
+            assert_eq!(removed, host.remove_fingerprints_bulk(&all[50..250]).unwrap());
             assert!(filter.to_host().unwrap() == host);
-            assert!(matches!(filter.insert_fingerprints(&[!0]), Err(Error::InvalidFingerprint { .. })));
+            assert!(matches!(filter.insert_fingerprints_bulk(&[!0]), Err(Error::InvalidFingerprint { .. })));
         }
     }
 }
@@ -194,8 +197,8 @@ fn rates_of_false_positives() {
         for load in [0.5, 0.95] {
             let layout = StandardBuilder::with_bits(q, r).max_load(0.96).layout().unwrap();
             let some = keys((load * layout.quotients() as f64) as usize, 8);
-            let filter = StandardQuotientFilter::build_from(&device, layout, &some).unwrap();
-            assert_eq!(filter.count_contained(&some).unwrap(), some.len());
+            let filter = StandardBuilder::with_layout(layout).on(&device).build_from(&some).unwrap();
+            assert_eq!(filter.count_contained_bulk(&some).unwrap(), some.len());
             let samples = layout.quotients();
             let expected = filter.fpr().unwrap();
             let deviation = (expected * (1.0 - expected) / samples as f64).sqrt();
@@ -234,7 +237,7 @@ proptest::proptest! {
                 proptest::prop_assert!(built.fingerprints().unwrap().into_iter().eq(expected.fingerprints()));
                 for method in BuildMethod::ALL {
                     let hashes: Vec<Hashed> = some.iter().map(|f| Hashed(f << (64 - q - r))).collect();
-                    let by = StandardQuotientFilter::build_with_method(&device, layout, &hashes, method).unwrap();
+                    let by = StandardBuilder::with_layout(layout).on(&device).build_from_with(&hashes, method).unwrap();
                     proptest::prop_assert!(by.to_host().unwrap() == expected, "{:?}", method);
                 }
                 let others = fingerprints(&others, layout.limit() as usize);

@@ -13,12 +13,12 @@ const CHUNK: usize = 1 << 24;
 
 impl StandardQuotientFilter {
     /// [`StandardQuotientFilter::insert_bulk`] for fingerprints, in any order.
-    pub fn insert_fingerprints(&mut self, fingerprints: &[u64]) -> Result<u64, Error> {
+    pub fn insert_fingerprints_bulk(&mut self, fingerprints: &[u64]) -> Result<u64, Error> {
         self.insert_bulk(&self.hashes_of(fingerprints)?)
     }
 
     /// [`StandardQuotientFilter::remove_bulk`] for fingerprints, in any order.
-    pub fn remove_fingerprints(&mut self, fingerprints: &[u64]) -> Result<u64, Error> {
+    pub fn remove_fingerprints_bulk(&mut self, fingerprints: &[u64]) -> Result<u64, Error> {
         self.remove_bulk(&self.hashes_of(fingerprints)?)
     }
 

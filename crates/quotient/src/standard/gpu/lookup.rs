@@ -39,21 +39,21 @@ impl StandardQuotientFilter {
     /// # Safety
     /// Until `stream` has passed this work, the filter, `keys` and `answers` stay allocated, nobody writes the filter or
     /// the keys, and nobody else touches the answers.
-    pub unsafe fn contains_bytes_async<K: DeviceKey>(
+    pub unsafe fn contains_async<K: DeviceKey>(
         &self,
         stream: &Stream,
         keys: DeviceSlice<'_, K>,
         answers: DeviceSliceMut<'_, u8>,
     ) -> Result<(), Error> {
         // SAFETY: the caller's promise is the same.
-        unsafe { self.contains_bytes_with(stream, keys, answers, LookupMethod::Automatic) }
+        unsafe { self.contains_async_with(stream, keys, answers, LookupMethod::Automatic) }
     }
 
-    /// [`StandardQuotientFilter::contains_bytes_async`] by a method of choice.
+    /// [`StandardQuotientFilter::contains_async`] by a method of choice.
     ///
     /// # Safety
     /// As there.
-    pub unsafe fn contains_bytes_with<K: DeviceKey>(
+    pub unsafe fn contains_async_with<K: DeviceKey>(
         &self,
         stream: &Stream,
         keys: DeviceSlice<'_, K>,
@@ -72,7 +72,7 @@ impl StandardQuotientFilter {
     /// Queues the lookup of `keys`: adds how many of them may be in the filter to the first word of `count`.
     ///
     /// # Safety
-    /// As for [`StandardQuotientFilter::contains_bytes_async`]; other such counts may run at the same time.
+    /// As for [`StandardQuotientFilter::contains_async`]; other such counts may run at the same time.
     pub unsafe fn count_contained_async<K: DeviceKey>(
         &self,
         stream: &Stream,
@@ -80,14 +80,14 @@ impl StandardQuotientFilter {
         count: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
         // SAFETY: the caller's promise is the same.
-        unsafe { self.count_contained_with(stream, keys, count, LookupMethod::Automatic) }
+        unsafe { self.count_contained_async_with(stream, keys, count, LookupMethod::Automatic) }
     }
 
     /// [`StandardQuotientFilter::count_contained_async`] by a method of choice.
     ///
     /// # Safety
     /// As there.
-    pub unsafe fn count_contained_with<K: DeviceKey>(
+    pub unsafe fn count_contained_async_with<K: DeviceKey>(
         &self,
         stream: &Stream,
         keys: DeviceSlice<'_, K>,
@@ -251,7 +251,7 @@ impl StandardQuotientFilter {
     }
 
     /// How many of the keys may be in the filter.
-    pub fn count_contained<K: Key>(&self, keys: &[K]) -> Result<usize, Error> {
+    pub fn count_contained_bulk<K: Key>(&self, keys: &[K]) -> Result<usize, Error> {
         let stream = self.device.new_stream()?;
         self.device.synchronize()?;
         let mut count = stream.alloc_zeroed::<u64>(1)?;

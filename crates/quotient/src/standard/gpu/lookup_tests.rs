@@ -11,7 +11,7 @@ use warpset_simt::emulator::Config;
 
 use super::keys::key_slice;
 use super::{LookupMethod, StandardQuotientFilter};
-use crate::{StandardBuilder, Duplicates, Error, Hashed, Layout};
+use crate::{Duplicates, Error, Hashed, Layout, StandardBuilder};
 
 const METHODS: [LookupMethod; 3] = [LookupMethod::Unsorted, LookupMethod::Sorted, LookupMethod::Automatic];
 
@@ -33,7 +33,7 @@ fn check(device: &Device, layout: Layout, stored: &[u64], asked: &[u64]) {
     let yes = expected.iter().filter(|&&yes| yes).count();
 
     let (stored, asked) = (hashes(&layout, stored), hashes(&layout, asked));
-    let host = crate::StandardBuilder::with_layout(layout).build_from(&stored).unwrap();
+    let host = StandardBuilder::with_layout(layout).build_from(&stored).unwrap();
     assert_eq!(host.contains_bulk(&asked), expected, "{layout:?}");
     let filter = StandardQuotientFilter::from_host(device, &host).unwrap();
     assert_eq!(filter.contains_bulk(&asked).unwrap(), expected, "{layout:?}");
@@ -44,8 +44,8 @@ fn check(device: &Device, layout: Layout, stored: &[u64], asked: &[u64]) {
         let mut count = device.alloc_zeroed::<u64>(1).unwrap();
         // SAFETY: all live until they are read, which waits.
         unsafe {
-            filter.contains_bytes_with(&stream, on_device.as_slice(), answers.as_mut_slice(), method).unwrap();
-            filter.count_contained_with(&stream, on_device.as_slice(), count.as_mut_slice(), method).unwrap();
+            filter.contains_async_with(&stream, on_device.as_slice(), answers.as_mut_slice(), method).unwrap();
+            filter.count_contained_async_with(&stream, on_device.as_slice(), count.as_mut_slice(), method).unwrap();
         }
         let answers: Vec<bool> = answers.to_vec().unwrap().iter().map(|&yes| yes == 1).collect();
         assert_eq!(answers, expected, "{method:?} {layout:?}");
@@ -144,7 +144,7 @@ fn without_memory_for_sorting_keys_are_looked_up_as_they_come() {
         let layout = layout(10, r, Container::Packed);
         let stored: Vec<u64> = shaped(&layout, 0, 900);
         let asked: Vec<u64> = (0..1500).map(|i| stored[i % 900] ^ (i as u64 / 900)).collect();
-        let host = crate::StandardBuilder::with_layout(layout).build_from(&hashes(&layout, &stored)).unwrap();
+        let host = StandardBuilder::with_layout(layout).build_from(&hashes(&layout, &stored)).unwrap();
         let expected = host.contains_bulk(&hashes(&layout, &asked));
         let filter = StandardQuotientFilter::from_host(&device, &host).unwrap();
         let keys = device.from_slice(&hashes(&layout, &asked)).unwrap();

@@ -182,7 +182,7 @@ impl StandardQuotientFilter {
 /// Rates.
 impl StandardQuotientFilter {
     /// Bits of memory a stored fingerprint.
-    pub fn bits_per_item(&self) -> f64 {
+    pub fn bits_per_key(&self) -> f64 {
         8.0 * self.memory_bytes() as f64 / self.items as f64
     }
 
@@ -216,7 +216,7 @@ impl StandardQuotientFilter {
         while done < samples {
             let n = CHUNK.min(samples - done);
             let hashes: Vec<Hashed> = (done..done + n).map(|i| Hashed(hash::mix_spread(i, spread))).collect();
-            hits += self.count_contained(&hashes)?;
+            hits += self.count_contained_bulk(&hashes)?;
             done += n;
         }
         Ok(hits as f64 / samples.max(1) as f64)

@@ -7,7 +7,7 @@ use warpset_kernels::quotient_build::TILE_U32 as TILE;
 use warpset_kernels::results;
 
 use super::{LookupMethod, StandardQuotientFilter};
-use crate::{StandardBuilder, Duplicates, Error, Hashed, Layout};
+use crate::{Duplicates, Error, Hashed, Layout, StandardBuilder};
 
 pub(super) fn keys(n: usize, seed: u64) -> Vec<u64> {
     (0..n as u64).map(|i| mix(i, seed)).collect()
@@ -34,11 +34,11 @@ fn builds_are_the_hosts() {
         for (q, load, n) in [(1, 0.9, 1), (5, 0.9, 20), (7, 0.95, 121), (11, 0.95, 1945), (12, 0.9, 100)] {
             for layout in layouts(q, load) {
                 let some = keys(n.min(layout.limit() as usize), 3);
-                let built = StandardQuotientFilter::build_from(&device, layout, &some).unwrap();
-                let expected = crate::StandardBuilder::with_layout(layout).build_from(&some).unwrap();
+                let built = StandardBuilder::with_layout(layout).on(&device).build_from(&some).unwrap();
+                let expected = StandardBuilder::with_layout(layout).build_from(&some).unwrap();
                 assert_eq!(built.len(), expected.len());
                 assert!(built.to_host().unwrap() == expected, "{layout:?}");
-                assert_eq!(built.count_contained(&some).unwrap(), some.len());
+                assert_eq!(built.count_contained_bulk(&some).unwrap(), some.len());
                 let others = keys(500, 4);
                 assert_eq!(built.contains_bulk(&others).unwrap(), expected.contains_bulk(&others));
             }
@@ -55,9 +55,9 @@ fn tiles_and_schedules_change_nothing() {
                     // Some keys twice, so that duplicates lie across tiles too.
                     let mut some = keys(n - n / 8, 9);
                     some.extend_from_within(..n / 8);
-                    let built = StandardQuotientFilter::build_from(&device, layout, &some).unwrap();
+                    let built = StandardBuilder::with_layout(layout).on(&device).build_from(&some).unwrap();
                     assert!(
-                        built.to_host().unwrap() == crate::StandardBuilder::with_layout(layout).build_from(&some).unwrap()
+                        built.to_host().unwrap() == StandardBuilder::with_layout(layout).build_from(&some).unwrap()
                     );
                 }
             }
@@ -69,12 +69,13 @@ fn tiles_and_schedules_change_nothing() {
 fn one_long_run_across_tiles() {
     for device in devices(5) {
         for container in [Container::Packed, Container::Bytes] {
-            let builder = StandardBuilder::with_bits(12, 20).max_load(0.95).container(container).duplicates(Duplicates::Kept);
+            let builder =
+                StandardBuilder::with_bits(12, 20).max_load(0.95).container(container).duplicates(Duplicates::Kept);
             let layout = builder.layout().unwrap();
             // Everything in one cluster from the first quotient on, with long runs of equal fingerprints.
             let hashes: Vec<Hashed> = (0..3800u64).map(|i| Hashed((i / 900) << 52 | (i % 3) << 35)).collect();
-            let built = StandardQuotientFilter::build_from(&device, layout, &hashes).unwrap();
-            let expected = crate::StandardBuilder::with_layout(layout).build_from(&hashes).unwrap();
+            let built = StandardBuilder::with_layout(layout).on(&device).build_from(&hashes).unwrap();
+            let expected = StandardBuilder::with_layout(layout).build_from(&hashes).unwrap();
             assert!(built.to_host().unwrap() == expected);
             let doubled = built.resized(13).unwrap();
             assert!(doubled.to_host().unwrap() == expected.resized(13).unwrap());
@@ -119,25 +120,26 @@ fn every_kind_of_key() {
         let words: Vec<String> = (0..300).map(|i| format!("word {i}")).collect();
         let small: Vec<u32> = (0..301).collect();
         build(
-            crate::StandardBuilder::with_layout(layout).build_from(&words).unwrap(),
-            StandardQuotientFilter::build_from(&device, layout, &words).unwrap(),
+            StandardBuilder::with_layout(layout).build_from(&words).unwrap(),
+            StandardBuilder::with_layout(layout).on(&device).build_from(&words).unwrap(),
         );
         build(
-            crate::StandardBuilder::with_layout(layout).build_from(&small).unwrap(),
-            StandardQuotientFilter::build_from(&device, layout, &small).unwrap(),
+            StandardBuilder::with_layout(layout).build_from(&small).unwrap(),
+            StandardBuilder::with_layout(layout).on(&device).build_from(&small).unwrap(),
         );
         let on_device = device.from_slice(&small).unwrap();
-        let mut filter = StandardQuotientFilter::build_from_device(&device, layout, on_device.slice(..100)).unwrap();
-        filter.insert_bulk_device(on_device.slice(100..)).unwrap();
-        assert!(filter.to_host().unwrap() == crate::StandardBuilder::with_layout(layout).build_from(&small).unwrap());
+        let mut filter =
+            StandardBuilder::with_layout(layout).on(&device).build_from_device(on_device.slice(..100)).unwrap();
+        filter.insert_device(on_device.slice(100..)).unwrap();
+        assert!(filter.to_host().unwrap() == StandardBuilder::with_layout(layout).build_from(&small).unwrap());
         let stream = device.new_stream().unwrap();
         let mut answers = device.alloc_uninit::<u8>(301).unwrap();
         let mut count = device.alloc_zeroed::<u64>(1).unwrap();
         // SAFETY: all live until they are read, which waits.
         unsafe {
-            filter.contains_bytes_async(&stream, on_device.as_slice(), answers.as_mut_slice()).unwrap();
+            filter.contains_async(&stream, on_device.as_slice(), answers.as_mut_slice()).unwrap();
             filter.count_contained_async(&stream, on_device.as_slice(), count.as_mut_slice()).unwrap();
-            let short = filter.contains_bytes_async(&stream, on_device.as_slice(), answers.slice_mut(1..));
+            let short = filter.contains_async(&stream, on_device.as_slice(), answers.slice_mut(1..));
             assert!(matches!(short, Err(Error::LengthMismatch { keys: 301, answers: 300 })));
         }
         assert_eq!(answers.to_vec().unwrap(), vec![1; 301]);
@@ -150,11 +152,11 @@ fn what_does_not_fit_is_an_error() {
     for device in devices(4) {
         let layout = StandardBuilder::with_bits(10, 8).duplicates(Duplicates::Kept).layout().unwrap();
         let many = keys(layout.limit() as usize + 1, 1);
-        let error = StandardQuotientFilter::build_from(&device, layout, &many).unwrap_err();
+        let error = StandardBuilder::with_layout(layout).on(&device).build_from(&many).unwrap_err();
         assert!(matches!(error, Error::Full { items, .. } if items == layout.limit() + 1), "{error}");
         let layout = StandardBuilder::with_bits(14, 8).duplicates(Duplicates::Kept).layout().unwrap();
         let last = vec![Hashed(u64::MAX); 3000];
-        let error = StandardQuotientFilter::build_from(&device, layout, &last).unwrap_err();
+        let error = StandardBuilder::with_layout(layout).on(&device).build_from(&last).unwrap_err();
         assert!(matches!(error, Error::OverflowRegionFull { .. }), "{error}");
     }
 }
@@ -164,14 +166,13 @@ fn sorted_lookups_answer_in_the_order_of_the_keys() {
     for device in devices(6) {
         for layout in layouts(9, 0.9) {
             let stored = keys(layout.limit() as usize, 3);
-            let filter = StandardQuotientFilter::build_from(&device, layout, &stored).unwrap();
+            let filter = StandardBuilder::with_layout(layout).on(&device).build_from(&stored).unwrap();
             for n in [1, 63, 257, 700] {
                 // Present and absent ones in turn, and some twice.
                 let mut asked = [&stored[..n.min(400)], &keys(n, 4)[..]].concat();
                 asked.extend_from_within(..n / 3);
                 asked.sort_unstable_by_key(|&key| mix(key, 5));
-                let expected =
-                    crate::StandardBuilder::with_layout(layout).build_from(&stored).unwrap().contains_bulk(&asked);
+                let expected = StandardBuilder::with_layout(layout).build_from(&stored).unwrap().contains_bulk(&asked);
                 let on_device = device.from_slice(&asked).unwrap();
                 let stream = device.new_stream().unwrap();
                 for method in [LookupMethod::Sorted, LookupMethod::Unsorted, LookupMethod::Automatic] {
@@ -181,8 +182,8 @@ fn sorted_lookups_answer_in_the_order_of_the_keys() {
                     // SAFETY: all live until they are read, which waits.
                     unsafe {
                         let keys = on_device.as_slice();
-                        filter.contains_bytes_with(&stream, keys, answers.as_mut_slice(), method).unwrap();
-                        filter.count_contained_with(&stream, keys, count.as_mut_slice(), method).unwrap();
+                        filter.contains_async_with(&stream, keys, answers.as_mut_slice(), method).unwrap();
+                        filter.count_contained_async_with(&stream, keys, count.as_mut_slice(), method).unwrap();
                         let (keys, out) = (super::keys::key_slice(&layout, keys), bits.global_mut());
                         filter.contains(&stream, keys, asked.len(), results::BITS, out, method).unwrap();
                     }

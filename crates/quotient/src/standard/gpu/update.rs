@@ -55,13 +55,13 @@ impl StandardQuotientFilter {
     }
 
     /// [`StandardQuotientFilter::insert_bulk`] for keys on the device.
-    pub fn insert_bulk_device<K: DeviceKey>(&mut self, keys: DeviceSlice<'_, K>) -> Result<u64, Error> {
-        self.insert_bulk_with(keys, UpdateMethod::Automatic)
+    pub fn insert_device<K: DeviceKey>(&mut self, keys: DeviceSlice<'_, K>) -> Result<u64, Error> {
+        self.insert_device_with(keys, UpdateMethod::Automatic)
     }
 
-    /// [`StandardQuotientFilter::insert_bulk_device`] by a method of choice. Methods that work in place do so on a copy
+    /// [`StandardQuotientFilter::insert_device`] by a method of choice. Methods that work in place do so on a copy
     /// unless it is clear from the start that the batch fits. Batches and filters of 2^32 keys or slots are always rebuilt.
-    pub fn insert_bulk_with<K: DeviceKey>(
+    pub fn insert_device_with<K: DeviceKey>(
         &mut self,
         keys: DeviceSlice<'_, K>,
         method: UpdateMethod,
@@ -78,12 +78,12 @@ impl StandardQuotientFilter {
     }
 
     /// [`StandardQuotientFilter::remove_bulk`] for keys on the device.
-    pub fn remove_bulk_device<K: DeviceKey>(&mut self, keys: DeviceSlice<'_, K>) -> Result<u64, Error> {
-        self.remove_bulk_with(keys, UpdateMethod::Automatic)
+    pub fn remove_device<K: DeviceKey>(&mut self, keys: DeviceSlice<'_, K>) -> Result<u64, Error> {
+        self.remove_device_with(keys, UpdateMethod::Automatic)
     }
 
-    /// [`StandardQuotientFilter::remove_bulk_device`] by a method of choice.
-    pub fn remove_bulk_with<K: DeviceKey>(
+    /// [`StandardQuotientFilter::remove_device`] by a method of choice.
+    pub fn remove_device_with<K: DeviceKey>(
         &mut self,
         keys: DeviceSlice<'_, K>,
         method: UpdateMethod,

@@ -4,12 +4,11 @@
 
 #[cfg(target_arch = "x86_64")]
 use warpset_base::processor::has_bit_instructions;
+use warpset_core::bits::range;
 use warpset_core::quotient::Split;
 use warpset_core::quotient::standard::Inserted;
 
 use super::Packed;
-use warpset_core::bits::range;
-
 use crate::Layout;
 use crate::slot_kind::{Change, Changed};
 

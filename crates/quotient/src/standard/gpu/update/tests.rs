@@ -9,7 +9,7 @@ use warpset_gpu::testing::{SANITIZER_VARIABLE, devices};
 
 use super::UpdateMethod;
 use crate::gpu::StandardQuotientFilter;
-use crate::{StandardBuilder, Duplicates, Error, Hashed, Layout, StandardQuotientFilter as HostFilter};
+use crate::{Duplicates, Error, Hashed, Layout, StandardBuilder, StandardQuotientFilter as HostFilter};
 
 const METHODS: [UpdateMethod; 4] =
     [UpdateMethod::Superclusters, UpdateMethod::InPlace, UpdateMethod::Rebuild, UpdateMethod::Automatic];
@@ -51,9 +51,9 @@ fn check_by(
     for &method in methods {
         let mut filter = StandardQuotientFilter::from_host(device, &before).unwrap();
         let found = if removes {
-            filter.remove_bulk_with(on_device.as_slice(), method)
+            filter.remove_device_with(on_device.as_slice(), method)
         } else {
-            filter.insert_bulk_with(on_device.as_slice(), method)
+            filter.insert_device_with(on_device.as_slice(), method)
         };
         match (&expected, &found) {
             (Ok(expected), Ok(found)) => prop_assert_eq!(expected, found, "{:?}", method),
@@ -172,11 +172,11 @@ fn what_does_not_fit_changes_nothing() {
             let mut host = HostFilter::with_layout(layout).unwrap();
             let most = (layout.slots() - layout.quotients()) as usize;
             let too_many = vec![layout.last_fingerprint(); most + 10];
-            assert!(matches!(host.clone().insert_fingerprints(&too_many), Err(Error::OverflowRegionFull { .. })));
+            assert!(matches!(host.clone().insert_fingerprints_bulk(&too_many), Err(Error::OverflowRegionFull { .. })));
             check(&device, &mut host, &too_many, false).unwrap();
             let keys = device.from_slice(&hashes(&layout, &too_many)).unwrap();
             let mut filter = StandardQuotientFilter::with_layout(&device, layout).unwrap();
-            let error = filter.insert_bulk_device(keys.as_slice()).unwrap_err();
+            let error = filter.insert_device(keys.as_slice()).unwrap_err();
             assert!(matches!(error, Error::OverflowRegionFull { .. }), "{error}");
             assert!(filter.is_empty());
         }
