@@ -14,6 +14,7 @@ mod progress;
 mod quotient;
 pub mod record;
 mod recsplit;
+mod screen;
 mod suite;
 pub mod table;
 
@@ -66,10 +67,14 @@ pub struct Args {
     /// Quotient filters of 2^N slots instead of the sizes of the effort
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=28))]
     log2_slots: Option<u32>,
+    /// Minimal perfect hash functions of this shape instead of those of the effort; may be given again. METHOD is
+    /// `brute`, `rotation` or `grouped`
+    #[arg(long, value_name = "METHOD:LEAF:BUCKET[:FANOUT:FANOUT]")]
+    shape: Vec<recsplit::Settings>,
     /// Write all rows to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Keys of your own instead of the shipped words: one a line, any length, plain or gzip
+    /// Keys of your own instead of the shipped words: one per line, any length, plain or gzip
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
     /// Genomes of your own (FASTA or FASTQ, plain or gzip): a reference, then samples to screen against it
@@ -99,7 +104,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let targets = targets(&args.backend)?;
     print_machine(&targets);
 
-    let setup = Setup { effort, targets, own_keys: args.input.is_some(), log2_slots: args.log2_slots };
+    let setup = Setup {
+        effort,
+        targets,
+        own_keys: args.input.is_some(),
+        log2_slots: args.log2_slots,
+        shapes: args.shape.clone(),
+    };
     let chosen: Vec<Box<dyn Suite>> = suites()
         .into_iter()
         .filter(|suite| args.structure.is_empty() || args.structure.iter().any(|name| name == suite.name()))

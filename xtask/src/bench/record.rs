@@ -77,6 +77,11 @@ impl Record {
         self
     }
 
+    /// Names who did it: a variant of ours, or a peer.
+    pub fn by(self, name: impl Into<String>, peer: bool) -> Self {
+        self.param(if peer { "implementation" } else { "variant" }, name.into())
+    }
+
     /// Sets the time, and with it the rate.
     pub fn time(mut self, seconds: f64) -> Self {
         self.seconds = Some(seconds);
@@ -99,6 +104,13 @@ impl Record {
     /// A parameter as a number.
     pub fn number(&self, name: &str) -> Option<f64> {
         self.params.get(name)?.as_f64()
+    }
+
+    /// Variant or peer, with what else tells rows of one study apart.
+    pub fn name(&self) -> String {
+        let name = self.text("variant").or(self.implementation()).unwrap_or_default();
+        let kept = if self.text("duplicates") == Some("kept") { ", kept" } else { "" };
+        format!("{name}{kept}")
     }
 
     /// The peer's name, for a row of a peer.

@@ -18,6 +18,8 @@ use super::limits::{Access, Limits};
 use super::machine;
 use super::progress::Progress;
 use super::record::Record;
+use super::recsplit::Settings;
+use super::table::{parameters, pivot};
 
 /// The benches of one structure.
 pub trait Suite: Sync {
@@ -59,9 +61,18 @@ pub struct Setup {
     pub own_keys: bool,
     /// The base-two logarithm of the number of slots of quotient filters, where the user asked for one.
     pub log2_slots: Option<u32>,
+    /// Shapes of minimal perfect hash functions instead of those of the effort.
+    pub shapes: Vec<Settings>,
 }
 
 impl Setup {
+    /// A quick run on the emulator.
+    #[cfg(test)]
+    pub fn emulator() -> Self {
+        let targets = vec![Target::Gpu(Device::emulator(Default::default()))];
+        Self { effort: Effort::Quick, targets, own_keys: false, log2_slots: None, shapes: Vec::new() }
+    }
+
     /// Whether the CPU is among the targets.
     pub fn cpu(&self) -> bool {
         self.targets.contains(&Target::Cpu)
@@ -173,8 +184,33 @@ impl Session {
         }
     }
 
-    /// Time of `work` on CPU threads, the median or what else was asked for; `prepare` brings `state` back before each repeat, untimed.
+    /// Time of `work` on CPU threads, the median or what else was asked for.
     pub fn time<S: Send>(
+        &self,
+        threads: Threads,
+        state: &mut S,
+        work: impl FnMut(&mut S) -> anyhow::Result<()> + Send,
+    ) -> anyhow::Result<f64> {
+        self.time_after(threads, state, |_| Ok(()), work)
+    }
+
+    /// The same of a change: before each repeat `state` becomes `before` again, untimed.
+    pub fn time_change<S: Send + Sync + Clone>(
+        &self,
+        threads: Threads,
+        before: &S,
+        state: &mut S,
+        work: impl FnMut(&mut S) -> anyhow::Result<()> + Send,
+    ) -> anyhow::Result<f64> {
+        let again = |state: &mut S| {
+            state.clone_from(before);
+            Ok(())
+        };
+        self.time_after(threads, state, again, work)
+    }
+
+    /// The same with `prepare`, untimed, before each repeat.
+    pub fn time_after<S: Send>(
         &self,
         threads: Threads,
         state: &mut S,
@@ -210,6 +246,11 @@ impl Session {
         pool.install(|| limits.copy(bytes, effort))
     }
 
+    /// The threads of rows: one, and all where that is something else and the work can use them.
+    pub fn threads(&self, parallel: bool) -> &'static [Threads] {
+        if parallel && !self.skips(Threads::All) { &[Threads::One, Threads::All] } else { &[Threads::One] }
+    }
+
     /// Whether rows on all threads would repeat those on one.
     pub fn skips(&self, threads: Threads) -> bool {
         threads == Threads::All && self.all.current_num_threads() == 1
@@ -229,6 +270,30 @@ impl Session {
         self.records.push(record);
     }
 
+    /// Adds a row that was measured on `target`. `right` says whether its answers are as they must be; if not, the run
+    /// fails at its end.
+    pub fn add(&mut self, target: &Target, threads: Threads, mut row: Record, right: bool) {
+        row.checked = self.verify(right, || {
+            format!("{} {} of {} items on {}, {}", row.structure, row.operation, row.n, target.name(), parameters(&row))
+        });
+        self.push_on(target, row, threads);
+    }
+
+    /// Prints the rows of a study that `wanted` takes, one line per operation and implementation.
+    pub fn show(
+        &self,
+        study: &str,
+        title: &str,
+        wanted: impl Fn(&Record) -> bool,
+        column: impl Fn(&Record) -> String,
+        cell: impl Fn(&Record) -> String,
+    ) {
+        let rows: Vec<&Record> = self.study(study).into_iter().filter(|row| wanted(row)).collect();
+        let one = rows.iter().all(|row| row.operation == rows[0].operation);
+        let line = |row: &Record| if one { row.name() } else { format!("{}, {}", row.operation, row.name()) };
+        self.print(&pivot(title, &rows, line, column, cell));
+    }
+
     /// The rows of a study so far.
     pub fn study(&self, name: &str) -> Vec<&Record> {
         self.records.iter().filter(|row| row.text("study") == Some(name)).collect()
@@ -243,6 +308,24 @@ impl Session {
             self.failures.push(what);
         }
         right
+    }
+
+    /// Runs `steps` as a quick run, with `input`; every answer has to be right.
+    #[cfg(test)]
+    pub fn rows_with(input: Input, steps: Vec<Step>) -> Vec<Record> {
+        let progress = Progress::new(steps.len());
+        let mut session = Session::new(Effort::Quick, "a processor".into(), progress, input).unwrap();
+        assert!(!steps.is_empty());
+        steps.into_iter().for_each(|step| session.run(step).unwrap());
+        let (rows, failures, _) = session.finish();
+        assert!(failures.is_empty(), "{failures:?}");
+        rows
+    }
+
+    /// [`Self::rows_with`] without real input.
+    #[cfg(test)]
+    pub fn rows_of(steps: Vec<Step>) -> Vec<Record> {
+        Self::rows_with(Input::default(), steps)
     }
 
     /// What shows how far a part of the current step is, where there is a bar: [`Progress::part`].

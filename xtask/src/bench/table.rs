@@ -119,7 +119,8 @@ fn cells(row: &Record, peer_rows: &[&Record], peers: &[&str]) -> Vec<String> {
 }
 
 /// Parameters that are results: other tables show them.
-const RESULTS: [&str; 4] = ["truth", "said", "false_positives", "expected"];
+const RESULTS: [&str; 7] =
+    ["truth", "said", "false_positives", "expected", "list_bits", "model_bits", "model_nanoseconds"];
 
 /// The parameters in one line: the implementation or variant first, the rest by name.
 pub fn parameters(row: &Record) -> String {

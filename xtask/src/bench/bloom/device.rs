@@ -330,7 +330,7 @@ fn break_even(session: &mut Session, device: &Device) -> anyhow::Result<()> {
         let mut rates = [0.0; 2];
         for (rate, target) in rates.iter_mut().zip([Target::Cpu, Target::Gpu(device.clone())]) {
             answers.fill(false);
-            let seconds = session.time(
+            let seconds = session.time_after(
                 Threads::All,
                 &mut &mut *answers,
                 |_| Ok(()),
@@ -414,8 +414,13 @@ mod tests {
     #[test]
     fn every_operation_is_right_on_the_emulator() {
         let device = Device::emulator(Default::default());
-        let setup =
-            Setup { effort: Effort::Quick, targets: vec![Target::Gpu(device)], own_keys: false, log2_slots: None };
+        let setup = Setup {
+            effort: Effort::Quick,
+            targets: vec![Target::Gpu(device)],
+            own_keys: false,
+            log2_slots: None,
+            shapes: Vec::new(),
+        };
         let progress = Progress::new(0);
         let mut session = Session::new(Effort::Quick, "a processor".into(), progress, Input::default()).unwrap();
         for step in steps(&setup) {

@@ -120,7 +120,8 @@ fn measure_on(
 
     let can_insert = measured.inserts(threads);
     if can_insert {
-        let insert = session.time(threads, &mut filter, |filter| filter.clear(), |filter| filter.insert(present))?;
+        let insert =
+            session.time_after(threads, &mut filter, |filter| filter.clear(), |filter| filter.insert(present))?;
         session.pool(threads).install(|| filter.contains(present, &mut answers))?;
         let mut insert = row("insert", insert, &*filter);
         insert.checked = session.verify(answers.iter().all(|answer| *answer), || format!("{name} lost keys"));
@@ -132,13 +133,13 @@ fn measure_on(
     }
 
     answers.fill(false);
-    let hit = session.time(threads, &mut answers, |_| Ok(()), |answers| filter.contains(present, answers))?;
+    let hit = session.time_after(threads, &mut answers, |_| Ok(()), |answers| filter.contains(present, answers))?;
     let mut hit = row("contains hit", hit, &*filter);
     hit.checked = session.verify(answers.iter().all(|answer| *answer), || format!("{name} lost keys"));
     hit.limit_fraction = hit.items_per_second.map(|rate| rate / reads);
     session.push_on(&Target::Cpu, hit, threads);
 
-    let miss = session.time(threads, &mut answers, |_| Ok(()), |answers| filter.contains(absent, answers))?;
+    let miss = session.time_after(threads, &mut answers, |_| Ok(()), |answers| filter.contains(absent, answers))?;
     let mut miss = row("contains miss", miss, &*filter);
     let positives = answers.iter().filter(|answer| **answer).count();
     let expected = filter.theory(n).map(|rate| rate * n as f64);
@@ -151,7 +152,7 @@ fn measure_on(
 
     if can_insert {
         let mut state = (&mut filter, &mut answers);
-        let test = session.time(
+        let test = session.time_after(
             threads,
             &mut state,
             |(filter, _)| filter.clear(),
@@ -188,7 +189,7 @@ fn union(
         halves.0.insert(Keys::U64(low))?;
         halves.1.insert(Keys::U64(high))
     })?;
-    let seconds = session.time(threads, &mut halves, |_| Ok(()), |(low, high)| low.union(&**high))?;
+    let seconds = session.time_after(threads, &mut halves, |_| Ok(()), |(low, high)| low.union(&**high))?;
     let mut answers = vec![false; keys.len()];
     session.pool(Threads::All).install(|| halves.0.contains(present, &mut answers))?;
     let mut union = row("union", seconds, &*whole);

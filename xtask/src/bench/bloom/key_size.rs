@@ -109,7 +109,7 @@ fn build<F: Filter + Send, K: Key>(
     keys: &[K],
 ) -> anyhow::Result<()> {
     let clear = |filter: &mut F| Ok(filter.clear()?);
-    let seconds = session.time(Threads::One, filter, clear, |filter| Ok(filter.insert_bulk(keys)?))?;
+    let seconds = session.time_after(Threads::One, filter, clear, |filter| Ok(filter.insert_bulk(keys)?))?;
     let right = filter.count_contained(keys)? == keys.len();
     push(session, &Target::Cpu, variant, kind, keys.len(), seconds, right);
     Ok(())
@@ -203,8 +203,13 @@ mod tests {
     #[test]
     fn every_key_size_is_built_on_the_emulator() {
         let device = Device::emulator(Default::default());
-        let setup =
-            Setup { effort: Effort::Quick, targets: vec![Target::Gpu(device)], own_keys: false, log2_slots: None };
+        let setup = Setup {
+            effort: Effort::Quick,
+            targets: vec![Target::Gpu(device)],
+            own_keys: false,
+            log2_slots: None,
+            shapes: Vec::new(),
+        };
         let input = Input::default();
         let mut session = Session::new(Effort::Quick, "a processor".into(), Progress::new(0), input).unwrap();
         for step in steps(&setup) {

@@ -154,10 +154,11 @@ fn ask(
     mut filter: Box<dyn Subject>,
 ) -> anyhow::Result<Outcome> {
     // Inserting again changes nothing, so the filter need not be emptied between repeats.
-    let insert_seconds = session.time(Threads::All, &mut filter, |_| Ok(()), |filter| filter.insert(screen.present))?;
+    let insert_seconds =
+        session.time_after(Threads::All, &mut filter, |_| Ok(()), |filter| filter.insert(screen.present))?;
     let mut answers = vec![false; screen.asked.len()];
     let ask = |answers: &mut Vec<bool>| filter.contains(screen.asked, answers);
-    let query_seconds = session.time(Threads::All, &mut answers, |_| Ok(()), ask)?;
+    let query_seconds = session.time_after(Threads::All, &mut answers, |_| Ok(()), ask)?;
 
     let (in_set, others) = answers.split_at(screen.shared);
     let missed = in_set.iter().filter(|answer| !**answer).count();

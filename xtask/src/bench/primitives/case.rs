@@ -121,7 +121,7 @@ impl<'a> Case<'a> {
         let (seconds, copied) = match target {
             Target::Cpu => {
                 let work = |output: &mut O| on_host(&input, output).map(|_| ()).map_err(Into::into);
-                let seconds = session.time(Threads::All, &mut output, |_| Ok(()), work)?;
+                let seconds = session.time(Threads::All, &mut output, work)?;
                 (seconds, Some(session.copy_limit(Threads::All, (bytes / 2).next_power_of_two())))
             }
             Target::Gpu(device) => {
@@ -135,9 +135,8 @@ impl<'a> Case<'a> {
             }
         };
         let mut row = row.time(seconds).bytes(bytes, copied);
-        row.checked = session.verify(right(&output), || {
-            format!("{} of {} items, {}", row.operation, row.n, parameters(&row))
-        });
+        row.checked =
+            session.verify(right(&output), || format!("{} of {} items, {}", row.operation, row.n, parameters(&row)));
         session.push_on(target, row, Threads::All);
         Ok(())
     }

@@ -1,15 +1,16 @@
 //! Scans, reductions, reductions by key, and scans by an operator that is not associative.
 
-use warpset::gpu::DeviceVec;
-use warpset::primitives::cpu;
+use bytemuck::Pod;
+use warpset::gpu::{DeviceSlice, DeviceSliceMut, Stream};
 use warpset::primitives::non_associative::{self, NextSlot};
 use warpset::primitives::reduce::{self, ReduceKernels};
 use warpset::primitives::scan::{self, Max, ScanKernels, Sum};
-use warpset::primitives::select::Item;
+use warpset::primitives::{self, cpu};
 use warpset_benches::keys::KeySpace;
 
 use super::super::suite::{Session, Setup, Step, Target};
-use super::{on_cpu, on_device, row, steps_of};
+use super::case::{Case, blank};
+use super::steps_of;
 
 pub fn steps(setup: &Setup) -> Vec<Step> {
     let mut steps = steps_of(setup, "scan", |session, target, n| {
@@ -29,8 +30,22 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
     steps
 }
 
+/// What stands before each item, or what it gives: a plain loop. `heads` has a bit for each first item of a segment.
+fn sequential<O: ScanKernels>(items: &[O::Value], heads: &[u64], exclusive: bool) -> Vec<O::Value> {
+    let mut sum = O::IDENTITY;
+    let step = |(i, &item): (usize, &O::Value)| {
+        if heads.get(i / 64).is_some_and(|word| word >> (i % 64) & 1 != 0) {
+            sum = O::IDENTITY;
+        }
+        let before = sum;
+        sum = O::combine(sum, item);
+        if exclusive { before } else { sum }
+    };
+    items.iter().enumerate().map(step).collect()
+}
+
 /// Scans and reductions by `O`.
-fn scans<O: ScanKernels<Value: Item + PartialEq> + ReduceKernels>(
+fn scans<O: ScanKernels<Value: Pod + PartialEq> + ReduceKernels>(
     session: &mut Session,
     target: &Target,
     name: &str,
@@ -38,65 +53,55 @@ fn scans<O: ScanKernels<Value: Item + PartialEq> + ReduceKernels>(
 ) -> anyhow::Result<()> {
     let n = items.len();
     let bytes = 2 * size_of_val(items);
-    let mut all = O::IDENTITY;
-    let step = |&item: &O::Value| {
-        all = O::combine(all, item);
-        all
-    };
-    let inclusive: Vec<O::Value> = items.iter().map(step).collect();
     // A segment for each thousand items or so.
     let heads: Vec<u64> = KeySpace::new(0x5e6).stream(0).u64_keys(n.div_ceil(64));
     let heads: Vec<u64> = heads.into_iter().map(|word| if word % 16 == 0 { 1 << (word >> 58) } else { 0 }).collect();
-    let mut before = O::IDENTITY;
-    let step = |(i, &item): (usize, &O::Value)| {
-        let first = heads[i / 64] >> (i % 64) & 1 != 0;
-        before = O::combine(if first { O::IDENTITY } else { before }, item);
-        before
-    };
-    let by_segment: Vec<O::Value> = items.iter().enumerate().map(step).collect();
-    match target {
-        Target::Cpu => {
-            let out = &mut items.to_vec();
-            let work = |out: &mut Vec<O::Value>| Ok(cpu::scan::inclusive::<O>(items, out)?);
-            on_cpu(session, row("inclusive scan", name, n), bytes, out, work, |out| *out == inclusive)?;
-            let work = |out: &mut Vec<O::Value>| Ok(cpu::scan::segmented_inclusive::<O>(items, &heads, out)?);
-            on_cpu(session, row("scan by segments", name, n), bytes + n / 8, out, work, |out| *out == by_segment)?;
-            let mut reduced = O::IDENTITY;
-            let work = |out: &mut O::Value| {
-                *out = cpu::reduce::reduce::<O>(items);
-                Ok(())
-            };
-            on_cpu(session, row("reduce", name, n), bytes / 2, &mut reduced, work, |&out| out == all)
-        }
-        Target::Gpu(device) => {
-            let (items, heads) = (device.from_slice(items)?, device.from_slice(&heads)?);
-            let mut out = device.alloc_uninit::<O::Value>(n)?;
-            let stream = device.new_stream()?;
-            let items = items.as_slice();
-            let work = |out: &mut DeviceVec<O::Value>| {
-                // SAFETY: all vectors live, and nobody else uses them, until the stream has been waited for.
-                unsafe { scan::inclusive::<O>(&stream, items, out.as_mut_slice())? };
-                Ok(())
-            };
-            let right = |out: &DeviceVec<O::Value>| Ok(out.to_vec()? == inclusive);
-            on_device(session, &stream, row("inclusive scan", name, n), bytes, &mut out, work, right)?;
-            let work = |out: &mut DeviceVec<O::Value>| {
-                // SAFETY: as above.
-                unsafe { scan::segmented_inclusive::<O>(&stream, items, heads.as_slice(), out.as_mut_slice())? };
-                Ok(())
-            };
-            let right = |out: &DeviceVec<O::Value>| Ok(out.to_vec()? == by_segment);
-            on_device(session, &stream, row("scan by segments", name, n), bytes + n / 8, &mut out, work, right)?;
-            let mut reduced = device.alloc_uninit::<O::Value>(1)?;
-            let work = |out: &mut DeviceVec<O::Value>| {
-                // SAFETY: as above.
-                unsafe { reduce::reduce::<O>(&stream, items, out.as_mut_slice())? };
-                Ok(())
-            };
-            let right = |out: &DeviceVec<O::Value>| Ok(out.to_vec()? == [all]);
-            on_device(session, &stream, row("reduce", name, n), bytes / 2, &mut reduced, work, right)
-        }
+
+    for (operation, exclusive) in [("inclusive scan", false), ("exclusive scan", true)] {
+        let expected = sequential::<O>(items, &[], exclusive);
+        Case::new(session, target, operation, name, n, bytes).run(
+            items,
+            blank::<O::Value>(n),
+            |items, out| match exclusive {
+                false => cpu::scan::inclusive::<O>(items, out),
+                true => cpu::scan::exclusive::<O>(items, out),
+            },
+            |stream, items, out| {
+                let (items, out) = (items.as_slice(), out.as_mut_slice());
+                // SAFETY: `run` keeps both as the scan asks.
+                unsafe {
+                    match exclusive {
+                        false => scan::inclusive::<O>(stream, items, out),
+                        true => scan::exclusive::<O>(stream, items, out),
+                    }
+                }
+            },
+            |out| *out == expected,
+        )?;
     }
+    let expected = sequential::<O>(items, &heads, false);
+    Case::new(session, target, "scan by segments", name, n, bytes + n / 8).run(
+        (items, &heads[..]),
+        blank::<O::Value>(n),
+        |(items, heads), out| cpu::scan::segmented_inclusive::<O>(items, heads, out),
+        // SAFETY: as above.
+        |stream, (items, heads), out| unsafe {
+            scan::segmented_inclusive::<O>(stream, items.as_slice(), heads.as_slice(), out.as_mut_slice())
+        },
+        |out| *out == expected,
+    )?;
+    let expected = items.iter().fold(O::IDENTITY, |sum, &item| O::combine(sum, item));
+    Case::new(session, target, "reduce", name, n, bytes / 2).run(
+        items,
+        blank::<O::Value>(1),
+        |items, out| {
+            out[0] = cpu::reduce::reduce::<O>(items);
+            primitives::Result::Ok(())
+        },
+        // SAFETY: as above.
+        |stream, items, out| unsafe { reduce::reduce::<O>(stream, items.as_slice(), out.as_mut_slice()) },
+        |out| out[0] == expected,
+    )
 }
 
 /// Keys in runs of four on average, with values: reduced, and encoded by their lengths.
@@ -108,127 +113,82 @@ fn runs(session: &mut Session, target: &Target, values: &[u32]) -> anyhow::Resul
         key
     };
     let keys: Vec<u32> = values.iter().map(next).collect();
-    let (mut expected_keys, mut expected_values, mut expected_lengths) = (Vec::new(), Vec::<u32>::new(), Vec::new());
-    for (key, &value) in keys.iter().zip(values) {
-        if expected_keys.last() != Some(key) {
-            expected_keys.push(*key);
-            expected_values.push(0);
-            expected_lengths.push(0u64);
-        }
-        let last = expected_keys.len() - 1;
-        expected_values[last] = expected_values[last].wrapping_add(value);
-        expected_lengths[last] += 1;
-    }
-    let count = expected_keys.len();
-    let (reduced, encoded) = (8 * (n + count), 4 * n + 12 * count);
-    let (reduce_row, encode_row) = (row("reduce by key", "u32, u32 sum", n), row("run-length encode", "u32", n));
-    match target {
-        Target::Cpu => {
-            let out = &mut (keys.clone(), values.to_vec(), 0);
-            let work = |(out_keys, out_values, runs): &mut (Vec<u32>, Vec<u32>, usize)| {
-                *runs = cpu::reduce::reduce_by_key::<Sum<u32>, u32>(&keys, values, out_keys, out_values)?;
-                Ok(())
-            };
-            on_cpu(session, reduce_row, reduced, out, work, |(keys, values, runs)| {
-                keys[..*runs] == expected_keys && values[..*runs] == expected_values
-            })?;
-            let out = &mut (keys.clone(), vec![0u64; n], 0);
-            let work = |(out_keys, lengths, runs): &mut (Vec<u32>, Vec<u64>, usize)| {
-                *runs = cpu::reduce::run_length_encode(&keys, out_keys, lengths)?;
-                Ok(())
-            };
-            on_cpu(session, encode_row, encoded, out, work, |(keys, lengths, runs)| {
-                keys[..*runs] == expected_keys && lengths[..*runs] == expected_lengths
-            })
-        }
-        Target::Gpu(device) => {
-            let (keys, values) = (device.from_slice(&keys)?, device.from_slice(values)?);
-            let stream = device.new_stream()?;
+    let chunks = || keys.chunk_by(|a, b| a == b);
+    let heads: Vec<u32> = chunks().map(|run| run[0]).collect();
+    let lengths: Vec<u64> = chunks().map(|run| run.len() as u64).collect();
+    let mut rest = values;
+    let sums: Vec<u32> = chunks()
+        .map(|run| {
+            let (mine, others) = rest.split_at(run.len());
+            rest = others;
+            mine.iter().fold(0, |sum: u32, value| sum.wrapping_add(*value))
+        })
+        .collect();
+    let count = heads.len();
+    Case::new(session, target, "reduce by key", "u32, u32 sum", n, 8 * (n + count)).run(
+        (&keys[..], values),
+        (blank::<u32>(n), blank::<u32>(n), blank::<u64>(1)),
+        |(keys, values), (out_keys, out_values, runs)| {
+            cpu::reduce::reduce_by_key::<Sum<u32>, u32>(keys, values, out_keys, out_values)
+                .map(|count| runs[0] = count as u64)
+        },
+        |stream, (keys, values), (out_keys, out_values, runs)| {
             let (keys, values) = (keys.as_slice(), values.as_slice());
-            type Out<V> = (DeviceVec<u32>, DeviceVec<V>, DeviceVec<u64>);
-            let mut out: Out<u32> = (device.alloc_uninit(n)?, device.alloc_uninit(n)?, device.alloc_uninit(1)?);
-            let work = |(out_keys, out_values, runs): &mut Out<u32>| {
-                let (out_keys, out_values, runs) = (out_keys.into(), out_values.into(), runs.into());
-                // SAFETY: all vectors live, and nobody else uses them, until the stream has been waited for.
-                unsafe { reduce::reduce_by_key::<Sum<u32>, u32>(&stream, keys, values, out_keys, out_values, runs)? };
-                Ok(())
-            };
-            let right = |(keys, values, runs): &Out<u32>| {
-                Ok(runs.to_vec()? == [count as u64]
-                    && keys.slice(..count).to_vec()? == expected_keys
-                    && values.slice(..count).to_vec()? == expected_values)
-            };
-            on_device(session, &stream, reduce_row, reduced, &mut out, work, right)?;
-            let mut out: Out<u64> = (device.alloc_uninit(n)?, device.alloc_uninit(n)?, device.alloc_uninit(1)?);
-            let work = |(out_keys, lengths, runs): &mut Out<u64>| {
-                let (out_keys, lengths, runs) = (out_keys.into(), lengths.into(), runs.into());
-                // SAFETY: as above.
-                unsafe { reduce::run_length_encode(&stream, keys, out_keys, lengths, runs)? };
-                Ok(())
-            };
-            let right = |(keys, lengths, runs): &Out<u64>| {
-                Ok(runs.to_vec()? == [count as u64]
-                    && keys.slice(..count).to_vec()? == expected_keys
-                    && lengths.slice(..count).to_vec()? == expected_lengths)
-            };
-            on_device(session, &stream, encode_row, encoded, &mut out, work, right)
-        }
-    }
+            let (out_keys, out_values, runs) = (out_keys.into(), out_values.into(), runs.into());
+            // SAFETY: `run` keeps all of them as the reduction asks.
+            unsafe { reduce::reduce_by_key::<Sum<u32>, u32>(stream, keys, values, out_keys, out_values, runs) }
+        },
+        |(keys, values, runs)| runs[0] == count as u64 && keys[..count] == heads && values[..count] == sums,
+    )?;
+    Case::new(session, target, "run-length encode", "u32", n, 4 * n + 12 * count).run(
+        &keys[..],
+        (blank::<u32>(n), blank::<u64>(n), blank::<u64>(1)),
+        |keys, (out_keys, lengths, runs)| {
+            cpu::reduce::run_length_encode(keys, out_keys, lengths).map(|count| runs[0] = count as u64)
+        },
+        |stream, keys, (out_keys, lengths, runs)| {
+            let (out_keys, lengths, runs) = (out_keys.into(), lengths.into(), runs.into());
+            // SAFETY: as above.
+            unsafe { reduce::run_length_encode(stream, keys.as_slice(), out_keys, lengths, runs) }
+        },
+        |(keys, found, runs)| runs[0] == count as u64 && keys[..count] == heads && found[..count] == lengths,
+    )
 }
 
 /// The slots of a quotient filter's items, by each method, at several fills: the fuller, the rarer a chain breaks.
 fn slots(session: &mut Session, target: &Target, n: usize, fills: &[f64]) -> anyhow::Result<()> {
     type R = NextSlot<u32>;
+    type OnHost = fn(&[u32], &mut [u32]) -> primitives::Result<()>;
+    type OnDevice = unsafe fn(&Stream, DeviceSlice<'_, u32>, DeviceSliceMut<'_, u32>) -> primitives::Result<usize>;
+    let on_device: [(&str, OnDevice); 4] = [
+        // SAFETY: the caller's promise is the same.
+        ("lifted", |stream, items, out| unsafe { non_associative::scan::<R>(stream, items, out) }.map(|()| 1)),
+        ("parallel merging", non_associative::parallel_merging::<R>),
+        ("sequential shifting", non_associative::sequential_shifting::<R>),
+        ("segmented layouts", non_associative::segmented_layouts::<R>),
+    ];
+    let on_host: [(&str, OnHost); 2] =
+        [("lifted", cpu::non_associative::scan::<R>), ("sequential", cpu::non_associative::scan_sequentially::<R>)];
     for &fill in fills {
         let quotients = (n as f64 / fill) as u64;
-        let mut items: Vec<u32> = KeySpace::new(0x107)
-            .stream(0)
-            .u64_keys(n)
-            .into_iter()
-            .map(|key| ((u128::from(key) * u128::from(quotients)) >> 64) as u32)
-            .collect();
+        let keys = KeySpace::new(0x107).stream(0).u64_keys(n).into_iter();
+        let mut items: Vec<u32> = keys.map(|key| ((u128::from(key) * u128::from(quotients)) >> 64) as u32).collect();
         items.sort_unstable();
         let mut expected = vec![0; n];
         cpu::non_associative::scan_sequentially::<R>(&items, &mut expected)?;
-        let row = |method: &str| row("non-associative scan", "u32", n).param("method", method).param("fill", fill);
-        let bytes = 8 * n;
-        match target {
-            Target::Cpu => {
-                let out = &mut vec![0; n];
-                let work = |out: &mut Vec<u32>| Ok(cpu::non_associative::scan::<R>(&items, out)?);
-                on_cpu(session, row("lifted"), bytes, out, work, |out| *out == expected)?;
-                let work = |out: &mut Vec<u32>| Ok(cpu::non_associative::scan_sequentially::<R>(&items, out)?);
-                on_cpu(session, row("sequential"), bytes, out, work, |out| *out == expected)?;
-            }
-            Target::Gpu(device) => {
-                let items = device.from_slice(&items)?;
-                let items = items.as_slice();
-                let stream = device.new_stream()?;
-                let mut out = device.alloc_uninit::<u32>(n)?;
-                type Method = unsafe fn(
-                    &warpset::gpu::Stream,
-                    warpset::gpu::DeviceSlice<'_, u32>,
-                    warpset::gpu::DeviceSliceMut<'_, u32>,
-                ) -> warpset::primitives::Result<usize>;
-                let methods: [(&str, Method); 4] = [
-                    ("lifted", |stream, items, out| {
-                        // SAFETY: the caller's promise is the same.
-                        unsafe { non_associative::scan::<R>(stream, items, out) }.map(|()| 1)
-                    }),
-                    ("parallel merging", non_associative::parallel_merging::<R>),
-                    ("sequential shifting", non_associative::sequential_shifting::<R>),
-                    ("segmented layouts", non_associative::segmented_layouts::<R>),
-                ];
-                for (name, method) in methods {
-                    let work = |out: &mut DeviceVec<u32>| {
-                        // SAFETY: both live, and nobody else uses them, until the stream has been waited for.
-                        unsafe { method(&stream, items, out.as_mut_slice())? };
-                        Ok(())
-                    };
-                    let right = |out: &DeviceVec<u32>| Ok(out.to_vec()? == expected);
-                    on_device(session, &stream, row(name), bytes, &mut out, work, right)?;
-                }
-            }
+        let count = if *target == Target::Cpu { on_host.len() } else { on_device.len() };
+        for method in 0..count {
+            let (host, device) = (on_host[method.min(1)], on_device[method]);
+            let name = if *target == Target::Cpu { host.0 } else { device.0 };
+            let case = Case::new(session, target, "non-associative scan", "u32", n, 8 * n);
+            case.param("method", name).param("fill", fill).run(
+                &items[..],
+                blank::<u32>(n),
+                |items, out| host.1(items, out),
+                // SAFETY: `run` keeps both as the scan asks.
+                |stream, items, out| unsafe { device.1(stream, items.as_slice(), out.as_mut_slice()) },
+                |out| *out == expected,
+            )?;
         }
     }
     Ok(())

@@ -4,28 +4,37 @@
 use warpset::bloom::SplitBlockBloom;
 use warpset::bloom::gpu as bloom;
 use warpset::gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
-use warpset::quotient::gpu::{LookupMethod, StandardQuotientFilter, UpdateMethod};
+use warpset::primitives::sort;
+use warpset::quotient::gpu::{LookupMethod, StandardQuotientFilter};
 use warpset::quotient::{BuildMethod, Container, Duplicates, StandardBuilder, StandardQuotientFilter as HostFilter};
 
 use super::super::clock::{Effort, median_seconds};
 use super::super::gpu_limits::{self, GpuAccess};
 use super::super::record::Record;
 use super::super::suite::{Session, Setup, Step, Target, Threads};
-use super::subject::{Kind, container_name, layout, row};
-use super::{ABSENT, BATCH, COMMON_LOAD, INSERTED, Size, as_expected, keys, loads, updates};
+use super::subject::{Kind, container_name, layout};
+use super::whole::WHOLE;
+use super::{ABSENT, COMMON_LOAD, INSERTED, Point, Size, as_expected, device_updates, keys, loads};
 
 /// The largest filter whose bytes are compared with those of the CPU.
 const COMPARED: u32 = 24;
+/// Both forms of the slots.
+const CONTAINERS: [Container; 2] = [Container::Packed, Container::Bytes];
 
-/// Filters of the paper's size, in the L2 cache, and beyond it.
+/// Filters of the paper's size, in the L2 cache, and beyond it; and those of its authors' other remainder.
 fn sizes(device: &Device, effort: Effort) -> Vec<Size> {
     match (device.is_emulator(), effort) {
         (true, _) => vec![Size::of(9)],
         (_, Effort::Quick) => vec![Size::of(20)],
         (_, Effort::Standard) => vec![Size::PAPER],
-        (_, Effort::Full) => vec![Size::PAPER, Size::of(26), Size::of(28)],
+        (_, Effort::Full) => {
+            vec![Size { quotient_bits: 18, remainder_bits: 13 }, Size::PAPER, Size::of(26), Size::of(28)]
+        }
     }
 }
+
+/// What a step does.
+type Run = fn(&mut Session, &Device, Size, &[f64]) -> anyhow::Result<()>;
 
 /// The steps.
 pub fn steps(setup: &Setup) -> Vec<Step> {
@@ -35,31 +44,31 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
         let loads = if device.is_emulator() { &[0.5, 0.9] } else { loads(setup.effort) };
         let asked = setup.log2_slots.filter(|_| !device.is_emulator()).map(|bits| vec![Size::of(bits)]);
         for size in asked.unwrap_or_else(|| sizes(device, setup.effort)) {
-            let mut add = |what: &str, run: fn(&mut Session, &Device, Size, &'static [f64]) -> anyhow::Result<()>| {
+            let all: [(&str, Run); 6] = [
+                ("builds", builds),
+                ("lookups", lookups),
+                ("lookups by batch", lookups_by_batch),
+                ("inserts and deletes", device_updates::over_load),
+                ("inserts and deletes by batch", device_updates::by_batch),
+                ("merging and resizing", whole_filters),
+            ];
+            for (what, run) in all {
                 let device = device.clone();
                 let title = format!("quotient: {what} on the {name}, {}", size.name());
                 steps.push(Step::new(title, move |session| run(session, &device, size, loads)));
-            };
-            add("builds", builds);
-            add("lookups", lookups);
-            add("lookups by batch", lookups_by_batch);
-            add("inserts and deletes", updates);
-            add("inserts and deletes by batch", updates_by_batch);
-            add("merging and resizing", merging);
+            }
+        }
+        if setup.effort > Effort::Quick && !device.is_emulator() {
+            let device = device.clone();
+            let title = format!("quotient: lookups by width of the remainder on the {name}");
+            steps.push(Step::new(title, move |session| lookups_by_width(session, &device)));
         }
     }
     steps
 }
 
-/// A row measured on `device`.
-fn push(session: &mut Session, device: &Device, mut row: Record, right: bool) {
-    let what = row.operation.clone();
-    row.checked = session.verify(right, || format!("{what} on the device, {:?}: wrong", row.params));
-    session.push_on(&Target::Gpu(device.clone()), row, Threads::All);
-}
-
 /// Wall-clock time of `work`, which waits for its end.
-fn wall<S>(
+pub fn wall<S>(
     session: &Session,
     device: &Device,
     state: &mut S,
@@ -72,30 +81,49 @@ fn wall<S>(
         work(state)?;
         return Ok(start.elapsed().as_secs_f64());
     }
-    median_seconds(
-        session.effort,
-        state,
-        |state| {
-            prepare(state)?;
-            Ok(device.synchronize()?)
-        },
-        work,
-    )
+    let prepare = |state: &mut S| {
+        prepare(state)?;
+        Ok(device.synchronize()?)
+    };
+    median_seconds(session.effort, state, prepare, work)
+}
+
+/// Wall-clock time of `make`, and what it made.
+fn making<T>(
+    session: &Session,
+    device: &Device,
+    mut make: impl FnMut() -> anyhow::Result<T>,
+) -> anyhow::Result<(f64, T)> {
+    let mut made = None;
+    let clear = |made: &mut Option<T>| {
+        *made = None;
+        Ok(())
+    };
+    let seconds = wall(session, device, &mut made, clear, |made| {
+        *made = Some(make()?);
+        Ok(())
+    })?;
+    made.map(|made| (seconds, made)).ok_or_else(|| anyhow::anyhow!("nothing was made"))
+}
+
+/// A row measured on `device`.
+pub fn push(session: &mut Session, device: &Device, row: Record, right: bool) {
+    session.add(&Target::Gpu(device.clone()), Threads::All, row, right);
 }
 
 /// Keys of a stream, on the device.
-fn upload(device: &Device, stream: u64, n: usize) -> anyhow::Result<DeviceVec<u32>> {
+pub fn upload(device: &Device, stream: u64, n: usize) -> anyhow::Result<DeviceVec<u32>> {
     Ok(device.from_slice(&keys(stream, n))?)
 }
 
 /// The host's filter, where it is small enough to be compared.
-fn wanted(size: Size, build: impl FnOnce() -> anyhow::Result<HostFilter>) -> anyhow::Result<Option<HostFilter>> {
+pub fn wanted(size: Size, build: impl FnOnce() -> anyhow::Result<HostFilter>) -> anyhow::Result<Option<HostFilter>> {
     if size.quotient_bits > COMPARED { Ok(None) } else { build().map(Some) }
 }
 
 /// Whether the filter has the bytes that are wanted; where they are not known, whether it contains the keys that must be
 /// there and none of those that must not.
-fn is_wanted(
+pub fn is_wanted(
     filter: &StandardQuotientFilter,
     wanted: Option<&HostFilter>,
     inside: &[&DeviceVec<u32>],
@@ -104,17 +132,15 @@ fn is_wanted(
     if let Some(wanted) = wanted {
         return Ok(filter.to_host()? == *wanted);
     }
-    for keys in inside {
-        if count(filter, keys.as_slice())? != keys.len() {
-            return Ok(false);
+    let counts = |all: &[&DeviceVec<u32>], there: bool| -> anyhow::Result<bool> {
+        for keys in all {
+            if count(filter, keys.as_slice())? != if there { keys.len() } else { 0 } {
+                return Ok(false);
+            }
         }
-    }
-    for keys in outside {
-        if count(filter, keys.as_slice())? != 0 {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+        Ok(true)
+    };
+    Ok(counts(inside, true)? && counts(outside, false)?)
 }
 
 /// How many of the keys the filter claims to contain.
@@ -122,7 +148,7 @@ fn count(filter: &StandardQuotientFilter, keys: DeviceSlice<'_, u32>) -> anyhow:
     let stream = filter.device().new_stream()?;
     filter.device().synchronize()?;
     let mut count = stream.alloc_zeroed::<u64>(1)?;
-    // SAFETY: the filter, the keys and the count live, and nobody else uses them, until the stream has been waited for.
+    // SAFETY: filter, keys and count stay alive, and no other work touches them, until the stream has been waited for.
     unsafe { filter.count_contained_async(&stream, keys, count.as_mut_slice())? };
     stream.synchronize()?;
     Ok(count.to_vec()?[0] as usize)
@@ -142,72 +168,42 @@ fn build_methods(container: Container) -> Vec<(&'static str, BuildMethod)> {
     if container == Container::Packed { all.into() } else { all[..1].into() }
 }
 
-fn builds(session: &mut Session, device: &Device, size: Size, loads: &'static [f64]) -> anyhow::Result<()> {
+fn builds(session: &mut Session, device: &Device, size: Size, loads: &[f64]) -> anyhow::Result<()> {
     for &load in loads {
         let n = size.keys(load);
+        let point = Point { study: "build over fill", size, load };
         let keys = upload(device, INSERTED, n)?;
-        for container in [Container::Packed, Container::Bytes] {
-            for duplicates in [Duplicates::Dropped, Duplicates::Kept] {
+        for container in CONTAINERS {
+            for (duplicates, kept) in [(Duplicates::Dropped, "dropped"), (Duplicates::Kept, "kept")] {
                 let layout = layout(size, container, duplicates)?;
                 let wanted = wanted(size, || Ok(StandardBuilder::with_layout(layout).build_from(&keys.to_vec()?)?))?;
                 for (name, method) in build_methods(container) {
-                    let mut built = None;
-                    let seconds = wall(
-                        session,
-                        device,
-                        &mut built,
-                        |built| {
-                            *built = None;
-                            Ok(())
-                        },
-                        |built| {
-                            let keys = keys.as_slice();
-                            *built = Some(
-                                StandardBuilder::with_layout(layout).on(device).build_from_device_with(keys, method)?,
-                            );
-                            Ok(())
-                        },
-                    )?;
-                    let Some(filter) = built else { continue };
-                    let kept = if duplicates == Duplicates::Kept { "kept" } else { "dropped" };
-                    let mut row = row("build over fill", "build", n, size, load, seconds).param("duplicates", kept);
-                    row = row.param("variant", format!("{}, {name}", container_name(container)));
+                    let (seconds, filter) = making(session, device, || {
+                        let keys = keys.as_slice();
+                        Ok(StandardBuilder::with_layout(layout).on(device).build_from_device_with(keys, method)?)
+                    })?;
+                    let row = point.row("build", n, seconds).param("duplicates", kept);
+                    let mut row = row.by(format!("{}, {name}", container_name(container)), false);
                     row.bits_per_item = Some(8.0 * filter.memory_bytes() as f64 / n as f64);
                     let right = is_wanted(&filter, wanted.as_ref(), &[&keys], &[])?;
                     push(session, device, row, right);
                 }
             }
         }
-        build_bloom(session, device, size, load, &keys)?;
-    }
-    Ok(())
-}
-
-/// Our Bloom filter for as many keys and the same rate, as the paper has one beside its own.
-fn build_bloom(
-    session: &mut Session,
-    device: &Device,
-    size: Size,
-    load: f64,
-    keys: &DeviceVec<u32>,
-) -> anyhow::Result<()> {
-    let mut filter = empty_bloom(device, size, keys.len())?;
-    let stream = device.new_stream()?;
-    let seconds = wall(
-        session,
-        device,
-        &mut filter,
-        |filter| Ok(filter.clear()?),
-        |filter| {
-            // SAFETY: the filter and the keys live, and nobody else uses them, until the stream has been waited for.
+        // Our Bloom filter for as many keys and the same rate, as the paper has one beside its own.
+        let mut filter = empty_bloom(device, size, n)?;
+        let stream = device.new_stream()?;
+        let clear = |filter: &mut bloom::SplitBlockBloom| Ok(filter.clear()?);
+        let seconds = wall(session, device, &mut filter, clear, |filter| {
+            // SAFETY: filter and keys stay alive, and no other work touches them, until the stream has been waited for.
             unsafe { filter.insert_bulk_async(&stream, keys.as_slice())? };
             Ok(stream.synchronize()?)
-        },
-    )?;
-    let mut row = Kind::Bloom.row("build over fill", "build", keys.len(), size, load, seconds);
-    row.bits_per_item = Some(8.0 * filter.memory_bytes() as f64 / keys.len() as f64);
-    let right = filter.count_contained(&keys.to_vec()?)? == keys.len();
-    push(session, device, row, right);
+        })?;
+        let mut row = point.row("build", n, seconds).by(Kind::Bloom.name(), false);
+        row.bits_per_item = Some(8.0 * filter.memory_bytes() as f64 / n as f64);
+        let right = filter.count_contained(&keys.to_vec()?)? == n;
+        push(session, device, row, right);
+    }
     Ok(())
 }
 
@@ -217,286 +213,246 @@ fn empty_bloom(device: &Device, size: Size, n: usize) -> anyhow::Result<bloom::S
     Ok(bloom::SplitBlockBloom::from_host(device, &host)?)
 }
 
-/// Queues lookups of all keys.
-type Ask<'a> = &'a dyn Fn(&Stream, DeviceSlice<'_, u32>, DeviceSliceMut<'_, u8>) -> anyhow::Result<()>;
-
-/// The device's time for lookups of these keys, and how many answers were yes.
-fn ask(
-    session: &Session,
-    device: &Device,
-    keys: DeviceSlice<'_, u32>,
-    answers: &mut DeviceVec<u8>,
-    ask: Ask<'_>,
-) -> anyhow::Result<(f64, usize)> {
-    let stream = device.new_stream()?;
-    let seconds = gpu_limits::seconds(
-        device,
-        &stream,
-        session.effort,
-        || Ok(()),
-        || ask(&stream, keys, answers.slice_mut(..keys.len())),
-    )?;
-    stream.synchronize()?;
-    let yes = answers.slice(..keys.len()).to_vec()?.into_iter().filter(|answer| *answer == 1).count();
-    Ok((seconds, yes))
+/// What is asked on a device, and how: `queue` queues lookups of all keys.
+struct Asked<'a> {
+    point: Point,
+    name: String,
+    bytes: u64,
+    /// The rate of false positives, where the filter knows it exactly.
+    fpr: Option<f64>,
+    limit: Option<f64>,
+    queue: &'a dyn Fn(&Stream, DeviceSlice<'_, u32>, DeviceSliceMut<'_, u8>) -> anyhow::Result<()>,
 }
 
-/// The question that `filter` is asked by this method.
-fn ask_by(
-    filter: &StandardQuotientFilter,
-    method: LookupMethod,
-) -> impl Fn(&Stream, DeviceSlice<'_, u32>, DeviceSliceMut<'_, u8>) -> anyhow::Result<()> {
-    move |stream, keys, answers| {
-        // SAFETY: filter, keys and answers live, and nobody else uses them, until `ask` has waited for the stream.
-        unsafe { filter.contains_async_with(stream, keys, answers, method)? };
+impl Asked<'_> {
+    /// Adds a row: the device's time for lookups of `keys`, all of them in the filter or none.
+    fn push(
+        &self,
+        session: &mut Session,
+        device: &Device,
+        keys: DeviceSlice<'_, u32>,
+        there: bool,
+    ) -> anyhow::Result<()> {
+        let n = keys.len();
+        let stream = device.new_stream()?;
+        let mut answers = device.alloc_uninit::<u8>(n)?;
+        let work = || (self.queue)(&stream, keys, answers.as_mut_slice());
+        let seconds = gpu_limits::seconds(device, &stream, session.effort, || Ok(()), work)?;
+        stream.synchronize()?;
+        let yes = answers.to_vec()?.into_iter().filter(|answer| *answer == 1).count();
+        let operation = if there { "contains hit" } else { "contains miss" };
+        let mut row = self.point.row(operation, n, seconds).by(self.name.clone(), false);
+        row.bits_per_item = Some(8.0 * self.bytes as f64 / self.point.size.keys(self.point.load) as f64);
+        row.limit_fraction = row.items_per_second.zip(self.limit).map(|(rate, limit)| rate / limit);
+        let mut right = yes == n;
+        if !there {
+            row.fpr = Some(yes as f64 / n as f64);
+            let expected = self.fpr.map(|fpr| fpr * n as f64);
+            if let Some(expected) = expected {
+                row = row.param("expected", expected);
+            }
+            right = expected.is_none_or(|expected| as_expected(yes, expected));
+        }
+        push(session, device, row, right);
         Ok(())
     }
 }
 
-fn lookups(session: &mut Session, device: &Device, size: Size, loads: &'static [f64]) -> anyhow::Result<()> {
-    for &load in loads {
-        let n = size.keys(load);
-        let (inserted, absent) = (upload(device, INSERTED, n)?, upload(device, ABSENT, n)?);
-        let mut answers = device.alloc_uninit::<u8>(n)?;
-        let limit = match device.is_emulator() {
-            true => None,
-            false => Some(session.gpu_limit(device, GpuAccess::Lookup, size.bytes())?),
-        };
-        // Both kinds of keys, and a row each; `fpr` where the filter says what it must be.
-        let mut rows = |session: &mut Session, name: Row, bytes: u64, fpr: Option<f64>, question: Ask<'_>| {
-            for (operation, keys) in [("contains hit", &inserted), ("contains miss", &absent)] {
-                let (seconds, yes) = ask(session, device, keys.as_slice(), &mut answers, question)?;
-                let mut row = match name {
-                    Row::Variant(name) => {
-                        row("lookup over fill", operation, n, size, load, seconds).param("variant", name)
-                    }
-                    Row::Kind(kind) => kind.row("lookup over fill", operation, n, size, load, seconds),
-                };
-                row.bits_per_item = Some(8.0 * bytes as f64 / n as f64);
-                row.limit_fraction = row.items_per_second.zip(limit).map(|(rate, limit)| rate / limit);
-                let right = if operation == "contains hit" {
-                    yes == n
-                } else {
-                    row.fpr = Some(yes as f64 / n as f64);
-                    let expected = fpr.map(|fpr| fpr * n as f64);
-                    if let Some(expected) = expected {
-                        row = row.param("expected", expected);
-                    }
-                    expected.is_none_or(|expected| as_expected(yes, expected))
-                };
-                push(session, device, row, right);
-            }
-            anyhow::Ok(())
-        };
-        let contenders = [
-            (Container::Packed, "packed", LookupMethod::Unsorted),
-            (Container::Packed, "packed, sorted", LookupMethod::Sorted),
-            (Container::Bytes, "bytes", LookupMethod::Unsorted),
-            (Container::Bytes, "bytes, sorted", LookupMethod::Sorted),
-        ];
-        for (container, name, method) in contenders {
-            let layout = layout(size, container, Duplicates::Dropped)?;
-            let filter = StandardBuilder::with_layout(layout).on(device).build_from_device(inserted.as_slice())?;
-            let fpr = filter.len() as f64 / 2f64.powi(layout.fingerprint_bits() as i32);
-            rows(session, Row::Variant(name), filter.memory_bytes(), Some(fpr), &ask_by(&filter, method))?;
-        }
-        let mut bloom = empty_bloom(device, size, n)?;
-        bloom.insert_bulk(&inserted.to_vec()?)?;
-        rows(session, Row::Kind(Kind::Bloom), bloom.memory_bytes(), None, &|stream, keys, answers| {
-            // SAFETY: filter, keys and answers live, and nobody else uses them, until `ask` has waited for the stream.
-            unsafe { bloom.contains_bytes_async(stream, keys, answers)? };
-            Ok(())
-        })?;
-    }
-    Ok(())
-}
-
-/// What a row of lookups is called by.
-#[derive(Clone, Copy)]
-enum Row {
-    Variant(&'static str),
-    Kind(Kind),
-}
-
-fn lookups_by_batch(session: &mut Session, device: &Device, size: Size, _: &'static [f64]) -> anyhow::Result<()> {
-    let inserted = upload(device, INSERTED, size.keys(COMMON_LOAD))?;
-    let layout = layout(size, Container::Packed, Duplicates::Dropped)?;
-    let filter = StandardBuilder::with_layout(layout).on(device).build_from_device(inserted.as_slice())?;
-    let mut answers = device.alloc_uninit::<u8>(inserted.len())?;
-    let most = inserted.len();
-    let batches = (8..32).step_by(2).map(|log| 1 << log).take_while(|batch| *batch < most).chain([most]);
-    for batch in batches {
-        for (name, method) in [("packed", LookupMethod::Unsorted), ("packed, sorted", LookupMethod::Sorted)] {
-            let keys = inserted.slice(..batch);
-            let (seconds, yes) = ask(session, device, keys, &mut answers, &ask_by(&filter, method))?;
-            let row = row("lookup over batch", "contains hit", batch, size, COMMON_LOAD, seconds);
-            push(session, device, row.param("variant", name), yes == batch);
-        }
-    }
-    Ok(())
-}
-
-/// The methods of an update, by the names of their rows: what callers get that do not ask for one, then each.
-const METHODS: [(&str, UpdateMethod); 4] = [
-    ("automatic", UpdateMethod::Automatic),
-    ("superclusters", UpdateMethod::Superclusters),
-    ("in place", UpdateMethod::InPlace),
-    ("rebuild", UpdateMethod::Rebuild),
-];
-
-/// A batch that comes to a filter, or goes.
-#[derive(Clone, Copy, PartialEq)]
-enum Change {
-    Insert,
-    Remove,
-}
-
-impl Change {
-    fn name(self) -> &'static str {
-        match self {
-            Change::Insert => "insert",
-            Change::Remove => "remove",
-        }
-    }
-}
-
-/// A batch, what it does, and what the filter then is.
-struct Batch<'a> {
-    change: Change,
-    keys: &'a DeviceVec<u32>,
-    wanted: Option<HostFilter>,
-}
-
-/// Both changes of a filter of `inserted`: `new` come, `old` go.
-fn batches<'a>(
-    size: Size,
-    container: Container,
-    inserted: &[u32],
-    new: &'a DeviceVec<u32>,
-    old: &'a DeviceVec<u32>,
-) -> anyhow::Result<[Batch<'a>; 2]> {
-    let layout = layout(size, container, Duplicates::Dropped)?;
-    let grown =
-        wanted(size, || Ok(StandardBuilder::with_layout(layout).build_from(&[inserted, &new.to_vec()?].concat())?))?;
-    let less =
-        wanted(size, || updates::rest(&StandardBuilder::with_layout(layout).build()?, inserted, &old.to_vec()?))?;
-    Ok([
-        Batch { change: Change::Insert, keys: new, wanted: grown },
-        Batch { change: Change::Remove, keys: old, wanted: less },
-    ])
-}
-
-/// Times a change of a filter of `inserted`, and says whether it was right.
-fn change(
+/// Lookups by both methods, or by one, in a filter of each container.
+fn ask(
     session: &mut Session,
     device: &Device,
-    (size, container, method): (Size, Container, UpdateMethod),
-    inserted: &DeviceVec<u32>,
-    batch: &Batch<'_>,
-) -> anyhow::Result<(f64, bool)> {
-    let layout = layout(size, container, Duplicates::Dropped)?;
-    let build = || StandardBuilder::with_layout(layout).on(device).build_from_device(inserted.as_slice());
-    let mut filter = build()?;
-    let seconds = wall(
-        session,
-        device,
-        &mut filter,
-        |filter| {
-            *filter = build()?;
-            Ok(())
-        },
-        |filter| {
-            match batch.change {
-                Change::Insert => filter.insert_device_with(batch.keys.as_slice(), method)?,
-                Change::Remove => filter.remove_device_with(batch.keys.as_slice(), method)?,
-            };
-            Ok(())
-        },
-    )?;
-    let right = match batch.change {
-        Change::Insert => is_wanted(&filter, batch.wanted.as_ref(), &[inserted, batch.keys], &[])?,
-        Change::Remove => is_wanted(&filter, batch.wanted.as_ref(), &[], &[batch.keys])?,
+    point: Point,
+    (inserted, absent): (DeviceSlice<'_, u32>, Option<DeviceSlice<'_, u32>>),
+    (containers, methods, asked): (&[Container], &[LookupMethod], &[usize]),
+) -> anyhow::Result<()> {
+    let limit = match device.is_emulator() {
+        true => None,
+        false => Some(session.gpu_limit(device, GpuAccess::Lookup, point.size.bytes())?),
     };
-    Ok((seconds, right))
-}
-
-fn updates(session: &mut Session, device: &Device, size: Size, loads: &'static [f64]) -> anyhow::Result<()> {
-    let new = upload(device, BATCH, size.batch())?;
-    for &load in loads {
-        let host = keys(INSERTED, size.keys(load));
-        let step = (host.len() / new.len()).max(1);
-        let old: Vec<u32> = host.iter().copied().step_by(step).take(new.len()).collect();
-        let (inserted, old) = (device.from_slice(&host)?, device.from_slice(&old)?);
-        for container in [Container::Packed, Container::Bytes] {
-            let batches = batches(size, container, &host, &new, &old)?;
-            // Slots of whole bytes by what callers get that do not ask for a method.
-            let methods = if container == Container::Packed { &METHODS[..] } else { &METHODS[..1] };
-            for (&(name, method), batch) in methods.iter().flat_map(|method| batches.iter().map(move |b| (method, b))) {
-                let (seconds, right) = change(session, device, (size, container, method), &inserted, batch)?;
-                let row = row("update over fill", batch.change.name(), batch.keys.len(), size, load, seconds);
-                let variant = format!("{}, {name}", container_name(container));
-                push(session, device, row.param("variant", variant), right);
+    for &container in containers {
+        let layout = layout(point.size, container, Duplicates::Dropped)?;
+        let filter = StandardBuilder::with_layout(layout).on(device).build_from_device(inserted)?;
+        let fpr = filter.len() as f64 / 2f64.powi(layout.fingerprint_bits() as i32);
+        for &method in methods {
+            let sorted = if matches!(method, LookupMethod::Sorted) { ", sorted" } else { "" };
+            let asked_here = Asked {
+                point,
+                name: format!("{}{sorted}", container_name(container)),
+                bytes: filter.memory_bytes(),
+                fpr: Some(fpr),
+                limit,
+                queue: &|stream, keys, answers| {
+                    // SAFETY: filter, keys and answers stay alive, and no other work touches them, until
+                    // `Asked::push` has waited for the stream.
+                    unsafe { filter.contains_async_with(stream, keys, answers, method)? };
+                    Ok(())
+                },
+            };
+            for &n in asked {
+                asked_here.push(session, device, inserted.slice(..n), true)?;
+                if let Some(absent) = absent {
+                    asked_here.push(session, device, absent.slice(..n), false)?;
+                }
             }
         }
     }
     Ok(())
 }
 
-fn updates_by_batch(session: &mut Session, device: &Device, size: Size, _: &'static [f64]) -> anyhow::Result<()> {
-    let host = keys(INSERTED, size.keys(COMMON_LOAD));
-    let inserted = device.from_slice(&host)?;
-    let most = 2_000_000.min(size.keys(0.24));
-    let sizes = [1000, 10_000, 50_000, 100_000, 200_000, 400_000, 1_000_000];
-    for n in sizes.into_iter().take_while(|batch| *batch < most).chain([most]) {
-        let (new, old) = (upload(device, BATCH, n)?, device.from_slice(&host[..n.min(host.len())])?);
-        let batches = batches(size, Container::Packed, &host, &new, &old)?;
-        for (&(name, method), batch) in METHODS.iter().flat_map(|method| batches.iter().map(move |b| (method, b))) {
-            let (seconds, right) = change(session, device, (size, Container::Packed, method), &inserted, batch)?;
-            let row = row("insert over batch", batch.change.name(), batch.keys.len(), size, COMMON_LOAD, seconds);
-            push(session, device, row.param("variant", format!("packed, {name}")), right);
+const METHODS: [LookupMethod; 2] = [LookupMethod::Unsorted, LookupMethod::Sorted];
+
+fn lookups(session: &mut Session, device: &Device, size: Size, loads: &[f64]) -> anyhow::Result<()> {
+    for &load in loads {
+        let n = size.keys(load);
+        let point = Point { study: "lookup over fill", size, load };
+        let (inserted, absent) = (upload(device, INSERTED, n)?, upload(device, ABSENT, n)?);
+        let both = (inserted.as_slice(), Some(absent.as_slice()));
+        ask(session, device, point, both, (&CONTAINERS, &METHODS, &[n]))?;
+        let mut filter = empty_bloom(device, size, n)?;
+        filter.insert_bulk(&inserted.to_vec()?)?;
+        let asked = Asked {
+            point,
+            name: Kind::Bloom.name(),
+            bytes: filter.memory_bytes(),
+            fpr: None,
+            limit: None,
+            queue: &|stream, keys, answers| {
+                // SAFETY: as for the quotient filter.
+                unsafe { filter.contains_bytes_async(stream, keys, answers)? };
+                Ok(())
+            },
+        };
+        asked.push(session, device, inserted.as_slice(), true)?;
+        asked.push(session, device, absent.as_slice(), false)?;
+    }
+    Ok(())
+}
+
+/// Both methods over the number of keys asked for at once: at the common load, and in full runs where sorting begins to
+/// pay.
+fn lookups_by_batch(session: &mut Session, device: &Device, size: Size, _: &[f64]) -> anyhow::Result<()> {
+    let batches = |most: usize| -> Vec<usize> {
+        (8..32).step_by(2).map(|log| 1 << log).take_while(|batch| *batch < most).chain([most]).collect()
+    };
+    let n = size.keys(COMMON_LOAD);
+    let point = Point { study: "lookup over batch", size, load: COMMON_LOAD };
+    let inserted = upload(device, INSERTED, n)?;
+    ask(session, device, point, (inserted.as_slice(), None), (&CONTAINERS[..1], &METHODS, &batches(n)))?;
+    if session.effort == Effort::Full && size == Size::PAPER {
+        for load in [0.8, 0.9, 0.95, 0.97] {
+            for remainder_bits in [5, 8, 13, 21, 29] {
+                let size = Size { remainder_bits, ..size };
+                let point = Point { study: "lookup over batch and load", size, load };
+                let n = size.keys(load);
+                let inserted = upload(device, INSERTED, n)?;
+                ask(session, device, point, (inserted.as_slice(), None), (&CONTAINERS, &METHODS, &batches(n)))?;
+            }
         }
     }
     Ok(())
 }
 
-fn merging(session: &mut Session, device: &Device, size: Size, _: &'static [f64]) -> anyhow::Result<()> {
-    let all = upload(device, INSERTED, size.keys(COMMON_LOAD))?;
-    let middle = all.len() / 2;
-    for container in [Container::Packed, Container::Bytes] {
-        let layout = layout(size, container, Duplicates::Dropped)?;
-        let build =
-            |keys: DeviceSlice<'_, u32>| StandardBuilder::with_layout(layout).on(device).build_from_device(keys);
-        let high = build(all.slice(middle..))?;
-        let mut filter = build(all.slice(..middle))?;
-        let seconds = wall(
-            session,
-            device,
-            &mut filter,
-            |filter| {
-                *filter = build(all.slice(..middle))?;
-                Ok(())
-            },
-            |filter| Ok(filter.merge(&high)?),
-        )?;
-        let variant = container_name(container);
-        let whole = wanted(size, || Ok(StandardBuilder::with_layout(layout).build_from(&all.to_vec()?)?))?;
-        let (items, right) = (filter.len() as usize, is_wanted(&filter, whole.as_ref(), &[&all], &[])?);
-        let row = super::whole::row("merge", items, size, COMMON_LOAD, seconds).param("variant", variant);
-        push(session, device, row, right);
-
-        let mut doubled = None;
-        let resize = |doubled: &mut Option<StandardQuotientFilter>| {
-            *doubled = Some(filter.resized(size.quotient_bits + 1)?);
-            Ok(())
-        };
-        let seconds = wall(session, device, &mut doubled, |_| Ok(()), resize)?;
-        let Some(doubled) = doubled else { continue };
-        let right = match size.quotient_bits > COMPARED {
-            true => count(&doubled, all.as_slice())? == all.len(),
-            false => doubled.to_host()? == filter.to_host()?.resized(size.quotient_bits + 1)?,
-        };
-        let row = super::whole::row("double", items, size, COMMON_LOAD, seconds).param("variant", variant);
-        push(session, device, row, right);
+/// Packed slots against slots of whole bytes, by the width of the remainder.
+fn lookups_by_width(session: &mut Session, device: &Device) -> anyhow::Result<()> {
+    for remainder_bits in [3, 5, 8, 13, 21, 29] {
+        for load in [0.3, 0.5, 0.7, 0.75, 0.9] {
+            let size = Size { remainder_bits, ..Size::PAPER };
+            let n = size.keys(load);
+            let point = Point { study: "containers", size, load };
+            let (inserted, absent) = (upload(device, INSERTED, n)?, upload(device, ABSENT, n)?);
+            let both = (inserted.as_slice(), Some(absent.as_slice()));
+            ask(session, device, point, both, (&CONTAINERS, &METHODS[..1], &[n]))?;
+        }
     }
+    Ok(())
+}
+
+/// Merging two halves, doubling, halving, listing, counting what two filters have in common; and, to compare builds
+/// with, what sorting the fingerprints alone takes.
+fn whole_filters(session: &mut Session, device: &Device, size: Size, _: &[f64]) -> anyhow::Result<()> {
+    let loads: &[f64] = if session.effort == Effort::Full { &[0.4, COMMON_LOAD, 0.9, 0.95] } else { &[COMMON_LOAD] };
+    for &load in loads {
+        let point = Point { study: WHOLE, size, load };
+        let all = upload(device, INSERTED, size.keys(load))?;
+        for container in CONTAINERS {
+            one_whole(session, device, point, container, &all)?;
+        }
+        sort_alone(session, device, point, &all)?;
+    }
+    Ok(())
+}
+
+fn one_whole(
+    session: &mut Session,
+    device: &Device,
+    point: Point,
+    container: Container,
+    all: &DeviceVec<u32>,
+) -> anyhow::Result<()> {
+    let size = point.size;
+    let layout = layout(size, container, Duplicates::Dropped)?;
+    let build = |keys: DeviceSlice<'_, u32>| StandardBuilder::with_layout(layout).on(device).build_from_device(keys);
+    let (low, high) = (all.slice(..all.len() / 2), all.slice(all.len() / 2..));
+    let (mut filter, high) = (build(low)?, build(high)?);
+    let again = |filter: &mut StandardQuotientFilter| {
+        *filter = build(low)?;
+        Ok(())
+    };
+    let push = |session: &mut Session, operation: &str, n: u64, seconds: f64, right: bool| {
+        let row = point.row(operation, n as usize, seconds).by(container_name(container), false);
+        push(session, device, row, right);
+    };
+    let seconds = wall(session, device, &mut filter, again, |filter| Ok(filter.merge(&high)?))?;
+    let whole = wanted(size, || Ok(StandardBuilder::with_layout(layout).build_from(&all.to_vec()?)?))?;
+    let right = is_wanted(&filter, whole.as_ref(), &[all], &[])?;
+    push(session, "merge", filter.len(), seconds, right);
+
+    let (seconds, doubled) = making(session, device, || Ok(filter.resized(size.quotient_bits + 1)?))?;
+    let right = match &whole {
+        None => count(&doubled, all.as_slice())? == all.len(),
+        Some(whole) => doubled.to_host()? == whole.resized(size.quotient_bits + 1)?,
+    };
+    push(session, "double", filter.len(), seconds, right);
+    let (seconds, halved) = making(session, device, || Ok(doubled.resized(size.quotient_bits)?))?;
+    let right = is_wanted(&halved, whole.as_ref(), &[all], &[])?;
+    push(session, "halve", filter.len(), seconds, right);
+
+    let (seconds, listed) = making(session, device, || Ok(filter.fingerprints_device()?))?;
+    let right = match &whole {
+        None => listed.len() as u64 == filter.len(),
+        Some(whole) => listed.to_vec()?.into_iter().eq(whole.fingerprints()),
+    };
+    push(session, "list", filter.len(), seconds, right);
+    let (seconds, common) = making(session, device, || Ok(filter.intersection_count(&high)?))?;
+    push(session, "intersection count", filter.len(), seconds, common == high.len());
+    Ok(())
+}
+
+/// Sorting as many random numbers by as many bits as fingerprints have.
+fn sort_alone(session: &mut Session, device: &Device, point: Point, all: &DeviceVec<u32>) -> anyhow::Result<()> {
+    let (n, bits) = (all.len(), point.size.quotient_bits + point.size.remainder_bits);
+    let stream = device.new_stream()?;
+    let by = sort::By::ascending().bits(0..bits);
+    let (seconds, right) = if bits <= 32 {
+        let mut sorted = device.alloc_uninit::<u32>(n)?;
+        let (seconds, ()) = making(session, device, || {
+            // SAFETY: both stay alive, and no other work touches them, until the stream has been waited for.
+            unsafe { sort::sort_keys(&stream, all.as_slice(), sorted.as_mut_slice(), by.clone())? };
+            Ok(stream.synchronize()?)
+        })?;
+        (seconds, sorted.to_vec()?.is_sorted_by_key(|key| u64::from(*key) & ((1 << bits) - 1)))
+    } else {
+        let wide: Vec<u64> = all.to_vec()?.into_iter().map(|key| u64::from(key) << (bits - 32)).collect();
+        let wide = device.from_slice(&wide)?;
+        let mut sorted = device.alloc_uninit::<u64>(n)?;
+        let (seconds, ()) = making(session, device, || {
+            // SAFETY: as above.
+            unsafe { sort::sort_keys(&stream, wide.as_slice(), sorted.as_mut_slice(), by.clone())? };
+            Ok(stream.synchronize()?)
+        })?;
+        (seconds, sorted.to_vec()?.is_sorted())
+    };
+    push(session, device, point.row("sort alone", n, seconds).by("radix sort", false), right);
     Ok(())
 }

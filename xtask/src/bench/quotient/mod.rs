@@ -4,18 +4,18 @@
 //! Source of the figures: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU",
 //! IPDPS 2018, section VII: 2^23 slots, remainders of 5 bits, keys of 32 bits.
 
-mod builds;
-mod containers;
 mod device;
-mod lookups;
+mod device_updates;
+mod figures;
+mod memory;
 mod real;
 mod subject;
-mod updates;
 mod whole;
 
 use warpset_benches::keys::KeySpace;
 
 use super::clock::Effort;
+use super::record::Record;
 use super::suite::{Setup, Step, Suite};
 
 /// The quotient filters' benches.
@@ -35,13 +35,11 @@ impl Suite for Quotient {
         if setup.cpu() {
             for size in setup.log2_slots.map_or_else(|| Size::on_cpu(setup.effort), |bits| vec![Size::of(bits)]) {
                 let loads = if size.is_large() { LARGE_LOADS } else { loads(setup.effort) };
-                steps.extend(lookups::steps(loads, size));
-                steps.extend(updates::steps(loads, size));
-                steps.extend(builds::steps(loads, size));
+                steps.extend(figures::steps(loads, size));
                 steps.push(whole::step(size));
             }
-            steps.push(builds::memory_step(if setup.effort == Effort::Quick { 16 } else { 20 }));
-            steps.extend(containers::steps(setup.effort));
+            steps.push(memory::step(if setup.effort == Effort::Quick { 16 } else { 20 }));
+            steps.extend(figures::containers(setup.effort));
         }
         steps.extend(device::steps(setup));
         steps
@@ -79,7 +77,7 @@ impl Size {
         format!("2^{} slots", self.quotient_bits)
     }
 
-    /// Keys that fill so much of it.
+    /// The number of keys that fill it to `load`.
     fn keys(self, load: f64) -> usize {
         ((1u64 << self.quotient_bits) as f64 * load) as usize
     }
@@ -92,6 +90,12 @@ impl Size {
     /// Memory of its slots.
     fn bytes(self) -> usize {
         (1usize << self.quotient_bits) * (self.remainder_bits as usize + 3) / 8
+    }
+
+    /// Batches up to two million, as in the paper: a filter of 2^23 slots at a load of 0.7 then is full to 0.94.
+    fn batches(self, sizes: &[usize]) -> Vec<usize> {
+        let most = 2_000_000.min(self.keys(0.24));
+        sizes.iter().copied().take_while(|batch| *batch < most).chain([most]).collect()
     }
 
     /// The batch of Figure 10b, smaller where the filter is.
@@ -135,30 +139,37 @@ fn as_expected(count: usize, expected: f64) -> bool {
     (count as f64 - expected).abs() <= 6.0 * expected.sqrt() + 3.0
 }
 
+/// What rows of one figure have in common: the study, the size of the filter, and how full it is.
+#[derive(Clone, Copy)]
+struct Point {
+    study: &'static str,
+    size: Size,
+    load: f64,
+}
+
+impl Point {
+    /// A row without the name of what was measured.
+    fn row(self, operation: &str, n: usize, seconds: f64) -> Record {
+        let row = Record::new("quotient", operation, n).time(seconds).param("study", self.study).param("key", "u32");
+        let row = row.param("quotient_bits", self.size.quotient_bits);
+        row.param("remainder_bits", self.size.remainder_bits).param("load", self.load)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::progress::Progress;
-    use super::super::record::Record;
-    use super::super::suite::{Input, Session, Target};
+    use super::super::suite::Session;
     use super::*;
 
     /// A run over small filters, as a whole: everything is right, and each figure has its rows.
     #[test]
     fn small_filters_pass() {
         let size = Size::of(11);
-        let mut steps = lookups::steps(&[0.7], size);
-        steps.extend(updates::steps(&[0.7], size));
-        steps.extend(builds::steps(&[0.7], size));
+        let mut steps = figures::steps(&[0.7], size);
         steps.push(whole::step(size));
-        steps.push(builds::memory_step(11));
-        steps.push(containers::step(9, &[1, 5, 6], &[0.5]));
-        let mut session =
-            Session::new(Effort::Quick, "a processor".into(), Progress::new(steps.len()), Input::default()).unwrap();
-        for step in steps {
-            session.run(step).unwrap();
-        }
-        let (rows, failures, _) = session.finish();
-        assert!(failures.is_empty(), "{failures:?}");
+        steps.push(memory::step(11));
+        steps.push(figures::container_step(9, &[1, 5, 6], &[0.5]));
+        let rows = Session::rows_of(steps);
         let rows: Vec<&Record> = rows.iter().filter(|row| row.structure == "quotient").collect();
         assert!(rows.iter().all(|row| row.checked), "{rows:?}");
         for study in [
@@ -178,18 +189,7 @@ mod tests {
 
     #[test]
     fn the_emulator_passes() {
-        let device = warpset::gpu::Device::emulator(Default::default());
-        let setup =
-            Setup { effort: Effort::Quick, targets: vec![Target::Gpu(device)], own_keys: false, log2_slots: None };
-        let steps = Quotient.generated(&setup);
-        assert!(!steps.is_empty());
-        let mut session =
-            Session::new(Effort::Quick, "a processor".into(), Progress::new(steps.len()), Input::default()).unwrap();
-        for step in steps {
-            session.run(step).unwrap();
-        }
-        let (rows, failures, _) = session.finish();
-        assert!(failures.is_empty(), "{failures:?}");
+        let rows = Session::rows_of(Quotient.generated(&Setup::emulator()));
         assert!(rows.iter().any(|row| row.structure == "quotient" && row.checked));
     }
 

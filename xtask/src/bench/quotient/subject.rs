@@ -5,8 +5,6 @@ use warpset::bloom::SplitBlockBloom;
 use warpset::quotient::{Container, Duplicates, Layout, StandardBuilder, StandardQuotientFilter};
 
 use super::super::machine;
-use super::super::record::Record;
-use super::super::suite::Threads;
 use super::{MAX_LOAD, Size};
 
 /// A filter and the way that it is used.
@@ -18,7 +16,7 @@ pub enum Kind {
     OneByOne,
     /// The crate `qfilter`, a rank-and-select quotient filter: fingerprints as long as ours.
     Qfilter,
-    /// Our split-block Bloom filter, made for as many keys as there are and the paper's rate of false positives.
+    /// Our split-block Bloom filter, made for the keys that there are and the paper's rate of false positives.
     Bloom,
 }
 
@@ -52,7 +50,7 @@ impl Kind {
         self != Kind::Bloom
     }
 
-    /// Whether it takes so many keys and stays as it is.
+    /// Whether it takes `n` keys without growing.
     pub fn takes(self, size: Size, n: usize) -> bool {
         n <= if self == Kind::Qfilter { size.keys(0.95) } else { size.keys(MAX_LOAD) }
     }
@@ -87,10 +85,9 @@ impl Kind {
         })
     }
 
-    /// A row of this kind.
-    pub fn row(self, study: &str, operation: &str, n: usize, size: Size, load: f64, seconds: f64) -> Record {
-        let label = if self == Kind::Qfilter { "implementation" } else { "variant" };
-        row(study, operation, n, size, load, seconds).param(label, self.name())
+    /// Whether it is another crate's.
+    pub fn is_peer(self) -> bool {
+        self == Kind::Qfilter
     }
 }
 
@@ -100,12 +97,6 @@ pub fn container_name(container: Container) -> &'static str {
         Container::Packed => "packed",
         Container::Bytes => "bytes",
     }
-}
-
-/// A row without the name of what was measured.
-pub fn row(study: &str, operation: &str, n: usize, size: Size, load: f64, seconds: f64) -> Record {
-    let row = Record::new("quotient", operation, n).time(seconds).param("study", study).param("key", "u32");
-    row.param("quotient_bits", size.quotient_bits).param("remainder_bits", size.remainder_bits).param("load", load)
 }
 
 /// The parameters of ours.
@@ -133,9 +124,23 @@ pub fn qfilter_sorted(size: Size, keys: &[u32]) -> anyhow::Result<qfilter::Filte
     Ok(builder.into_filter())
 }
 
-/// The threads of rows of a kind.
-pub fn threads(parallel: bool) -> &'static [Threads] {
-    if parallel { &[Threads::One, Threads::All] } else { &[Threads::One] }
+/// What a batch does to a filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Its keys come.
+    Insert,
+    /// Its keys go.
+    Remove,
+}
+
+impl Change {
+    /// The operation of its rows.
+    pub fn name(self) -> &'static str {
+        match self {
+            Change::Insert => "insert",
+            Change::Remove => "remove",
+        }
+    }
 }
 
 /// A filter with keys in it.
@@ -180,35 +185,29 @@ impl Filter {
         Ok(answers.into_iter().filter(|answer| *answer).count())
     }
 
-    /// Inserts all keys.
-    pub fn insert(&mut self, keys: &[u32]) -> anyhow::Result<()> {
-        match self {
-            Filter::Ours { filter, one_by_one: true } => {
+    /// Inserts or removes all keys. A Bloom filter cannot remove any: it stays as it is.
+    pub fn change(&mut self, change: Change, keys: &[u32]) -> anyhow::Result<()> {
+        match (self, change) {
+            (Filter::Ours { filter, one_by_one: true }, Change::Insert) => {
                 for key in keys {
                     filter.insert(*key)?;
                 }
             }
-            Filter::Ours { filter, .. } => _ = filter.insert_bulk(keys)?,
-            Filter::Qfilter(filter) => {
+            (Filter::Ours { filter, one_by_one: true }, Change::Remove) => {
+                keys.iter().for_each(|key| _ = filter.remove(*key));
+            }
+            (Filter::Ours { filter, .. }, Change::Insert) => _ = filter.insert_bulk(keys)?,
+            (Filter::Ours { filter, .. }, Change::Remove) => _ = filter.remove_bulk(keys),
+            (Filter::Qfilter(filter), Change::Insert) => {
                 for key in keys {
                     filter.insert(key)?;
                 }
             }
-            Filter::Bloom(filter) => filter.insert_bulk(keys),
+            (Filter::Qfilter(filter), Change::Remove) => keys.iter().for_each(|key| _ = filter.remove(key)),
+            (Filter::Bloom(filter), Change::Insert) => filter.insert_bulk(keys),
+            (Filter::Bloom(_), Change::Remove) => {}
         }
         Ok(())
-    }
-
-    /// Removes all keys; a Bloom filter cannot, and has lost nothing.
-    pub fn remove(&mut self, keys: &[u32]) {
-        match self {
-            Filter::Ours { filter, one_by_one: true } => {
-                keys.iter().for_each(|key| _ = filter.remove(*key));
-            }
-            Filter::Ours { filter, .. } => _ = filter.remove_bulk(keys),
-            Filter::Qfilter(filter) => keys.iter().for_each(|key| _ = filter.remove(key)),
-            Filter::Bloom(_) => {}
-        }
     }
 
     /// The rate of false positives that it must have now, where it says so exactly.
@@ -256,7 +255,7 @@ mod tests {
             if let Some(fpr) = filter.fpr(size) {
                 assert!(as_expected(filter.count(&outside).unwrap(), fpr * outside.len() as f64), "{kind:?}");
             }
-            filter.remove(&inside);
+            filter.change(Change::Remove, &inside).unwrap();
             assert_eq!(filter.count(&inside).unwrap(), if kind.removes() { 0 } else { inside.len() }, "{kind:?}");
         }
     }

@@ -3,27 +3,24 @@
 
 use warpset::quotient::{Container, Duplicates, StandardBuilder, StandardQuotientFilter};
 
-use super::super::record::Record;
 use super::super::suite::{Session, Step, Target, Threads};
-use super::subject::{self, Kind, layout, qfilter_sorted, threads};
-use super::{COMMON_LOAD, INSERTED, Size, keys};
+use super::subject::{Kind, container_name, layout, qfilter_sorted};
+use super::{COMMON_LOAD, INSERTED, Point, Size, keys};
+
+/// The study, as its rows name it.
+pub const WHOLE: &str = "whole filters";
 
 /// The step.
 pub fn step(size: Size) -> Step {
     Step::new(format!("quotient: merging and resizing, {}", size.name()), move |session| {
-        for container in [Container::Packed, Container::Bytes] {
-            ours(session, size, container)?;
-        }
-        peer(session, size)
+        let items = ours(session, size, Container::Packed)?;
+        ours(session, size, Container::Bytes)?;
+        peer(session, size, items)
     })
 }
 
-/// A row of such an operation on so many items.
-pub fn row(operation: &str, items: usize, size: Size, load: f64, seconds: f64) -> Record {
-    subject::row("whole filters", operation, items, size, load, seconds)
-}
-
-fn ours(session: &mut Session, size: Size, container: Container) -> anyhow::Result<()> {
+/// Returns the number of items.
+fn ours(session: &mut Session, size: Size, container: Container) -> anyhow::Result<usize> {
     let all = keys(INSERTED, size.keys(COMMON_LOAD));
     let (low, high) = all.split_at(all.len() / 2);
     let layout = layout(size, container, Duplicates::Dropped)?;
@@ -31,112 +28,77 @@ fn ours(session: &mut Session, size: Size, container: Container) -> anyhow::Resu
     let (whole, low, high) =
         session.pool(Threads::All).install(|| anyhow::Ok((build(&all)?, build(low)?, build(high)?)))?;
     // An eighth of the slots, and remainders longer by as much: the same fingerprints.
-    let small = session.pool(Threads::All).install(|| {
-        let few = &all[..size.keys(COMMON_LOAD / 16.0)];
-        build(few)?.resized(size.quotient_bits - 3)
-    })?;
+    let small = build(&all[..size.keys(COMMON_LOAD / 16.0)])?.resized(size.quotient_bits - 3)?;
     let doubled = whole.resized(size.quotient_bits + 1)?;
     let items = whole.len() as usize;
     let in_common = low.intersection_count(&high)? as usize;
+    let point = Point { study: WHOLE, size, load: COMMON_LOAD };
 
-    for &threads in threads(true) {
-        if session.skips(threads) {
-            continue;
-        }
-        let push = |session: &mut Session, operation: &str, n: usize, seconds: f64, right: bool| {
-            let mut row = row(operation, n, size, COMMON_LOAD, seconds);
-            row = row.param("variant", subject::container_name(container));
-            row.checked = session.verify(right, || format!("{operation}: a wrong filter"));
-            session.push_on(&Target::Cpu, row, threads);
-        };
-        let again = |before: &StandardQuotientFilter| {
-            let before = before.clone();
-            move |filter: &mut StandardQuotientFilter| {
-                filter.clone_from(&before);
-                Ok(())
-            }
-        };
-
-        let mut filter = low.clone();
-        let seconds = session.time(threads, &mut filter, again(&low), |filter| Ok(filter.merge(&high)?))?;
-        push(session, "merge", items, seconds, filter == whole);
-
+    type Change<'a> = &'a (dyn Fn(&mut StandardQuotientFilter) -> anyhow::Result<()> + Sync);
+    let changes: [(&str, &StandardQuotientFilter, &StandardQuotientFilter, Change<'_>); 4] = [
+        ("merge", &low, &whole, &|filter| Ok(filter.merge(&high)?)),
         // All of the small one is in the large one, so nothing may change.
-        let mut filter = whole.clone();
-        let seconds = session.time(threads, &mut filter, again(&whole), |filter| Ok(filter.merge(&small)?))?;
-        push(session, "merge of an eighth", items, seconds, filter == whole);
-
-        let mut filter = whole.clone();
-        let seconds = session.time(threads, &mut filter, again(&whole), |filter| Ok(filter.double()?))?;
-        push(session, "double", items, seconds, filter == doubled && filter.fingerprints().eq(whole.fingerprints()));
-
-        let mut filter = doubled.clone();
-        let seconds = session.time(threads, &mut filter, again(&doubled), |filter| Ok(filter.halve()?))?;
-        push(session, "halve", items, seconds, filter == whole);
-
+        ("merge of an eighth", &whole, &whole, &|filter| Ok(filter.merge(&small)?)),
+        ("double", &whole, &doubled, &|filter| Ok(filter.double()?)),
+        ("halve", &doubled, &whole, &|filter| Ok(filter.halve()?)),
+    ];
+    for &threads in session.threads(true) {
+        let push = |session: &mut Session, operation: &str, seconds: f64, right: bool| {
+            let row = point.row(operation, items, seconds).by(container_name(container), false);
+            session.add(&Target::Cpu, threads, row, right);
+        };
+        for (operation, before, after, change) in changes {
+            let mut filter = before.clone();
+            let seconds = session.time_change(threads, before, &mut filter, change)?;
+            push(session, operation, seconds, filter == *after && filter.fingerprints().eq(after.fingerprints()));
+        }
         let mut common = 0;
-        let count = |common: &mut usize| {
+        let seconds = session.time(threads, &mut common, |common| {
             *common = low.intersection_count(&high)? as usize;
             Ok(())
-        };
-        let seconds = session.time(threads, &mut common, |_| Ok(()), count)?;
-        push(session, "intersection count", items, seconds, common == in_common);
-
+        })?;
+        push(session, "intersection count", seconds, common == in_common);
         if threads == Threads::One {
-            let mut sum = 0u64;
-            let list = |sum: &mut u64| {
-                *sum = whole.fingerprints().fold(0, u64::wrapping_add);
-                Ok(())
-            };
-            let seconds = session.time(threads, &mut sum, |_| Ok(()), list)?;
             let mut once: Vec<u64> = all.iter().map(|key| layout.fingerprint(*key)).collect();
             once.sort_unstable();
             once.dedup();
-            push(session, "list", items, seconds, once.into_iter().fold(0, u64::wrapping_add) == sum);
+            let (seconds, sum) = list(session, || whole.fingerprints())?;
+            push(session, "list", seconds, once.into_iter().fold(0, u64::wrapping_add) == sum);
         }
     }
-    Ok(())
+    Ok(items)
 }
 
-fn peer(session: &mut Session, size: Size) -> anyhow::Result<()> {
-    let all = keys(INSERTED, size.keys(COMMON_LOAD));
-    let fill = |keys: &[u32]| qfilter_sorted(size, keys);
-    let (low, high) = all.split_at(all.len() / 2);
-    let (whole, low, high) = (fill(&all)?, fill(low)?, fill(high)?);
-    let items = keys_of(session, size)?;
-    let push = |session: &mut Session, operation: &str, seconds: f64, right: bool| {
-        let mut row = row(operation, items, size, COMMON_LOAD, seconds).param("implementation", Kind::Qfilter.name());
-        row.checked = session.verify(right, || format!("{operation}: a wrong peer"));
-        session.push_on(&Target::Cpu, row, Threads::One);
-    };
-
-    let mut filter = low.clone();
-    let seconds = session.time(
-        Threads::One,
-        &mut filter,
-        |filter| {
-            filter.clone_from(&low);
-            Ok(())
-        },
-        |filter| Ok(filter.merge(false, &high)?),
-    )?;
-    push(session, "merge", seconds, filter.fingerprints().eq(whole.fingerprints()));
-
+/// Seconds to list fingerprints on one thread, and their sum.
+fn list<I: Iterator<Item = u64>>(session: &Session, fingerprints: impl Fn() -> I + Sync) -> anyhow::Result<(f64, u64)> {
     let mut sum = 0u64;
-    let list = |sum: &mut u64| {
-        *sum = whole.fingerprints().fold(0, u64::wrapping_add);
+    let seconds = session.time(Threads::One, &mut sum, |sum| {
+        *sum = fingerprints().fold(0, u64::wrapping_add);
         Ok(())
-    };
-    let seconds = session.time(Threads::One, &mut sum, |_| Ok(()), list)?;
-    push(session, "list", seconds, whole.fingerprints().count() as u64 == whole.len());
-    Ok(())
+    })?;
+    Ok((seconds, sum))
 }
 
-/// The items of our filter of the same keys, so that the rows are of one size: a peer's fingerprints are others, and a
-/// few more or fewer of them are equal.
-fn keys_of(session: &Session, size: Size) -> anyhow::Result<usize> {
-    let layout = layout(size, Container::Packed, Duplicates::Dropped)?;
-    let keys = keys(INSERTED, size.keys(COMMON_LOAD));
-    let filter = session.pool(Threads::All).install(|| StandardBuilder::with_layout(layout).build_from(&keys))?;
-    Ok(filter.len() as usize)
+/// `items` are those of our filter of the same keys, so that the rows are of one size: a peer's fingerprints are others,
+/// and a few more or fewer of them are equal.
+fn peer(session: &mut Session, size: Size, items: usize) -> anyhow::Result<()> {
+    let all = keys(INSERTED, size.keys(COMMON_LOAD));
+    let (low, high) = all.split_at(all.len() / 2);
+    let fill = |keys: &[u32]| qfilter_sorted(size, keys);
+    let (whole, low, high) = (fill(&all)?, fill(low)?, fill(high)?);
+    let push = |session: &mut Session, operation: &str, seconds: f64, right: bool| {
+        let point = Point { study: WHOLE, size, load: COMMON_LOAD };
+        session.add(
+            &Target::Cpu,
+            Threads::One,
+            point.row(operation, items, seconds).by(Kind::Qfilter.name(), true),
+            right,
+        );
+    };
+    let mut filter = low.clone();
+    let seconds = session.time_change(Threads::One, &low, &mut filter, |filter| Ok(filter.merge(false, &high)?))?;
+    push(session, "merge", seconds, filter.fingerprints().eq(whole.fingerprints()));
+    let (seconds, sum) = list(session, || whole.fingerprints())?;
+    push(session, "list", seconds, whole.fingerprints().fold(0, u64::wrapping_add) == sum);
+    Ok(())
 }

@@ -1,39 +1,70 @@
 //! Building and asking one function: the rows of a construction and of its queries.
 
 use rayon::prelude::*;
+use warpset_recsplit::RecSplit;
 
+use super::super::clock::Effort;
 use super::super::record::Record;
 use super::super::suite::{Session, Target, Threads};
 use super::ours::Settings;
 use super::peers::{Peer, PeerKey};
 
 /// What every crate takes as a key.
-pub trait Key: warpset_recsplit::Key + PeerKey {
+pub trait Key: warpset_recsplit::Key + PeerKey + Copy {
     /// What they are, for the rows.
     const KIND: &'static str;
+    /// The same key, once `zero` is known: a query that waits for the number of the one before.
+    fn after(self, zero: u64) -> Self;
 }
 
 impl Key for u64 {
     const KIND: &'static str = "u64";
+
+    #[inline]
+    fn after(self, zero: u64) -> u64 {
+        self ^ zero
+    }
 }
 
 impl Key for &[u8] {
     const KIND: &'static str = "string";
+
+    #[inline]
+    fn after(self, zero: u64) -> Self {
+        &self[zero as usize..]
+    }
 }
 
 /// A finished function, ours or a peer's.
 pub trait Function<K>: Send + Sync {
     /// Its size, if it tells.
     fn bits_per_key(&self) -> Option<f64>;
-    /// What its numbers are below, and how many of so many keys may have the same.
+    /// The part of it that says where buckets begin, if there is such a part.
+    fn list_bits_per_key(&self) -> Option<f64> {
+        None
+    }
+    /// What its numbers are below, and how many of that many keys may have the same number.
     fn numbers(&self, keys: usize) -> (usize, u8) {
         (keys, 1)
     }
     /// Asks for the keys one by one.
     fn each(&self, keys: &[K], numbers: &mut [u64]);
+    /// Asks for each key once the number of the one before is known: by [`chain`].
+    fn chain(&self, keys: &[K], numbers: &mut [u64]);
     /// Asks for the keys together; false if it cannot.
     fn batch(&self, _keys: &[K], _numbers: &mut [u64]) -> bool {
         false
+    }
+}
+
+/// The numbers of the keys, each asked for after the answer to the one before.
+#[inline]
+pub fn chain<K: Key>(keys: &[K], numbers: &mut [u64], get: impl Fn(&K) -> u64) {
+    let mut zero = 0;
+    for (key, number) in keys.iter().zip(numbers) {
+        *number = get(&key.after(zero));
+        // Always zero, but the compiler does not know.
+        zero = std::hint::black_box(*number >> 63);
     }
 }
 
@@ -50,16 +81,8 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// Method or crate.
-    pub fn name(self) -> String {
-        match self {
-            Subject::Ours(settings) => settings.name(),
-            Subject::Peer(peer) => peer.name(),
-        }
-    }
-
-    /// Builds with the threads of the current pool. The progress of a build that takes long is shown: its calls take no time
-    /// that would count there.
+    /// Builds with the threads of the current pool. A build that takes long shows its progress: the calls for that take
+    /// no time that would count there.
     fn build<'a, K: Key + 'a>(
         self,
         keys: &[K],
@@ -76,6 +99,17 @@ impl Subject {
                 Ok(Box::new(builder.build(keys)?))
             }
             Subject::Peer(peer) => peer.build(keys),
+        }
+    }
+
+    /// A row of this subject.
+    fn row(self, operation: &str, items: usize, seconds: f64) -> Record {
+        let row = Record::new("recsplit", operation, items).time(seconds);
+        match self {
+            Subject::Ours(settings) => {
+                row.by(settings.name(), false).param("leaf", settings.leaf).param("bucket", settings.bucket)
+            }
+            Subject::Peer(peer) => row.by(peer.name(), true),
         }
     }
 }
@@ -99,14 +133,7 @@ pub fn measure<K: Key>(session: &mut Session, subject: Subject, work: Work<'_, K
     let keys = work.keys;
     let n = keys.len();
     let row = |operation: &str, items: usize, seconds: f64, bits: Option<f64>| {
-        let mut row = Record::new("recsplit", operation, items).time(seconds);
-        row = match subject {
-            Subject::Ours(settings) => {
-                row.param("variant", subject.name()).param("leaf", settings.leaf).param("bucket", settings.bucket)
-            }
-            Subject::Peer(_) => row.param("implementation", subject.name()),
-        };
-        row = row.param("input", work.input).param("key", K::KIND);
+        let mut row = subject.row(operation, items, seconds).param("input", work.input).param("key", K::KIND);
         if let Some(study) = work.study {
             row = row.param("study", study);
         }
@@ -123,53 +150,57 @@ pub fn measure<K: Key>(session: &mut Session, subject: Subject, work: Work<'_, K
             Ok(())
         };
         let show = session.progress();
-        let seconds = session.time(threads, &mut function, drop_last, |function| {
+        let seconds = session.time_after(threads, &mut function, drop_last, |function| {
             *function = Some(subject.build(keys, show.clone())?);
             Ok(())
         })?;
         let Some(built) = &function else { anyhow::bail!("nothing was built") };
         let right = is_bijection(session, &**built, keys);
         let mut build = row("build", n, seconds, built.bits_per_key());
-        build.checked = session.verify(right, || format!("{} is no bijection of {n} keys", subject.name()));
-        session.push_on(&Target::Cpu, build, threads);
+        if let (Subject::Ours(settings), Some(lists)) = (subject, built.list_bits_per_key()) {
+            let model = settings.builder().estimate()?;
+            build = build.param("list_bits", lists).param("model_bits", model.bits_per_key);
+            build = build.param("model_nanoseconds", model.nanoseconds_per_key);
+        }
+        session.add(&Target::Cpu, threads, build, right);
     }
     let Some(function) = function else { anyhow::bail!("nothing was built") };
+    let bits = function.bits_per_key();
+    if let (Subject::Ours(settings), true, None) = (subject, session.effort > Effort::Quick, work.study) {
+        let mut external: Option<RecSplit> = None;
+        let seconds = session.time(Threads::All, &mut external, |external| {
+            *external = Some(settings.builder().external().build(|| Ok(keys.iter().copied().map(Ok)))?);
+            Ok(())
+        })?;
+        let right = external.is_some_and(|external| is_bijection(session, &external, keys));
+        session.add(&Target::Cpu, Threads::All, row("build from disk", n, seconds, bits), right);
+    }
 
     let asked = &keys[..n.min(work.queries)];
-    let bits = function.bits_per_key();
     let mut numbers = vec![0; asked.len()];
-    let seconds = session.time(
-        Threads::One,
-        &mut numbers,
-        |_| Ok(()),
-        |numbers| {
-            function.each(asked, numbers);
-            Ok(())
-        },
-    )?;
-    let mut single = row("query", asked.len(), seconds, bits).param("keys", n);
-    // The build's check asked all together where it could: here are the answers one by one.
+    let seconds = session.time(Threads::One, &mut numbers, |numbers| {
+        function.each(asked, numbers);
+        Ok(())
+    })?;
+    let query = |operation: &str, seconds| row(operation, asked.len(), seconds, bits).param("keys", n);
+    // The check of the build asked for all keys together where it could: here are the answers one by one.
     let (limit, each) = function.numbers(n);
-    let distinct = session.verify(are_spread(&numbers, limit, each), || format!("{}: wrong numbers", subject.name()));
-    single.checked = distinct;
-    session.push_on(&Target::Cpu, single, Threads::One);
+    session.add(&Target::Cpu, Threads::One, query("query", seconds), are_spread(&numbers, limit, each));
 
     let one_by_one = numbers.clone();
+    let seconds = session.time(Threads::One, &mut numbers, |numbers| {
+        function.chain(asked, numbers);
+        Ok(())
+    })?;
+    session.add(&Target::Cpu, Threads::One, query("query chain", seconds), numbers == one_by_one);
+
     numbers.fill(u64::MAX);
     if function.batch(asked, &mut numbers) {
-        let seconds = session.time(
-            Threads::One,
-            &mut numbers,
-            |_| Ok(()),
-            |numbers| {
-                function.batch(asked, numbers);
-                Ok(())
-            },
-        )?;
-        let mut batch = row("query batch", asked.len(), seconds, bits).param("keys", n);
-        batch.checked =
-            session.verify(numbers == one_by_one, || format!("{}: batches answer otherwise", subject.name()));
-        session.push_on(&Target::Cpu, batch, Threads::One);
+        let seconds = session.time(Threads::One, &mut numbers, |numbers| {
+            function.batch(asked, numbers);
+            Ok(())
+        })?;
+        session.add(&Target::Cpu, Threads::One, query("query batch", seconds), numbers == one_by_one);
     }
     Ok(())
 }
@@ -179,8 +210,7 @@ fn is_bijection<K: Key>(session: &Session, function: &dyn Function<K>, keys: &[K
     const CHUNK: usize = 1 << 14;
     let mut numbers = vec![u64::MAX; keys.len()];
     session.pool(Threads::All).install(|| {
-        numbers.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, numbers)| {
-            let keys = &keys[chunk * CHUNK..][..numbers.len()];
+        numbers.par_chunks_mut(CHUNK).zip(keys.par_chunks(CHUNK)).for_each(|(numbers, keys)| {
             if !function.batch(keys, numbers) {
                 function.each(keys, numbers);
             }
@@ -206,9 +236,7 @@ fn are_spread(numbers: &[u64], limit: usize, each: u8) -> bool {
 mod tests {
     use warpset_recsplit::Method;
 
-    use super::super::super::clock::Effort;
-    use super::super::super::progress::Progress;
-    use super::super::super::suite::Input;
+    use super::super::super::suite::Step;
     use super::*;
 
     #[test]
@@ -220,22 +248,21 @@ mod tests {
 
     #[test]
     fn every_peer_and_method_numbers_both_kinds_of_keys() {
-        let mut session =
-            Session::new(Effort::Quick, "a processor".into(), Progress::new(1), Input::default()).unwrap();
-        let integers: Vec<u64> = (0..3000).map(|i| i * i).collect();
-        let strings: Vec<String> = integers.iter().map(|i| format!("key {i}")).collect();
-        let strings: Vec<&[u8]> = strings.iter().map(String::as_bytes).collect();
         let methods = [Method::BruteForce, Method::Rotation, Method::Grouped];
         let ours = methods.map(|method| Subject::Ours(Settings::new(5, 50, method)));
         let ours = ours.into_iter().chain(super::super::variants::settings().map(Subject::Ours));
-        for subject in ours.chain(Peer::ALL.map(Subject::Peer)) {
-            let work = Work { input: "test", keys: &integers, study: None, all_threads: true, queries: 1000 };
-            measure(&mut session, subject, work).unwrap();
-            let work = Work { input: "test", keys: &strings, study: None, all_threads: true, queries: 1000 };
-            measure(&mut session, subject, work).unwrap();
-        }
-        let (rows, failures, _) = session.finish();
-        assert!(failures.is_empty(), "{failures:?}");
+        let step = |subject| {
+            Step::new("both kinds of keys", move |session| {
+                let integers: Vec<u64> = (0..3000).map(|i| i * i).collect();
+                let strings: Vec<String> = integers.iter().map(|i| format!("key {i}")).collect();
+                let strings: Vec<&[u8]> = strings.iter().map(String::as_bytes).collect();
+                let work = Work { input: "test", keys: &integers, study: None, all_threads: true, queries: 1000 };
+                measure(session, subject, work)?;
+                let work = Work { input: "test", keys: &strings, study: None, all_threads: true, queries: 1000 };
+                measure(session, subject, work)
+            })
+        };
+        let rows = Session::rows_of(ours.chain(Peer::ALL.map(Subject::Peer)).map(step).collect());
         assert!(rows.iter().all(|row| row.checked || row.structure == "machine"));
         assert!(rows.iter().any(|row| row.operation == "query batch" && row.implementation().is_none()));
         assert!(rows.iter().any(|row| row.operation == "build" && row.peer_ratio.is_some()));

@@ -1,15 +1,21 @@
 //! Minimal perfect hash functions: every method at the shapes that are compared, on real and on generated keys, beside
-//! the other crates on the same keys; the measurements behind the thesis's figures.
+//! the other crates on the same keys; the measurements of the thesis's figures; how builds scale over threads.
 
-mod generated;
 mod measure;
 mod ours;
 mod peers;
 mod real;
-mod studies;
+mod scaling;
+mod shapes;
 mod variants;
 
+pub use ours::Settings;
+
+use super::clock::Effort;
 use super::suite::{Setup, Step, Suite};
+
+/// Seed of all generated keys.
+const SEED: u64 = 0x2026;
 
 /// The benches of minimal perfect hashing.
 pub struct RecSplit;
@@ -20,13 +26,21 @@ impl Suite for RecSplit {
     }
 
     fn real(&self, setup: &Setup) -> Vec<Step> {
-        real::steps(setup)
+        if setup.cpu() { real::steps(setup) } else { Vec::new() }
     }
 
     fn generated(&self, setup: &Setup) -> Vec<Step> {
-        let mut steps = generated::steps(setup);
-        steps.extend(studies::steps(setup));
-        steps.extend(variants::steps(setup));
+        if !setup.cpu() {
+            return Vec::new();
+        }
+        let mut steps = shapes::steps(setup);
+        steps.extend(variants::steps());
+        steps.extend(scaling::steps(setup));
         steps
     }
+}
+
+/// Queries in one measurement.
+fn queries(effort: Effort) -> usize {
+    if effort == Effort::Quick { 1 << 17 } else { 1 << 20 }
 }

@@ -1,9 +1,12 @@
 //! Our functions under measurement, and how many keys a time limit allows them.
 
+use std::str::FromStr;
+
+use anyhow::{Context, bail};
 use warpset_recsplit::{Builder, Method, RecSplit, Remix, Simd};
 
 use super::super::clock::Effort;
-use super::measure::{Function, Key};
+use super::measure::{Function, Key, chain};
 
 /// What a function is built with.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -12,6 +15,8 @@ pub struct Settings {
     pub leaf: u32,
     /// Expected number of keys in a bucket.
     pub bucket: u32,
+    /// Fanouts of the two levels above the leaves, unless they are the method's own.
+    pub fanouts: Option<(u32, u32)>,
     /// How trial numbers are searched.
     pub method: Method,
     /// Whether with vectors.
@@ -24,11 +29,17 @@ pub struct Settings {
     pub keys_per_value: Option<u32>,
 }
 
+const METHODS: [(&str, &str, Method); 3] = [
+    ("brute", "brute force", Method::BruteForce),
+    ("rotation", "rotation", Method::Rotation),
+    ("grouped", "grouped", Method::Grouped),
+];
+
 impl Settings {
     /// With the vectors that the processor has.
     pub const fn new(leaf: u32, bucket: u32, method: Method) -> Self {
         let (simd, remix) = (Simd::Auto, Remix::Bits32);
-        Self { leaf, bucket, method, simd, remix, load_factor: 1.0, keys_per_value: None }
+        Self { leaf, bucket, fanouts: None, method, simd, remix, load_factor: 1.0, keys_per_value: None }
     }
 
     /// The same without vectors.
@@ -38,12 +49,10 @@ impl Settings {
 
     /// The method in words.
     pub fn name(self) -> String {
-        let method = match self.method {
-            Method::BruteForce => "brute force",
-            Method::Rotation => "rotation",
-            Method::Grouped => "grouped",
-        };
-        let mut name = String::from(method);
+        let mut name: String = METHODS.iter().find(|method| method.2 == self.method).map_or("", |m| m.1).into();
+        if let Some((first, second)) = self.fanouts {
+            name += &format!(", fanouts {first}, {second}");
+        }
         if self.simd == Simd::Sequential {
             name += ", sequential";
         }
@@ -54,7 +63,7 @@ impl Settings {
             name += &format!(", load factor {}", self.load_factor);
         }
         if let Some(k) = self.keys_per_value {
-            name += &format!(", {k} keys a value");
+            name += &format!(", {k} keys per value");
         }
         name
     }
@@ -62,11 +71,14 @@ impl Settings {
     /// The builder of these settings.
     pub fn builder(self) -> Builder {
         let builder = Builder::new().leaf_size(self.leaf).bucket_size(self.bucket).method(self.method).simd(self.simd);
-        let builder = builder.remix(self.remix).load_factor(self.load_factor);
-        match self.keys_per_value {
-            Some(k) => builder.keys_per_value(k),
-            None => builder,
+        let mut builder = builder.remix(self.remix).load_factor(self.load_factor);
+        if let Some((first, second)) = self.fanouts {
+            builder = builder.fanouts(first, second);
         }
+        if let Some(k) = self.keys_per_value {
+            builder = builder.keys_per_value(k);
+        }
+        builder
     }
 
     /// Seconds that a build takes for each key on one thread with AVX2, roughly: enough to choose a number of keys.
@@ -87,6 +99,25 @@ impl Settings {
     }
 }
 
+impl FromStr for Settings {
+    type Err = anyhow::Error;
+
+    /// `METHOD:LEAF:BUCKET`, or the same with two fanouts.
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let parts: Vec<&str> = text.split(':').collect();
+        let [method, leaf, bucket, ref fanouts @ ..] = parts[..] else { bail!("not METHOD:LEAF:BUCKET") };
+        let (.., method) = METHODS.iter().find(|known| known.0 == method).context("brute, rotation or grouped")?;
+        let mut settings = Self::new(leaf.parse()?, bucket.parse()?, *method);
+        settings.fanouts = match fanouts {
+            [] => None,
+            [first, second] => Some((first.parse()?, second.parse()?)),
+            _ => bail!("two fanouts, or none"),
+        };
+        settings.builder().shape()?;
+        Ok(settings)
+    }
+}
+
 /// Numbers of keys of generated input.
 pub fn sizes(effort: Effort) -> &'static [usize] {
     match effort {
@@ -100,6 +131,10 @@ impl<K: Key> Function<K> for RecSplit {
         Some(RecSplit::bits_per_key(self))
     }
 
+    fn list_bits_per_key(&self) -> Option<f64> {
+        Some(self.space().buckets as f64 / self.len().max(1) as f64)
+    }
+
     fn numbers(&self, _keys: usize) -> (usize, u8) {
         let each = if self.shape().positions() == 1 { self.shape().leaf() as u8 } else { 1 };
         (self.values() as usize, each)
@@ -107,6 +142,10 @@ impl<K: Key> Function<K> for RecSplit {
 
     fn each(&self, keys: &[K], numbers: &mut [u64]) {
         keys.iter().zip(numbers).for_each(|(key, number)| *number = self.get(key));
+    }
+
+    fn chain(&self, keys: &[K], numbers: &mut [u64]) {
+        chain(keys, numbers, |key| self.get(key));
     }
 
     fn batch(&self, keys: &[K], numbers: &mut [u64]) -> bool {
@@ -125,5 +164,15 @@ mod tests {
         assert_eq!(affordable(Settings::new(5, 5, Method::Grouped)), Some(1_000_000));
         assert_eq!(affordable(Settings::new(14, 2000, Method::Rotation)), Some(10_000));
         assert_eq!(affordable(Settings::new(16, 2000, Method::BruteForce).sequential()), None);
+    }
+
+    #[test]
+    fn shapes_are_read_from_the_command_line() {
+        let read = |text: &str| text.parse::<Settings>();
+        assert_eq!(read("grouped:8:100").unwrap(), Settings::new(8, 100, Method::Grouped));
+        assert_eq!(read("rotation:16:2000:5:3").unwrap().fanouts, Some((5, 3)));
+        for bad in ["grouped", "grouped:8", "greedy:8:100", "brute:x:5", "brute:5:5:1", "brute:0:5"] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
     }
 }

@@ -19,16 +19,16 @@ use sux::func::phastr::PHastR;
 use sux::utils::ToSig;
 
 use super::super::machine;
-use super::measure::Function;
+use super::measure::{Function, Key, chain};
 
 /// A crate, and one of its functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
     /// `sux`: PHastR, the default parameters.
     PHastR,
-    /// `ph`: PHast, 8 bits a seed.
+    /// `ph`: PHast, 8 bits per seed.
     PHast,
-    /// `ph`: fingerprinting, one bit array a level.
+    /// `ph`: fingerprinting, one bit array per level.
     Fmph,
     /// `ptr_hash`, the default parameters.
     PtrHash,
@@ -62,7 +62,7 @@ impl Peer {
     }
 
     /// Builds with the threads of the current pool.
-    pub fn build<'a, K: PeerKey + 'a>(self, keys: &[K]) -> anyhow::Result<Box<dyn Function<K> + 'a>> {
+    pub fn build<'a, K: Key + 'a>(self, keys: &[K]) -> anyhow::Result<Box<dyn Function<K> + 'a>> {
         let (n, threads) = (keys.len() as f64, rayon::current_num_threads());
         Ok(match self {
             Peer::PHastR => {
@@ -152,7 +152,7 @@ const BATCH: usize = 32;
 
 macro_rules! function {
     ([$($generics:tt)*] $function:ty, |$this:ident, $key:ident| $get:expr, $($batch:tt)*) => {
-        impl<K: PeerKey, $($generics)*> Function<K> for Built<$function> {
+        impl<K: Key, $($generics)*> Function<K> for Built<$function> {
             fn bits_per_key(&self) -> Option<f64> {
                 self.bits
             }
@@ -160,6 +160,11 @@ macro_rules! function {
             fn each(&self, keys: &[K], numbers: &mut [u64]) {
                 let $this = &self.function;
                 keys.iter().zip(numbers).for_each(|($key, number)| *number = $get);
+            }
+
+            fn chain(&self, keys: &[K], numbers: &mut [u64]) {
+                let $this = &self.function;
+                chain(keys, numbers, |$key| $get);
             }
 
             $($batch)*

@@ -1,15 +1,14 @@
-//! What is beside the minimal function (sections 6.5.1 and 7.1.4 of the thesis): the 64-bit finaliser, functions that are not
-//! minimal, functions that give several keys the same number, and filters.
+//! What there is beside the minimal function (sections 6.5.1 and 7.1.4 of the thesis): the 64-bit finaliser, functions
+//! that are not minimal, functions that give several keys the same number, and filters.
 
 use warpset_benches::keys::KeySpace;
 use warpset_recsplit::{Method, Remix, StaticFilter};
 
 use super::super::clock::Effort;
 use super::super::record::Record;
-use super::super::suite::{Session, Setup, Step, Target, Threads};
-use super::generated::{SEED, queries};
+use super::super::suite::{Session, Step, Target, Threads};
 use super::measure::{Subject, Work, measure};
-use super::ours::Settings;
+use super::{SEED, Settings, queries};
 
 /// The study's name in its rows.
 pub const VARIANTS: &str = "variants";
@@ -19,12 +18,9 @@ const SHAPES: [(u32, u32); 3] = [(5, 5), (8, 100), (16, 2000)];
 const WIDTHS: [u32; 2] = [8, 16];
 
 /// One step for functions, one for filters.
-pub fn steps(setup: &Setup) -> Vec<Step> {
-    if !setup.cpu() {
-        return Vec::new();
-    }
+pub fn steps() -> Vec<Step> {
     vec![
-        Step::new("recsplit: finalisers, load factors, several keys a value", functions),
+        Step::new("recsplit: finalisers, load factors, several keys per value", functions),
         Step::new("recsplit: static filters", filters),
     ]
 }
@@ -76,11 +72,7 @@ fn filters(session: &mut Session) -> anyhow::Result<()> {
 /// Builds a filter of `keys` and asks it for `others`, which are no members.
 fn filter(session: &mut Session, settings: Settings, width: u32, keys: &[u64], others: &[u64]) -> anyhow::Result<()> {
     let mut filter = None;
-    let drop_last = |filter: &mut Option<StaticFilter>| {
-        *filter = None;
-        Ok(())
-    };
-    let build = session.time(Threads::One, &mut filter, drop_last, |filter| {
+    let build = session.time(Threads::One, &mut filter, |filter| {
         *filter = Some(StaticFilter::build(&settings.builder(), keys, width)?);
         Ok(())
     })?;
@@ -91,31 +83,18 @@ fn filter(session: &mut Session, settings: Settings, width: u32, keys: &[u64], o
     let asked = &others[..others.len().min(queries(session.effort))];
     let mut answers = vec![false; asked.len()];
     let mut batch = answers.clone();
-    let one_by_one = session.time(
-        Threads::One,
-        &mut answers,
-        |_| Ok(()),
-        |answers| {
-            answers.iter_mut().zip(asked).for_each(|(answer, key)| *answer = filter.contains(key));
-            Ok(())
-        },
-    )?;
-    let many = session.time(
-        Threads::One,
-        &mut batch,
-        |_| Ok(()),
-        |answers| {
-            filter.contains_many(asked, answers);
-            Ok(())
-        },
-    )?;
+    let one_by_one = session.time(Threads::One, &mut answers, |answers| {
+        answers.iter_mut().zip(asked).for_each(|(answer, key)| *answer = filter.contains(key));
+        Ok(())
+    })?;
+    let many = session.time(Threads::One, &mut batch, |answers| {
+        filter.contains_many(asked, answers);
+        Ok(())
+    })?;
     let passed = answers.iter().filter(|&&answer| answer).count() as f64;
     let expected = asked.len() as f64 / f64::from(width).exp2();
     // Six standard deviations.
-    let rate_is_right = (passed - expected).abs() < 6.0 * expected.sqrt() + 6.0;
-    let right = session.verify(members && rate_is_right && batch == answers, || {
-        format!("filter of {width} bits: members {members}, {passed} of {} pass, {expected} expected", asked.len())
-    });
+    let right = members && batch == answers && (passed - expected).abs() < 6.0 * expected.sqrt() + 6.0;
     for (operation, items, seconds) in [
         ("filter build", keys.len(), build),
         ("filter query", asked.len(), one_by_one),
@@ -123,17 +102,16 @@ fn filter(session: &mut Session, settings: Settings, width: u32, keys: &[u64], o
     ] {
         let mut row = Record::new("recsplit", operation, items)
             .time(seconds)
-            .param("variant", format!("{}, {width}-bit fingerprints", settings.name()))
+            .by(format!("{}, {width}-bit fingerprints", settings.name()), false)
             .param("leaf", settings.leaf)
             .param("bucket", settings.bucket)
             .param("input", "generated")
             .param("key", "u64")
             .param("study", VARIANTS)
-            .param("keys", keys.len())
-            .param("false_positives", passed / asked.len() as f64);
+            .param("keys", keys.len());
+        row.fpr = Some(passed / asked.len() as f64);
         row.bits_per_item = Some(filter.bits_per_key());
-        row.checked = right;
-        session.push_on(&Target::Cpu, row, Threads::One);
+        session.add(&Target::Cpu, Threads::One, row, right);
     }
     Ok(())
 }
