@@ -1,6 +1,8 @@
 #![doc = include_str!("../../../README.md")]
 
 pub use warpset_bloom as bloom;
+#[cfg(feature = "cust")]
+pub use warpset_cust as cust;
 pub use warpset_gpu as gpu;
 pub use warpset_primitives as primitives;
 pub use warpset_quotient as quotient;
