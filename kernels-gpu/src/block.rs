@@ -249,7 +249,7 @@ mod tests {
     use crate::look_back::tests::{packed, read, unpacked, write};
     use warpset_core::scan::{ByRun, Max, Segmented, Sum};
     use warpset_simt::emulator::{Config, Emulator};
-    use warpset_simt::{Global, GlobalMut, LaunchConfig, kernel, shared};
+    use warpset_simt::{Global, GlobalMut, LaunchConfig, shared};
 
     /// Each thread's exclusive value, the block's total by scan, and by reduction.
     #[inline(always)]

@@ -4,7 +4,7 @@
 
 use warpset_core::bloom::reduce64;
 use warpset_core::hash::finalise;
-use warpset_simt::{Global, GlobalMut, atomic, kernel, thread};
+use warpset_simt::{Global, GlobalMut, atomic, thread};
 
 /// Threads of a block, in every kernel of this module.
 pub const BLOCK: u32 = 256;

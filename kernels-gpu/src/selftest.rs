@@ -1,7 +1,7 @@
 //! Small kernels that exercise every item of the kernel vocabulary, each with a
 //! plain-Rust answer to compare with. They show that emulator and device agree.
 use warpset_simt::shared::{self, Shared};
-use warpset_simt::{Global, GlobalMut, atomic, fence, kernel, thread, unroll, warp};
+use warpset_simt::{Global, GlobalMut, atomic, fence, thread, unroll, warp};
 
 kernel! {
     /// `y[i] += a * x[i]`, wrapping.

@@ -14,6 +14,7 @@ use std::{fmt::Write as _, fs};
 
 use anyhow::{Context as _, bail, ensure};
 use warpset_kernels::{MODULES, with_launch_bounds};
+use warpset_simt::Module;
 
 use assemble::{ARCHITECTURES, Assembler, Resources};
 use build::Builder;
@@ -85,11 +86,12 @@ fn grouped(findings: &[Finding]) -> impl Iterator<Item = String> {
 
 /// The modules named on the command line with the PTX that is checked in, or all of them.
 fn chosen(names: &[String]) -> anyhow::Result<Vec<(&'static str, &'static str)>> {
-    if let Some(unknown) = names.iter().find(|name| warpset_kernels::ptx(name).is_none()) {
-        let known: Vec<_> = MODULES.iter().map(|(name, _)| *name).collect();
+    if let Some(unknown) = names.iter().find(|name| MODULES.iter().all(|module| module.name != **name)) {
+        let known: Vec<_> = MODULES.iter().map(|module| module.name).collect();
         bail!("there is no module `{unknown}`; there are {}", known.join(", "));
     }
-    Ok(MODULES.iter().filter(|(name, _)| names.is_empty() || names.iter().any(|n| n == name)).copied().collect())
+    let is_chosen = |module: &&&Module| names.is_empty() || names.iter().any(|name| name == module.name);
+    Ok(MODULES.iter().filter(is_chosen).map(|module| (module.name, module.ptx.unwrap_or_default())).collect())
 }
 
 fn modules_len(names: &[String]) -> usize {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytemuck::Pod;
-use warpset_simt::{KernelInfo, LaunchConfig, emulator};
+use warpset_simt::{KernelInfo, LaunchConfig, Module, emulator};
 
 #[cfg(feature = "cuda")]
 use crate::cuda::{self, CudaDevice};
@@ -184,7 +184,7 @@ impl Device {
     }
 
     /// Compiles and loads a PTX module now rather than at the first launch.
-    pub fn load_module(&self, module: &str) -> Result<()> {
+    pub fn load_module(&self, module: &Module) -> Result<()> {
         match &self.0 {
             #[cfg(feature = "cuda")]
             Executor::Cuda(device) => device.load_module(module),

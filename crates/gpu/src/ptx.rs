@@ -1,8 +1,10 @@
-//! Where PTX comes from: the modules of `warpset-kernels`, and those that a program registers.
+//! Where PTX comes from: kernels of `warpset-kernels` bring theirs; that of others a program registers.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use warpset_simt::Module;
 
 use crate::error::{GpuError, Result};
 
@@ -22,22 +24,21 @@ fn registered() -> MutexGuard<'static, Option<HashMap<String, Cow<'static, str>>
 /// [`GpuError::ModuleExists`] if the name already stands for another text.
 pub fn register_ptx(module: impl Into<String>, ptx: impl Into<Cow<'static, str>>) -> Result<()> {
     let (module, ptx) = (module.into(), ptx.into());
-    match text(&module) {
-        Some(known) if known == ptx => Ok(()),
+    let mut registered = registered();
+    let registered = registered.get_or_insert_default();
+    match registered.get(&module) {
+        Some(known) if *known == ptx => Ok(()),
         Some(_) => Err(GpuError::ModuleExists { module }),
         None => {
-            registered().get_or_insert_default().insert(module, ptx);
+            registered.insert(module, ptx);
             Ok(())
         }
     }
 }
 
-/// The PTX of `module`.
-pub(crate) fn text(module: &str) -> Option<Cow<'static, str>> {
-    match warpset_kernels::ptx(module) {
-        Some(text) => Some(Cow::Borrowed(text)),
-        None => registered().as_ref()?.get(module).cloned(),
-    }
+/// The PTX of `module`: its own, or else what has been registered under its name.
+pub(crate) fn text(module: &Module) -> Option<Cow<'static, str>> {
+    module.ptx.map(Cow::Borrowed).or_else(|| registered().as_ref()?.get(module.name).cloned())
 }
 
 #[cfg(test)]
@@ -50,6 +51,6 @@ mod tests {
         register_ptx("ptx_test_module", "one").unwrap();
         let error = register_ptx("ptx_test_module", "two").unwrap_err();
         assert!(matches!(error, GpuError::ModuleExists { .. }), "{error}");
-        assert_eq!(text("ptx_test_module").as_deref(), Some("one"));
+        assert_eq!(text(&Module { name: "ptx_test_module", ptx: None }).as_deref(), Some("one"));
     }
 }

@@ -12,8 +12,10 @@
 mod many;
 
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, GpuError, LaunchConfig, Stream};
-use warpset_kernels::merge::{self as kernels, A_SKEW_SHIFT, B_SKEW_SHIFT, OUT_ALIGNED, SPLIT_BLOCK, SPLITS_KNOWN};
-use warpset_kernels::shape::Shape;
+use warpset_kernels::primitives::merge::{
+    self as kernels, A_SKEW_SHIFT, B_SKEW_SHIFT, OUT_ALIGNED, SPLIT_BLOCK, SPLITS_KNOWN,
+};
+use warpset_kernels::primitives::tile_shape::Shape;
 use warpset_simt::{Global, GlobalMut};
 
 use crate::check::{apart, same_len, tiles};

@@ -8,7 +8,7 @@
 //! | [`segmented_layouts`] | any [`Recurrence`] | each iteration | a pass for each `log2(n)` items of the longest chain | the chain breaks often |
 //!
 //! All give the same results. The last three are algorithms 4, 5 and 6 of Geil, Farach-Colton, Owens, "Quotient Filters:
-//! Approximate Membership Queries on the GPU", IPDPS 2018 (see [`warpset_kernels::non_associative`] for how, and for
+//! Approximate Membership Queries on the GPU", IPDPS 2018 (see [`warpset_kernels::primitives::non_associative`] for how, and for
 //! every departure). If the chain never breaks, sequential shifting and segmented layouts take as many iterations as
 //! there are segments, and each goes over all of them: use them where breaks are known to be frequent.
 //! `docs/primitives.md` compares the four.
@@ -38,13 +38,13 @@
 
 use bytemuck::Pod;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
-use warpset_kernels::non_associative::{
+use warpset_kernels::primitives::non_associative::{
     BLOCK, Round, non_associative_shift_items as shift_items, non_associative_starts as find_starts,
 };
 
 pub use warpset_core::scan::non_associative::{Additive, Lifted, Lindley, NextSlot, Recurrence, SaturatingSum};
-pub use warpset_kernels::non_associative::NonAssociativeKernels;
-pub use warpset_kernels::scan::RecurrenceKernels;
+pub use warpset_kernels::primitives::non_associative::NonAssociativeKernels;
+pub use warpset_kernels::primitives::scan::RecurrenceKernels;
 
 use crate::scan::{Kind, Plan, Sum, inclusive_in_place, segmented_inclusive_in_place};
 use crate::{Error, Result, check};

@@ -1,16 +1,16 @@
 //! Radix partition: hashes grouped by a digit, keys hashed on the way.
 //!
 //! [`pass`] is one stable counting pass over a digit of up to 8 bits, in three launches: a histogram, a scan of at most
-//! 256 counts, and a scatter that reads each key once and writes each hash once (see [`warpset_kernels::radix`] for how).
+//! 256 counts, and a scatter that reads each key once and writes each hash once (see [`warpset_kernels::primitives::radix`] for how).
 //! Passes over successive digits, lowest first, sort; [`group_by_top_bits`] chains as many as it takes.
 //!
 //! Scratch: `8 << bits` bytes for each 4096 keys, and for each further pass 8 bytes a key.
 
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
-use warpset_kernels::radix::{
+use warpset_kernels::batch::keys::{self, KeySlice};
+use warpset_kernels::primitives::radix::{
     self as kernels, BLOCK, GROUP_SHARED_BYTES, GROUP_TILE, HISTOGRAM_SHARED_BYTES, MAX_DIGITS, PASS_SHARED_BYTES, TILE,
 };
-use warpset_kernels::{keys, keys::KeySlice};
 
 use crate::scratch::LookBack;
 use crate::{Error, Result, check};

@@ -25,15 +25,15 @@
 
 use bytemuck::Pod;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
-use warpset_kernels::by_key;
 use warpset_kernels::look_back::words;
-use warpset_kernels::reduce::{self as kernels, BLOCK, RESIDENT, VECTORS};
-use warpset_kernels::warp_tile::Item;
+use warpset_kernels::primitives::by_key;
+use warpset_kernels::primitives::reduce::{self as kernels, BLOCK, RESIDENT, VECTORS};
+use warpset_kernels::primitives::warp_tile::Item;
 use warpset_simt::Global;
 
 pub use warpset_core::scan::{Max, Min, Operator, Sum};
-pub use warpset_kernels::by_key::{ByKeyKernels, EncodeKernels};
-pub use warpset_kernels::reduce::ReduceKernels;
+pub use warpset_kernels::primitives::by_key::{ByKeyKernels, EncodeKernels};
+pub use warpset_kernels::primitives::reduce::ReduceKernels;
 
 use crate::error::check_len;
 use crate::scratch::LookBack;

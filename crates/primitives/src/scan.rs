@@ -5,7 +5,7 @@
 //! those for which a program makes kernels by [`scan_kernels!`](warpset_kernels::scan_kernels). Operators are associative
 //! and have an identity; they need not be commutative.
 //!
-//! A scan reads each item once and writes each result once (see [`warpset_kernels::scan`] for how), in one launch. The
+//! A scan reads each item once and writes each result once (see [`warpset_kernels::primitives::scan`] for how), in one launch. The
 //! output may be the input: the `_in_place` forms. It is fastest where input and output begin at multiples of 16 bytes,
 //! as vectors do.
 //!
@@ -64,11 +64,11 @@
 
 use bytemuck::Pod;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
-use warpset_kernels::scan::{AHEAD_SHIFT, Arguments, EXCLUSIVE, Shape, VECTORS};
+use warpset_kernels::primitives::scan::{AHEAD_SHIFT, Arguments, EXCLUSIVE, Shape, VECTORS};
 use warpset_simt::{Global, GlobalMut};
 
 pub use warpset_core::scan::{Max, Min, Operator, Sum};
-pub use warpset_kernels::scan::ScanKernels;
+pub use warpset_kernels::primitives::scan::ScanKernels;
 
 use crate::scratch::LookBack;
 use crate::{Result, check};

@@ -12,8 +12,8 @@
 //! order of the stream.
 
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
-use warpset_kernels::merge::search::{self as kernels, BLOCK, NEEDLES};
-use warpset_kernels::merge::{self as merge_kernels, SPLIT_BLOCK};
+use warpset_kernels::primitives::merge::search::{self as kernels, BLOCK, NEEDLES};
+use warpset_kernels::primitives::merge::{self as merge_kernels, SPLIT_BLOCK};
 
 use crate::check::{apart, same_len, tiles};
 use crate::sort::Key;

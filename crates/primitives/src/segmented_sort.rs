@@ -1,7 +1,7 @@
 //! Sorting each segment of an array by itself, stably, by any range of bits.
 //!
 //! Segments are given by ascending offsets on the device: segment `s` holds the items `offsets[s]..offsets[s + 1]`. They
-//! may be empty, or as long as everything. How they are cut decides the way (see [`warpset_kernels::segmented_sort`]),
+//! may be empty, or as long as everything. How they are cut decides the way (see [`warpset_kernels::primitives::segmented_sort`]),
 //! which the device finds out without the host: nothing is waited for.
 //! [`cpu::segmented_sort`](crate::cpu::segmented_sort) has the same functions for host slices.
 //!
@@ -9,12 +9,12 @@
 //! own bytes, and for each 2048 of them 2 KiB for each 8 bits to sort by and about 6 KiB.
 
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
-use warpset_kernels::ranking::{DIGIT_BITS, DIGITS, Digit};
-use warpset_kernels::segmented_sort::{
+use warpset_kernels::primitives::onesweep_tile::PassShape;
+use warpset_kernels::primitives::ranking::{DIGIT_BITS, DIGITS, Digit};
+use warpset_kernels::primitives::segmented_sort::{
     self as kernels, COUNT_BLOCK, COUNT_SHARED_BYTES, FIND_BLOCK, SHORT, SHORT_BLOCK, SHORT_SHARED_BYTES_U32,
     SHORT_SHARED_BYTES_U64, WINDOW,
 };
-use warpset_kernels::tile::PassShape;
 
 use crate::sort::{By, Key, Payload, Source, Target, Widths, by_widths, check_pairs};
 use crate::{Error, Result, check};

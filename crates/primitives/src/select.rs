@@ -1,14 +1,14 @@
 //! Selection and partition, in order: by a bitmap, by flags, by a predicate, and the first of equal neighbours.
 //!
-//! One launch reads everything once and writes what is kept once (see [`warpset_kernels::select`]); how many items that
+//! One launch reads everything once and writes what is kept once (see [`warpset_kernels::primitives::select`]); how many items that
 //! are goes to device memory. [`cpu::select`](crate::cpu::select) has the same functions for host slices.
 //!
 //! Scratch, allocated and freed in the order of the stream: 8 bytes for each 4096 items, and 8 more.
 
 use bytemuck::Pod;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
-pub use warpset_kernels::predicate::{BitsDiffer, BitsEqual, InRange, Predicate};
-use warpset_kernels::select::{self as kernels, FLAGS_ALIGNED, ITEMS_ALIGNED};
+pub use warpset_kernels::primitives::predicate::{BitsDiffer, BitsEqual, InRange, Predicate};
+use warpset_kernels::primitives::select::{self as kernels, FLAGS_ALIGNED, ITEMS_ALIGNED};
 
 use crate::Result;
 use crate::check::{apart, same_len, tiles};

@@ -4,7 +4,7 @@
 //! sort where the items are. [`cpu::sort`](crate::cpu::sort) has the same functions for host slices.
 //!
 //! One launch counts all digits, then each digit of at most 8 bits takes one read and one write of the items (see
-//! [`warpset_kernels::radix_sort`]); a digit that is the same in all keys takes none. Up to [`ONE_BLOCK`] items take one
+//! [`warpset_kernels::primitives::radix_sort`]); a digit that is the same in all keys takes none. Up to [`ONE_BLOCK`] items take one
 //! launch altogether.
 //!
 //! Scratch, allocated and freed in the order of the stream: [`scratch_bytes`], that is once the items' own bytes, and
@@ -14,12 +14,12 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
-use warpset_kernels::radix_sort::{
+use warpset_kernels::primitives::onesweep_tile::PassShape;
+use warpset_kernels::primitives::radix_sort::{
     self as kernels, HISTOGRAM_BLOCK, HISTOGRAM_U32, HISTOGRAM_U64, LARGE_HISTOGRAM_U32, LARGE_HISTOGRAM_U64,
     SMALL_BLOCK, SMALL_ITEMS, SMALL_SHARED_BYTES,
 };
-use warpset_kernels::ranking::{DIGIT_BITS, DIGITS, Digit, LOOK_BACK_ITEMS};
-use warpset_kernels::tile::PassShape;
+use warpset_kernels::primitives::ranking::{DIGIT_BITS, DIGITS, Digit, LOOK_BACK_ITEMS};
 use warpset_simt::{Global, GlobalMut};
 
 use crate::{Error, Result, check};

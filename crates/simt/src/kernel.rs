@@ -54,13 +54,71 @@ pub struct LaunchBounds {
     pub min_blocks: u32,
 }
 
+/// Kernels that are loaded together: one PTX file.
+pub struct Module {
+    /// Its name.
+    pub name: &'static str,
+    /// Its PTX; `None` where a program registers it under the name.
+    pub ptx: Option<&'static str>,
+}
+
+impl Module {
+    /// That of a crate's modules which stands at `path`, a `module_path!()`, or above it. A module's name is its path
+    /// after the crate's name, with `_` for `::`.
+    #[must_use]
+    pub const fn find(modules: &[&'static Module], crate_name: &str, path: &str) -> Option<&'static Module> {
+        let mut i = 0;
+        while i < modules.len() {
+            if is_at(crate_name.as_bytes(), modules[i].name.as_bytes(), path.as_bytes()) {
+                return Some(modules[i]);
+            }
+            i += 1;
+        }
+        None
+    }
+}
+
+impl core::fmt::Debug for Module {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Module").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Whether the path begins with the crate's name and the segments of `name`.
+const fn is_at(crate_name: &[u8], name: &[u8], path: &[u8]) -> bool {
+    let mut p = 0;
+    while p < crate_name.len() {
+        if p >= path.len() || path[p] != crate_name[p] {
+            return false;
+        }
+        p += 1;
+    }
+    if p + 2 > path.len() || path[p] != b':' {
+        return false;
+    }
+    p += 2;
+    let mut n = 0;
+    while n < name.len() {
+        if p >= path.len() {
+            return false;
+        }
+        if path[p] == b':' && name[n] == b'_' {
+            p += 1;
+        } else if path[p] != name[n] {
+            return false;
+        }
+        (p, n) = (p + 1, n + 1);
+    }
+    p == path.len() || (p < path.len() && path[p] == b':')
+}
+
 /// What the host knows of a kernel.
 #[derive(Debug)]
 pub struct KernelInfo {
     /// The entry's name in the PTX.
     pub name: &'static str,
-    /// The top-level module of the crate that it stands in, which names its PTX file.
-    pub module: &'static str,
+    /// The module whose PTX has it.
+    pub module: &'static Module,
     /// The kernel's launch bounds, if it states any.
     pub launch_bounds: Option<LaunchBounds>,
 }
@@ -140,6 +198,13 @@ pub const fn top_module(path: &'static str) -> &'static str {
     path.split_at(i).0.split_at(start).1
 }
 
+/// Kernels of a crate that brings no PTX stand in no module.
+#[doc(hidden)]
+#[must_use]
+pub const fn no_module(_: &str) -> Option<&'static Module> {
+    None
+}
+
 /// Declares kernels.
 ///
 /// ```
@@ -173,29 +238,34 @@ pub const fn top_module(path: &'static str) -> &'static str {
 #[macro_export]
 macro_rules! kernel {
     () => {};
-    (@attributes [$($meta:tt)*] [] #[launch_bounds($threads:literal $(,)?)] $($rest:tt)+) => {
-        $crate::kernel!(@attributes [$($meta)*] [$threads, 0] $($rest)+);
+    (@next $module_at:tt) => {};
+    (@next $module_at:tt $($rest:tt)+) => { $crate::kernel!(@attributes $module_at [] [] $($rest)+); };
+    (@attributes $module_at:tt [$($meta:tt)*] [] #[launch_bounds($threads:literal $(,)?)] $($rest:tt)+) => {
+        $crate::kernel!(@attributes $module_at [$($meta)*] [$threads, 0] $($rest)+);
     };
-    (@attributes [$($meta:tt)*] [] #[launch_bounds($threads:literal, $blocks:literal $(,)?)] $($rest:tt)+) => {
-        $crate::kernel!(@attributes [$($meta)*] [$threads, $blocks] $($rest)+);
+    (@attributes $module_at:tt [$($meta:tt)*] [] #[launch_bounds($threads:literal, $blocks:literal $(,)?)]
+        $($rest:tt)+
+    ) => {
+        $crate::kernel!(@attributes $module_at [$($meta)*] [$threads, $blocks] $($rest)+);
     };
-    (@attributes [$($meta:tt)*] [$($bounds:tt)*] #[$($attribute:tt)*] $($rest:tt)+) => {
-        $crate::kernel!(@attributes [$($meta)* #[$($attribute)*]] [$($bounds)*] $($rest)+);
+    (@attributes $module_at:tt [$($meta:tt)*] [$($bounds:tt)*] #[$($attribute:tt)*] $($rest:tt)+) => {
+        $crate::kernel!(@attributes $module_at [$($meta)* #[$($attribute)*]] [$($bounds)*] $($rest)+);
     };
-    (@attributes [$($meta:tt)*] [$($bounds:tt)*]
+    (@attributes $module_at:tt [$($meta:tt)*] [$($bounds:tt)*]
         pub unsafe fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block $($rest:tt)*
     ) => {
-        $crate::kernel_item!([$($meta)*] [$($bounds)*] $name ($($arg: $ty),*) $body);
-        $crate::kernel!($($rest)*);
+        $crate::kernel_item!($module_at [$($meta)*] [$($bounds)*] $name ($($arg: $ty),*) $body);
+        $crate::kernel!(@next $module_at $($rest)*);
     };
-    ($($rest:tt)+) => { $crate::kernel!(@attributes [] [] $($rest)+); };
+    (#![module($at:expr)] $($rest:tt)*) => { $crate::kernel!(@next ($at) $($rest)*); };
+    ($($rest:tt)+) => { $crate::kernel!(@next ($crate::macro_support::no_module) $($rest)+); };
 }
 
 #[doc(hidden)]
 #[macro_export]
 #[cfg(target_arch = "nvptx64")]
 macro_rules! kernel_item {
-    ([$($meta:tt)*] [$($threads:literal, $blocks:literal)?] $name:ident ($($arg:ident: $ty:ty),*) $body:block) => {
+    ($module_at:tt [$($meta:tt)*] [$($threads:literal, $blocks:literal)?] $name:ident ($($arg:ident: $ty:ty),*) $body:block) => {
         $($meta)*
         #[unsafe(no_mangle)]
         pub unsafe extern "ptx-kernel" fn $name($($arg: $ty),*) {
@@ -209,16 +279,21 @@ macro_rules! kernel_item {
 #[macro_export]
 #[cfg(not(target_arch = "nvptx64"))]
 macro_rules! kernel_item {
-    ([$($meta:tt)*] [$($threads:literal, $blocks:literal)?] $name:ident ($($arg:ident: $ty:ty),*) $body:block) => {
+    ($module_at:tt [$($meta:tt)*] [$($threads:literal, $blocks:literal)?] $name:ident ($($arg:ident: $ty:ty),*) $body:block) => {
         $($meta)*
         #[allow(non_camel_case_types)]
         pub enum $name {}
 
         impl $name {
+            const MODULE: &'static $crate::Module = match $module_at(module_path!()) {
+                Some(module) => module,
+                None => &$crate::Module { name: $crate::macro_support::top_module(module_path!()), ptx: None },
+            };
+
             /// The kernel's name, PTX module and launch bounds.
             pub const INFO: &'static $crate::KernelInfo = &$crate::KernelInfo {
                 name: stringify!($name),
-                module: $crate::macro_support::top_module(module_path!()),
+                module: Self::MODULE,
                 launch_bounds: [
                     $(Some($crate::LaunchBounds { max_threads: $threads, min_blocks: $blocks }),)?
                     None,
@@ -264,6 +339,20 @@ mod tests {
         assert_eq!(top_module("warpset_kernels::bloom"), "bloom");
         assert_eq!(top_module("warpset_kernels::bloom::split"), "bloom");
         assert_eq!(top_module("my_test"), "my_test");
+    }
+
+    #[test]
+    fn a_module_is_found_by_its_path() {
+        static SCAN: Module = Module { name: "primitives_scan", ptx: None };
+        static SELFTEST: Module = Module { name: "selftest", ptx: None };
+        let found = |path| Module::find(&[&SCAN, &SELFTEST], "warpset_kernels", path).map(|module| module.name);
+        assert_eq!(found("warpset_kernels::primitives::scan"), Some("primitives_scan"));
+        assert_eq!(found("warpset_kernels::primitives::scan::deep"), Some("primitives_scan"));
+        assert_eq!(found("warpset_kernels::selftest"), Some("selftest"));
+        assert_eq!(found("warpset_kernels::primitives::scanner"), None);
+        assert_eq!(found("warpset_kernels::primitives"), None);
+        assert_eq!(found("warpset_kernels"), None);
+        assert_eq!(found("other::selftest"), None);
     }
 
     #[test]

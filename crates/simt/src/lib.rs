@@ -62,7 +62,7 @@ pub mod emulator;
 use emulator::vocabulary as target;
 
 pub use hint::opaque;
-pub use kernel::{Dim3, KernelInfo, LaunchBounds, LaunchConfig, Launcher};
+pub use kernel::{Dim3, KernelInfo, LaunchBounds, LaunchConfig, Launcher, Module};
 pub use memory::{Global, GlobalMut};
 pub use word::{AtomicWord, MatchWord, ShuffleWord, Word};
 
@@ -71,5 +71,5 @@ pub mod macro_support {
     //! What the expansion of `kernel!` names.
     #[cfg(target_arch = "nvptx64")]
     pub use crate::device::launch_bounds;
-    pub use crate::kernel::top_module;
+    pub use crate::kernel::{no_module, top_module};
 }

@@ -3,7 +3,7 @@
 use warpset_core::hash::mix;
 use warpset_core::scan::{ByRun, MaxPlus, Number, Segmented, Sum};
 use warpset_simt::emulator::{Config, Emulator};
-use warpset_simt::{Global, LaunchConfig, kernel, shared};
+use warpset_simt::{Global, LaunchConfig, shared};
 
 use super::*;
 

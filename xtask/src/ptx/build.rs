@@ -57,11 +57,14 @@ impl<'a> Builder<'a> {
             .env("RUSTC_BOOTSTRAP", "1")
             .env("CARGO_ENCODED_RUSTFLAGS", RUST_FLAGS.join("\x1f"))
             .args(["rustc", "--quiet", "--release", "--package", "warpset-kernels", "--lib"])
-            .args(["--features", module, "--crate-type", "cdylib", "--target", TARGET, "-Zbuild-std=core"])
+            .args(["--crate-type", "cdylib", "--target", TARGET, "-Zbuild-std=core"])
             .arg("--target-dir")
             .arg(&target)
             // The assembly of the last step is the PTX: nothing is left to link.
             .args(["--", "-Clinker=true"])
+            // These reach the last crate alone, so that the others are compiled once for all modules.
+            .args(["--cfg", &format!("warpset_module=\"{module}\"")])
+            .args(["--cfg", &format!("warpset_folder=\"{}\"", module.split('_').next().unwrap_or(module))])
             .arg(format!("--emit=asm={}", assembly.display()));
         let status = command.status().with_context(|| format!("cannot start {}", self.toolchain.cargo.display()))?;
         if !status.success() {

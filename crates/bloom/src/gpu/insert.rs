@@ -1,7 +1,7 @@
 //! Insertion: directly, or grouped by the part of the filter first.
 
 use warpset_gpu::{GpuError, Stream};
-use warpset_kernels::keys::{self, KeySlice};
+use warpset_kernels::batch::keys::{self, KeySlice};
 use warpset_primitives::radix;
 use warpset_simt::GlobalMut;
 

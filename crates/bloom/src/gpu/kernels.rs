@@ -4,8 +4,8 @@ use warpset_core::bloom::blocked::Shape;
 use warpset_core::bloom::split_block::BLOCK_BYTES;
 use warpset_gpu::batch::{Answers, Hashing};
 use warpset_gpu::{GpuError, LaunchConfig, Stream};
-use warpset_kernels::keys::KeySlice;
-use warpset_kernels::{bloom_blocked, bloom_cut_narrow, bloom_cut_wide, bloom_split_block};
+use warpset_kernels::batch::keys::KeySlice;
+use warpset_kernels::bloom::{blocked, sectors_narrow, sectors_wide, split_block};
 use warpset_simt::{Global, GlobalMut};
 
 use super::rates::RateOf;
@@ -143,7 +143,7 @@ impl DeviceLayout for SplitBlockLayout {
         let (config, blocks) = (one_thread_each(n), self.blocks());
         // SAFETY: the caller's promise is the kernel's contract; words of a filter are aligned to blocks.
         unsafe {
-            bloom_split_block::split_block_contains::launch(
+            split_block::split_block_contains::launch(
                 stream,
                 config,
                 words,
@@ -168,7 +168,7 @@ impl DeviceOneBlock for SplitBlockLayout {
     ) -> Result<(), GpuError> {
         let (config, blocks) = (one_thread_each(n), self.blocks());
         // SAFETY: the caller's promise is the kernel's contract.
-        unsafe { bloom_split_block::split_block_insert::launch(stream, config, words, blocks, keys.keys, keys.kind, n) }
+        unsafe { split_block::split_block_insert::launch(stream, config, words, blocks, keys.keys, keys.kind, n) }
     }
 
     unsafe fn launch_test_and_insert(
@@ -184,7 +184,7 @@ impl DeviceOneBlock for SplitBlockLayout {
         let KeySlice { keys, kind, .. } = keys;
         // SAFETY: the caller's promise is the kernels' contract; they run one after the other.
         unsafe {
-            bloom_split_block::split_block_claim::launch(
+            split_block::split_block_claim::launch(
                 stream,
                 config,
                 words.into(),
@@ -197,7 +197,7 @@ impl DeviceOneBlock for SplitBlockLayout {
                 table.words,
                 table.bits,
             )?;
-            bloom_split_block::split_block_settle::launch(
+            split_block::split_block_settle::launch(
                 stream,
                 config,
                 words,
@@ -229,7 +229,7 @@ macro_rules! shapes {
             unsafe {
                 match (shape.block_bits(), shape.word_bits(), shape.hashes()) {
                     $(($block_bits, $word_bits, $hashes) =>
-                        bloom_blocked::$insert::launch(stream, config, words, blocks, keys, kind, spread, n)?,)*
+                        blocked::$insert::launch(stream, config, words, blocks, keys, kind, spread, n)?,)*
                     _ => return Ok(false),
                 }
             }
@@ -248,7 +248,7 @@ macro_rules! shapes {
             // SAFETY: the caller's promise is the kernels' contract.
             unsafe {
                 match (shape.block_bits(), shape.word_bits(), shape.hashes()) {
-                    $(($block_bits, $word_bits, $hashes) => bloom_blocked::$contains::launch(
+                    $(($block_bits, $word_bits, $hashes) => blocked::$contains::launch(
                         stream, config, words, blocks, keys, kind, spread, n, form, out,
                     )?,)*
                     _ => return Ok(false),
@@ -378,7 +378,7 @@ impl DeviceOneBlock for BlockedLayout {
         let (KeySlice { keys, kind, spread }, Answers { words: out, form }) = (keys, answers);
         // SAFETY: the caller's promise is the kernels' contract; they run one after the other.
         unsafe {
-            bloom_blocked::blocked_claim::launch(
+            blocked::blocked_claim::launch(
                 stream,
                 config,
                 words.into(),
@@ -393,7 +393,7 @@ impl DeviceOneBlock for BlockedLayout {
                 table.words,
                 table.bits,
             )?;
-            bloom_blocked::blocked_settle::launch(
+            blocked::blocked_settle::launch(
                 stream,
                 config,
                 words,

@@ -2,7 +2,7 @@
 
 use warpset_gpu::batch::expect_room;
 use warpset_gpu::{DeviceSliceMut, Stream};
-use warpset_kernels::bloom_words as kernels;
+use warpset_kernels::bloom::words as kernels;
 
 use super::{Bloom, DeviceLayout};
 use crate::Error;

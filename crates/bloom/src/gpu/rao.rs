@@ -7,8 +7,8 @@
 use warpset_core::bloom::rao::{round_keys, spread_attempt};
 use warpset_gpu::batch::{Answers, Hashing};
 use warpset_gpu::{DeviceSlice, DeviceVec, GpuError, LaunchConfig, Stream};
-use warpset_kernels::bloom_rao::{self as kernels, BLOCK, MAX_BLOCK, MAX_COUNTED_HERE, Parameters};
-use warpset_kernels::keys::KeySlice;
+use warpset_kernels::batch::keys::KeySlice;
+use warpset_kernels::bloom::rao::{self as kernels, BLOCK, MAX_BLOCK, MAX_COUNTED_HERE, Parameters};
 use warpset_simt::Global;
 
 use super::kernels::one_thread_each;

@@ -4,7 +4,7 @@ use warpset_core::bloom::{blocked, rao};
 use warpset_core::hash::spread_seed;
 use warpset_gpu::DeviceVec;
 use warpset_gpu::batch::Answers;
-use warpset_kernels::bloom_words as kernels;
+use warpset_kernels::bloom::words as kernels;
 
 use super::{Bloom, DeviceLayout};
 use crate::{Error, Hashed, builder};

@@ -3,8 +3,8 @@
 use warpset_core::bloom::TEST_AND_INSERT_BATCH;
 use warpset_gpu::batch::{Answers, bits_to};
 use warpset_gpu::{DeviceSliceMut, DeviceVec, Stream};
-use warpset_kernels::claims;
-use warpset_kernels::keys::KeySlice;
+use warpset_kernels::batch::keys::KeySlice;
+use warpset_kernels::bloom::claims;
 
 use super::kernels::ClaimTable;
 use super::{Bloom, DeviceKeys, DeviceOneBlock};

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 use warpset_base::filter::LengthMismatch;
-use warpset_kernels::results;
+use warpset_kernels::batch::results;
 use warpset_simt::GlobalMut;
 
 use crate::DeviceSliceMut;
@@ -15,7 +15,7 @@ const TASK: usize = 1 << 10;
 pub struct Answers {
     /// The words that hold them.
     pub words: GlobalMut<u64>,
-    /// [`warpset_kernels::results::BYTES`], `BITS` or `COUNT`.
+    /// [`warpset_kernels::batch::results::BYTES`], `BITS` or `COUNT`.
     pub form: u32,
 }
 

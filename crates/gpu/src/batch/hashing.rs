@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use warpset_base::key::sealed::Raw;
 use warpset_base::key::{Key, Seed};
 use warpset_core::hash::string::StringHash;
-use warpset_kernels::keys as kinds;
+use warpset_kernels::batch::keys as kinds;
 
 use super::KeyClass;
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 use warpset_base::key::{Hashed, Key};
-use warpset_kernels::keys::KeySlice;
+use warpset_kernels::batch::keys::KeySlice;
 use warpset_simt::Global;
 
 use super::strings::hash_integers;

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use warpset_base::key::Key;
 use warpset_base::key::sealed::Raw;
-use warpset_kernels::keys::KeySlice;
+use warpset_kernels::batch::keys::KeySlice;
 use warpset_simt::{Global, GlobalMut};
 
 use super::hashing::each;

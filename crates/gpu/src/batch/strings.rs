@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 use warpset_core::hash::string::StringHash;
-use warpset_kernels::strings::{self, NO_FUNCTION};
+use warpset_kernels::batch::strings::{self, NO_FUNCTION};
 use warpset_simt::{Global, GlobalMut, LaunchConfig};
 
 use crate::error::{GpuError, Result};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_int, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use warpset_simt::{KernelInfo, LaunchConfig};
+use warpset_simt::{KernelInfo, LaunchConfig, Module};
 
 use super::binding;
 use super::device::CudaDevice;
@@ -20,18 +20,19 @@ const SHARED_WITHOUT_REQUEST: u32 = 48 << 10;
 
 /// A device's loaded modules and the kernels found in them.
 pub(super) struct Modules {
-    modules: Mutex<HashMap<String, Arc<Module>>>,
+    /// By name, and whether the PTX came with the module or was registered.
+    modules: Mutex<HashMap<(&'static str, bool), Arc<Loaded>>>,
     /// By the address of the kernel's description, which is a static.
     kernels: RwLock<HashMap<usize, Arc<Kernel>>>,
 }
 
 /// A loaded module.
-struct Module(Handle);
+struct Loaded(Handle);
 
 // SAFETY: a module's handle may be used from any thread in which its context is current.
-unsafe impl Send for Module {}
+unsafe impl Send for Loaded {}
 // SAFETY: as above; the driver locks internally.
-unsafe impl Sync for Module {}
+unsafe impl Sync for Loaded {}
 
 /// A kernel, with the module that it lives in.
 pub(crate) struct Kernel {
@@ -39,7 +40,7 @@ pub(crate) struct Kernel {
     attributes: KernelAttributes,
     /// Dynamic shared memory granted so far.
     granted: Mutex<u32>,
-    _module: Arc<Module>,
+    _module: Arc<Loaded>,
 }
 
 // SAFETY: a function handle may be used from any thread in which its context is current.
@@ -58,36 +59,38 @@ impl Modules {
         self.loaded().clear();
     }
 
-    fn loaded(&self) -> MutexGuard<'_, HashMap<String, Arc<Module>>> {
+    fn loaded(&self) -> MutexGuard<'_, HashMap<(&'static str, bool), Arc<Loaded>>> {
         self.modules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl CudaDevice {
     /// Loads a module unless it is loaded.
-    pub(crate) fn load_module(&self, name: &str) -> Result<()> {
+    pub(crate) fn load_module(&self, module: &Module) -> Result<()> {
         self.enter()?;
-        self.module(name).map(drop)
+        self.module(module).map(drop)
     }
 
-    fn module(&self, name: &str) -> Result<Arc<Module>> {
+    fn module(&self, module: &Module) -> Result<Arc<Loaded>> {
+        let name = module.name;
+        let key = (name, module.ptx.is_some());
         let mut loaded = self.modules.loaded();
-        if let Some(module) = loaded.get(name) {
+        if let Some(module) = loaded.get(&key) {
             return Ok(module.clone());
         }
-        let text = ptx::text(name).ok_or_else(|| GpuError::UnknownModule { module: name.into() })?;
+        let text = ptx::text(module).ok_or_else(|| GpuError::UnknownModule { module: name.into() })?;
         let text = warpset_kernels::with_launch_bounds(&text);
         let rejected = |code, log| GpuError::PtxRejected { module: name.into(), code, log };
         let Ok(text) = CString::new(text) else {
             return Err(rejected(DriverCode::INVALID_VALUE, "the text contains a zero byte".into()));
         };
-        let module = match Module::load(&text) {
+        let module = match Loaded::load(&text) {
             Ok(module) => Arc::new(module),
             Err((failure, _)) if failure.code.is_sticky() => return Err(self.error(failure, None)),
             Err((failure, _)) if failure.code == DriverCode::OUT_OF_MEMORY => return Err(failure.into()),
             Err((failure, log)) => return Err(rejected(failure.code, log)),
         };
-        loaded.insert(name.to_owned(), module.clone());
+        loaded.insert(key, module.clone());
         Ok(module)
     }
 
@@ -101,7 +104,7 @@ impl CudaDevice {
         let function = match module.function(info.name) {
             Ok(function) => function,
             Err(failure) if failure.code == DriverCode::NOT_FOUND => {
-                return Err(GpuError::UnknownKernel { module: info.module.into(), kernel: info.name });
+                return Err(GpuError::UnknownKernel { module: info.module.name.into(), kernel: info.name });
             }
             Err(failure) => return Err(self.error(failure, None)),
         };
@@ -240,7 +243,7 @@ impl CudaStream {
     }
 }
 
-impl Module {
+impl Loaded {
     /// Compiles PTX in the current context; a refusal comes with the compiler's log.
     fn load(text: &CString) -> Result<Self, (Failure, String)> {
         let mut log = vec![0u8; 16 << 10];
@@ -271,7 +274,7 @@ impl Module {
     }
 }
 
-impl Drop for Module {
+impl Drop for Loaded {
     /// The context is current: the device drops its modules before its context.
     fn drop(&mut self) {
         // SAFETY: loaded once, and every kernel of it holds it.

@@ -200,8 +200,7 @@ fn ptx_that_is_wrong_is_rejected_with_the_compilers_words() -> Result<()> {
         ("wrong_ptx_zero", ".version 8.0\0"),
     ];
     for (name, text) in texts {
-        warpset_gpu::register_ptx(name, text)?;
-        match device.load_module(name) {
+        match device.load_module(&warpset_simt::Module { name, ptx: Some(text) }) {
             Err(GpuError::PtxRejected { module, code, log }) => {
                 assert!(module == name && !log.is_empty());
                 eprintln!("{name}: {code}: {log}");
@@ -209,7 +208,10 @@ fn ptx_that_is_wrong_is_rejected_with_the_compilers_words() -> Result<()> {
             other => panic!("{name}: {other:?}"),
         }
     }
-    assert!(matches!(device.load_module("nowhere"), Err(GpuError::UnknownModule { .. })));
+    assert!(matches!(
+        device.load_module(&warpset_simt::Module { name: "nowhere", ptx: None }),
+        Err(GpuError::UnknownModule { .. })
+    ));
     // The device is as good as before.
     suite::kernels(&device)
 }

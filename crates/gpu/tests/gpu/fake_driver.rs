@@ -68,8 +68,11 @@ fn every_call() -> Result<()> {
     assert_eq!(properties.max_shared_bytes_per_block, 227 << 10);
     let stream = device.new_stream()?;
     assert!(stream.as_raw().is_some_and(|raw| !raw.is_null()));
-    device.load_module("runtime_kernels")?;
-    assert!(matches!(device.load_module("nowhere"), Err(GpuError::UnknownModule { .. })));
+    device.load_module(kernels::add::INFO.module)?;
+    assert!(matches!(
+        device.load_module(&warpset_simt::Module { name: "nowhere", ptx: None }),
+        Err(GpuError::UnknownModule { .. })
+    ));
     let attributes = device.kernel_attributes(kernels::add::INFO)?.expect("CUDA has them");
     assert_eq!((attributes.registers, attributes.max_threads_per_block), (40, 512));
     // SAFETY: refused, for there is no such kernel.
@@ -187,7 +190,7 @@ fn lost() -> Result<()> {
 }
 
 fn rejected() -> Result<()> {
-    let error = device().load_module("runtime_kernels").unwrap_err();
+    let error = device().load_module(kernels::add::INFO.module).unwrap_err();
     println!("REJECTED: {error}");
     Ok(())
 }

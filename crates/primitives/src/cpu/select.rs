@@ -4,7 +4,7 @@
 //! each part keeps, the second writes it where the counts before it end.
 
 use rayon::prelude::*;
-use warpset_kernels::predicate::Predicate;
+use warpset_kernels::primitives::predicate::Predicate;
 
 use crate::Result;
 use crate::check::same_len;

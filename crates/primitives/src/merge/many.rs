@@ -1,7 +1,7 @@
 //! Merging up to eight runs in one pass over memory.
 
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
-use warpset_kernels::merge::many::{self as kernels, RUNS, SPLIT_BLOCK};
+use warpset_kernels::primitives::merge::many::{self as kernels, RUNS, SPLIT_BLOCK};
 use warpset_simt::{Global, GlobalMut};
 
 use super::Pairs;

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use warpset_core::hash::mix;
 use warpset_gpu::Device;
 use warpset_gpu::testing::devices;
-use warpset_kernels::warp_tile::Item;
+use warpset_kernels::primitives::warp_tile::Item;
 
 use super::*;
 use crate::{Error, cpu};

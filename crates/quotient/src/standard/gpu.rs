@@ -1,7 +1,7 @@
 //! Standard quotient filters in device memory: the same words as on the host, built and queried by kernels.
 //!
 //! Changes of a filter write it anew: fingerprints are extracted, put together with those of the batch, and laid out by
-//! one scan (see `warpset_kernels::quotient_build`). Methods on host slices bring keys to the device as they are,
+//! one scan (see `warpset_kernels::quotient::build`). Methods on host slices bring keys to the device as they are,
 //! where they are integers or hashes, and else as hashes; those that end in `_device` take keys that are there, and those
 //! in `_async` also a stream, and wait for nothing.
 

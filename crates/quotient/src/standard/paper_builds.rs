@@ -6,7 +6,7 @@
 use warpset_base::words::Words;
 use warpset_core::quotient::slots::Appender;
 use warpset_core::quotient::standard as core;
-use warpset_kernels::quotient_paper_builds::segments;
+use warpset_kernels::quotient::paper_builds::segments;
 
 use crate::cpu::source::Sorted;
 use crate::cpu::{check_fit, lay_out, sorted_fingerprints};

@@ -1,7 +1,7 @@
 //! Insertion of keys on the device, with and without waiting, and of keys on the host.
 
 use warpset_gpu::{DeviceSlice, DeviceVec, Stream};
-use warpset_kernels::keys::KeySlice;
+use warpset_kernels::batch::keys::KeySlice;
 
 use super::super::{DeviceKeys, DeviceLayout, RaoBloom};
 use super::{BATCH, RaoInsertion};

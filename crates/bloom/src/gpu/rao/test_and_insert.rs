@@ -6,9 +6,9 @@ use std::ops::Range;
 use warpset_core::bloom::TEST_AND_INSERT_BATCH;
 use warpset_gpu::batch::{KernelKeys, bits_to, expect_room};
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
-use warpset_kernels::bloom_rao as kernels;
-use warpset_kernels::keys::{self, KeySlice};
-use warpset_kernels::results;
+use warpset_kernels::batch::keys::{self, KeySlice};
+use warpset_kernels::batch::results;
+use warpset_kernels::bloom::rao as kernels;
 use warpset_primitives::select::select;
 use warpset_simt::GlobalMut;
 

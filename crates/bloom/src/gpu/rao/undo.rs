@@ -1,7 +1,7 @@
 //! All or nothing: overflows, restarts, and the way back.
 
 use warpset_gpu::{DeviceSlice, DeviceVec, Stream};
-use warpset_kernels::bloom_rao as kernels;
+use warpset_kernels::bloom::rao as kernels;
 
 use super::super::RaoBloom;
 use crate::cpu::rao::MAX_ATTEMPTS;

@@ -1,7 +1,7 @@
 //! Filters laid out from ascending fingerprints.
 
 use warpset_gpu::{Device, DeviceSlice, DeviceVec, LaunchConfig, Stream};
-use warpset_kernels::quotient_build::{self as kernels, BLOCK, SHARED_BYTES};
+use warpset_kernels::quotient::build::{self as kernels, BLOCK, SHARED_BYTES};
 
 use super::fingerprints::{Fingerprints, parameters, sorted_fingerprints, with_width};
 use super::keys::{Uploaded, key_slice};

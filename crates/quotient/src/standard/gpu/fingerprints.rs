@@ -1,9 +1,9 @@
 //! Fingerprints on a device, in as many bits as they need.
 
 use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
-use warpset_kernels::keys::KeySlice;
-use warpset_kernels::quotient_build::{BLOCK, KEYS};
-use warpset_kernels::quotient_memory::Parameters;
+use warpset_kernels::batch::keys::KeySlice;
+use warpset_kernels::quotient::build::{BLOCK, KEYS};
+use warpset_kernels::quotient::memory::Parameters;
 use warpset_primitives::{KeyMask, merge, select, sort};
 
 use super::width::Width;

@@ -2,7 +2,7 @@
 
 use bytemuck::Pod;
 use warpset_gpu::{DeviceSlice, DeviceVec, Stream};
-use warpset_kernels::keys::{self as kinds, KeySlice};
+use warpset_kernels::batch::keys::{self as kinds, KeySlice};
 
 use crate::key::Seed;
 use crate::key::sealed::Raw;

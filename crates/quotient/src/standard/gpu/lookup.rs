@@ -2,10 +2,10 @@
 
 use warpset_core::quotient::slots::{Container, bytes_of_slot};
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, GpuError, Stream};
-use warpset_kernels::keys::KeySlice;
-use warpset_kernels::quotient_windows::fields;
-use warpset_kernels::results;
-use warpset_kernels::{quotient_lookup as sorted, quotient_standard as kernels};
+use warpset_kernels::batch::keys::KeySlice;
+use warpset_kernels::batch::results;
+use warpset_kernels::quotient::windows::fields;
+use warpset_kernels::quotient::{lookup as sorted, standard as kernels};
 use warpset_primitives::sort;
 use warpset_simt::{Global, GlobalMut};
 

@@ -6,7 +6,7 @@ use warpset_core::hash::mix;
 use warpset_core::quotient::slots::Container;
 use warpset_gpu::testing::{SANITIZER_VARIABLE, devices};
 use warpset_gpu::{Device, GpuError};
-use warpset_kernels::results;
+use warpset_kernels::batch::results;
 use warpset_simt::emulator::Config;
 
 use super::keys::key_slice;

@@ -3,8 +3,8 @@
 use warpset_core::hash;
 use warpset_core::quotient::slots::Container;
 use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
-use warpset_kernels::quotient_extract::{self as kernels, BLOCK, SHARED_BYTES, TILE_BLOCKS};
-use warpset_kernels::results;
+use warpset_kernels::batch::results;
+use warpset_kernels::quotient::extract::{self as kernels, BLOCK, SHARED_BYTES, TILE_BLOCKS};
 
 use super::StandardQuotientFilter;
 use super::build::lay_out;

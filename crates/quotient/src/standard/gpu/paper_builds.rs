@@ -3,7 +3,7 @@
 //! Source: section IV-C. Repetitions are removed before, as in the paper, if the filter drops them.
 
 use warpset_gpu::{Device, DeviceVec, LaunchConfig, Stream};
-use warpset_kernels::quotient_paper_builds::{BLOCK, WRITE_ITEMS, segments};
+use warpset_kernels::quotient::paper_builds::{BLOCK, WRITE_ITEMS, segments};
 use warpset_primitives::non_associative::{parallel_merging, sequential_shifting};
 
 use super::StandardQuotientFilter;

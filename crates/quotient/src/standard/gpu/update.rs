@@ -1,7 +1,7 @@
 //! Batches of insertions and removals.
 
 use warpset_gpu::{DeviceSlice, Stream};
-use warpset_kernels::keys::KeySlice;
+use warpset_kernels::batch::keys::KeySlice;
 
 use super::fingerprints::{Fingerprints, fingerprints_of};
 use super::keys::{Uploaded, key_slice};

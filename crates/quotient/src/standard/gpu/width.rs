@@ -1,9 +1,9 @@
 //! The kernels of each width of fingerprints.
 
 use warpset_gpu::{GpuError, LaunchConfig, Stream};
-use warpset_kernels::quotient_build as build;
-use warpset_kernels::quotient_extract as extract;
-use warpset_kernels::quotient_paper_builds as paper;
+use warpset_kernels::quotient::build;
+use warpset_kernels::quotient::extract;
+use warpset_kernels::quotient::paper_builds as paper;
 use warpset_primitives::non_associative::{NextSlot, NonAssociativeKernels};
 use warpset_primitives::{select, sort};
 use warpset_simt::{Global, GlobalMut};

@@ -2,8 +2,8 @@
 
 use warpset_core::quotient::combine::Combination;
 use warpset_gpu::{DeviceSlice, DeviceVec, LaunchConfig, Stream};
-use warpset_kernels::quotient_update::rebuild::{self, SHARED_BYTES, THREADS, TILE_BLOCKS};
-use warpset_kernels::quotient_update::rebuild_near::{MAX_SLOTS, MIN_QUOTIENT_BITS};
+use warpset_kernels::quotient::update::rebuild::{self, SHARED_BYTES, THREADS, TILE_BLOCKS};
+use warpset_kernels::quotient::update::rebuild_near::{MAX_SLOTS, MIN_QUOTIENT_BITS};
 
 use super::Change;
 use super::widths::{Anew, Width};

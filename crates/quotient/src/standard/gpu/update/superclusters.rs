@@ -2,7 +2,7 @@
 
 use warpset_core::scan::Sum;
 use warpset_gpu::{DeviceVec, Stream};
-use warpset_kernels::quotient_update::superclusters::quotient_update_flag;
+use warpset_kernels::quotient::update::superclusters::quotient_update_flag;
 use warpset_primitives::{scan, select};
 
 use super::Change;

@@ -2,7 +2,7 @@
 
 use warpset_core::quotient::combine::Combination;
 use warpset_gpu::{GpuError, LaunchConfig, Stream};
-use warpset_kernels::quotient_update::{in_place, rebuild, rebuild_near, superclusters};
+use warpset_kernels::quotient::update::{in_place, rebuild, rebuild_near, superclusters};
 use warpset_primitives::select;
 use warpset_simt::{Global, GlobalMut};
 

@@ -1,0 +1,198 @@
+//! Hashes of byte strings in device memory, one thread a string.
+//!
+//! Strings lie as in Apache Arrow: `n + 1` offsets into one buffer of bytes, string `i` from offset `i` to offset `i + 1`.
+//! Rao ("Implementation of the Bloom Filter on GPU using CUDA", 2010) hashes strings on the host and names the time that
+//! takes as the drawback of his filter; here they are hashed where the filter is.
+
+use warpset_core::hash::string::{self, StringHash};
+use warpset_core::hash::{ByteSource, xxh64};
+use warpset_simt::{Global, GlobalMut, atomic, thread};
+
+/// Threads of a block.
+pub const BLOCK: u32 = 256;
+/// Instead of the number of a string hash: none is asked for.
+pub const NO_FUNCTION: u32 = !0;
+
+/// A string in device memory.
+#[derive(Clone, Copy)]
+struct DeviceString {
+    bytes: Global<u8>,
+    /// All that lies behind the first `lead` bytes, which are too few to reach an aligned address.
+    words: Global<u32>,
+    lead: usize,
+    /// Whole words in `words`.
+    whole: usize,
+    start: usize,
+    len: usize,
+}
+
+impl DeviceString {
+    /// Where `N + 1` whole words begin that hold the `4 N` bytes at `offset`, and how far into them the bytes are.
+    #[inline(always)]
+    fn place<const N: usize>(&self, offset: usize) -> Option<(usize, u32)> {
+        let at = (self.start + offset).wrapping_sub(self.lead);
+        // Before the lead's end `at` wraps around, and is far beyond the last word.
+        if at / 4 < self.whole && self.whole - at / 4 > N { Some((at / 4, (at % 4) as u32 * 8)) } else { None }
+    }
+
+    /// Its bytes in order.
+    #[inline(always)]
+    fn iter(self) -> impl Iterator<Item = u8> {
+        (0..self.len).map(move |i| self.byte(i))
+    }
+}
+
+impl ByteSource for DeviceString {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline(always)]
+    fn byte(&self, offset: usize) -> u8 {
+        // SAFETY: `string_at` keeps the string within the bytes, and callers stay below its length.
+        unsafe { self.bytes.read_nc(self.start + offset) }
+    }
+
+    #[inline(always)]
+    fn word32(&self, offset: usize) -> u32 {
+        match self.place::<1>(offset) {
+            // SAFETY: both words are whole ones.
+            Some((w, shift)) => unsafe {
+                let (low, high) = (self.words.read_nc(w), self.words.read_nc(w + 1));
+                ((low as u64 | (high as u64) << 32) >> shift) as u32
+            },
+            None => (0..4).fold(0, |word, i| word | (self.byte(offset + i) as u32) << (8 * i as u32)),
+        }
+    }
+
+    #[inline(always)]
+    fn word64(&self, offset: usize) -> u64 {
+        match self.place::<2>(offset) {
+            // SAFETY: all three words are whole ones.
+            Some((w, shift)) => unsafe {
+                let (low, middle) = (self.words.read_nc(w) as u64, self.words.read_nc(w + 1) as u64);
+                let high = self.words.read_nc(w + 2) as u64;
+                let first = (low | middle << 32) >> shift;
+                let second = (middle | high << 32) >> shift;
+                first & 0xffff_ffff | second << 32
+            },
+            None => self.word32(offset) as u64 | (self.word32(offset + 4) as u64) << 32,
+        }
+    }
+}
+
+/// Offset `i`.
+///
+/// # Safety
+/// There are more than `i` offsets, of 32 bits if `narrow` is not zero.
+#[inline(always)]
+unsafe fn offset_at(offsets: Global<u64>, narrow: u32, i: usize) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe { if narrow != 0 { offsets.cast::<u32>().read_nc(i) as u64 } else { offsets.read_nc(i) } }
+}
+
+/// A string hash of Table 1 by its number in [`StringHash`].
+#[inline(always)]
+fn string_hash(function: u32, text: DeviceString) -> u32 {
+    const JS: u32 = StringHash::Js as u32;
+    const PJW: u32 = StringHash::Pjw as u32;
+    const ELF: u32 = StringHash::Elf as u32;
+    const BKDR: u32 = StringHash::Bkdr as u32;
+    const SDBM: u32 = StringHash::Sdbm as u32;
+    const DJB: u32 = StringHash::Djb as u32;
+    const DEK: u32 = StringHash::Dek as u32;
+    const BP: u32 = StringHash::Bp as u32;
+    const FNV: u32 = StringHash::Fnv as u32;
+    const AP: u32 = StringHash::Ap as u32;
+    match function {
+        JS => string::js(text.iter()),
+        PJW | ELF => string::pjw(text.iter()),
+        BKDR => string::bkdr(text.iter()),
+        SDBM => string::sdbm(text.iter()),
+        DJB => string::djb(text.iter()),
+        DEK => string::dek(text.len, text.iter()),
+        BP => string::bp(text.iter()),
+        FNV => string::fnv(text.iter()),
+        AP => string::ap(text.iter()),
+        _ => string::rs(text.iter()),
+    }
+}
+
+kernel! {
+    /// XXH64 with `seed` of `n` strings, and of each the string hash `function` of Table 1 too unless it is
+    /// [`NO_FUNCTION`].
+    ///
+    /// Offsets that go backwards or beyond the bytes do no harm: such a string is cut to what there is.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid and block size, no shared memory.
+    /// - `offsets`: `n + 1`, of 32 bits if `narrow` is not zero, else of 64.
+    /// - `bytes`: valid for `len` reads; `lead`, at most `len` and below 4: how many come before the first address that is
+    ///   a multiple of 4.
+    /// - `hashes`: room for `n`, nobody else's; `string_hashes`: as many, if they are asked for.
+    /// - Nobody writes offsets and bytes while the kernel runs.
+    pub unsafe fn strings_hash(
+        offsets: Global<u64>, narrow: u32, bytes: Global<u8>, len: usize, lead: u32, n: usize, seed: u64,
+        hashes: GlobalMut<u64>, function: u32, string_hashes: GlobalMut<u32>,
+    ) {
+        let lead = lead as usize;
+        let words = bytes.offset(lead).cast::<u32>();
+        for i in thread::grid_stride(n) {
+            // SAFETY: `i < n`, and there is one offset more; place `i` is this thread's.
+            unsafe {
+                let start = offset_at(offsets, narrow, i).min(len as u64);
+                let end = offset_at(offsets, narrow, i + 1).min(len as u64).max(start);
+                let text = DeviceString {
+                    bytes,
+                    words,
+                    lead,
+                    whole: (len - lead) / 4,
+                    start: start as usize,
+                    len: (end - start) as usize,
+                };
+                hashes.write(i, xxh64(&text, seed));
+                if function != NO_FUNCTION {
+                    string_hashes.write(i, string_hash(function, text));
+                }
+            }
+        }
+    }
+
+    /// The string hash `function` of Table 1 of `n` integers, as strings of their 4 or 8 little-endian bytes.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid and block size, no shared memory.
+    /// - `bytes`: `n` integers, of 4 bytes if `narrow` is not zero, else of 8; aligned, not written while the kernel runs.
+    /// - `string_hashes`: room for `n`, nobody else's.
+    pub unsafe fn strings_hash_integers(
+        bytes: Global<u8>, narrow: u32, n: usize, function: u32, string_hashes: GlobalMut<u32>,
+    ) {
+        let size = if narrow != 0 { 4 } else { 8 };
+        let (words, whole) = (bytes.cast(), n * size / 4);
+        for i in thread::grid_stride(n) {
+            let text = DeviceString { bytes, words, lead: 0, whole, start: i * size, len: size };
+            // SAFETY: `i < n` belongs to this thread.
+            unsafe { string_hashes.write(i, string_hash(function, text)) };
+        }
+    }
+
+    /// Lowers `first_bad` to the index of the first of `n` strings whose offsets go backwards or beyond `len` bytes.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid and block size, no shared memory.
+    /// - `offsets`: as for [`strings_hash`]; `first_bad`: one word, only accessed atomically.
+    pub unsafe fn strings_check(
+        offsets: Global<u64>, narrow: u32, len: usize, n: usize, first_bad: GlobalMut<u64>,
+    ) {
+        for i in thread::grid_stride(n) {
+            // SAFETY: `i < n`, and there is one offset more.
+            unsafe {
+                let (start, end) = (offset_at(offsets, narrow, i), offset_at(offsets, narrow, i + 1));
+                if start > end || end > len as u64 {
+                    atomic::reduce_min(first_bad, i as u64);
+                }
+            }
+        }
+    }
+}

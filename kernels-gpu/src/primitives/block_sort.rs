@@ -1,0 +1,128 @@
+//! A block sorts what it holds in shared memory, digit by digit.
+
+use crate::primitives::ranking::{self, DIGITS, Key};
+use warpset_simt::shared::{self, Shared};
+use warpset_simt::{thread, warp};
+
+/// The shared memory of a block of `WARPS` warps for up to `TILE` items: counters, sums, and twice the items, each a key
+/// and a number of 16 bits, its origin.
+///
+/// Items stay in shared memory and not in registers between passes: the loops over them are not unrolled, so that any
+/// number of items costs only itself.
+#[derive(Clone, Copy)]
+pub struct BlockSort<K, const WARPS: u32, const TILE: u32> {
+    counters: Shared<u32>,
+    sums: Shared<u32>,
+    keys: Shared<K>,
+    origins: Shared<u16>,
+    other_keys: Shared<K>,
+    other_origins: Shared<u16>,
+}
+
+impl<K: Key, const WARPS: u32, const TILE: u32> BlockSort<K, WARPS, TILE> {
+    const SUMS_AT: u32 = WARPS * DIGITS * 4;
+    const KEYS_AT: u32 = Self::SUMS_AT + 128;
+    const ORIGINS_AT: u32 = Self::KEYS_AT + 2 * TILE * size_of::<K>() as u32;
+    /// Bytes that it takes, from the start of the dynamic shared memory.
+    pub const SHARED_BYTES: u32 = Self::ORIGINS_AT + 2 * TILE * 2;
+
+    /// In the dynamic shared memory, from its start.
+    #[inline(always)]
+    pub fn in_shared_memory() -> Self {
+        let (keys, origins) = (shared::dynamic::<K>(Self::KEYS_AT), shared::dynamic::<u16>(Self::ORIGINS_AT));
+        Self {
+            counters: shared::dynamic(0),
+            sums: shared::dynamic(Self::SUMS_AT),
+            keys,
+            origins,
+            other_keys: keys.at(TILE),
+            other_origins: origins.at(TILE),
+        }
+    }
+
+    /// The place of this thread's item `i`, if each thread has `rows`.
+    #[inline(always)]
+    fn place(rows: u32, i: u32) -> u32 {
+        (thread::thread_idx_x() / 32 * rows + i) * 32 + warp::lane_id()
+    }
+
+    /// Calls `item` with the place of each of this thread's items below `32 * WARPS * rows`.
+    #[inline(always)]
+    pub fn for_each(rows: u32, mut item: impl FnMut(u32)) {
+        for i in 0..rows {
+            item(Self::place(rows, i));
+        }
+    }
+
+    /// Sets the item at a place, before the first pass.
+    ///
+    /// # Safety
+    /// `place` is below `TILE`, and this thread's own.
+    #[inline(always)]
+    pub unsafe fn set(self, place: u32, key: K, origin: u32) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.keys.set(place, key);
+            self.origins.set(place, origin as u16);
+        }
+    }
+
+    /// The item at a place, after a pass: key and origin.
+    ///
+    /// # Safety
+    /// `place` is below `TILE`, and has been set.
+    #[inline(always)]
+    pub unsafe fn get(self, place: u32) -> (K, u32) {
+        // SAFETY: the caller's promise.
+        unsafe { (self.keys.get(place), self.origins.get(place) as u32) }
+    }
+
+    /// Room for `TILE` payloads of up to 8 bytes where the keys are, for when those have been read.
+    #[inline(always)]
+    pub fn staging<V>(self) -> Shared<V> {
+        const { assert!(size_of::<V>() <= 2 * size_of::<K>()) };
+        shared::dynamic(Self::KEYS_AT)
+    }
+
+    /// One stable pass over a digit of the first `32 * WARPS * rows` items. Barriers stand before and behind it. Returns
+    /// where the items are now.
+    ///
+    /// # Safety
+    /// All threads of the block arrive with the same `rows`, at most `TILE / (32 * WARPS)`, all of whose items are set;
+    /// the memory is nobody else's; digits are below [`DIGITS`].
+    #[inline(always)]
+    #[must_use]
+    pub unsafe fn pass<const ORIGINS: bool>(self, rows: u32, digit_of: impl Fn(K, u32) -> u32) -> Self {
+        let row = self.counters.at(thread::thread_idx_x() / 32 * DIGITS);
+        // SAFETY: a row is its warp's own between the barriers around the sums; places are those of a sorted tile, so
+        // they are below `TILE` and differ.
+        unsafe {
+            ranking::clear_row(row);
+            thread::sync_threads();
+            Self::for_each(rows, |place| {
+                let origin = if ORIGINS { self.origins.get(place) as u32 } else { 0 };
+                row.reduce_add(digit_of(self.keys.get(place), origin), 1);
+            });
+            thread::sync_threads();
+            ranking::place_digits::<WARPS>(self.counters, WARPS, self.sums, |_| ());
+            thread::sync_threads();
+            Self::for_each(rows, |place| {
+                let origin = if ORIGINS { self.origins.get(place) as u32 } else { 0 };
+                let key = self.keys.get(place);
+                let rank = ranking::rank(row, digit_of(key, origin));
+                self.other_keys.set(rank, key);
+                if ORIGINS {
+                    self.other_origins.set(rank, origin as u16);
+                }
+            });
+            thread::sync_threads();
+        }
+        Self {
+            keys: self.other_keys,
+            origins: self.other_origins,
+            other_keys: self.keys,
+            other_origins: self.origins,
+            ..self
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Search: where needles stand, or would stand, among sorted keys.
+//!
+//! Unsorted needles are searched by halving, four of them in step by each thread, so that four reads are under way at a
+//! time. Sorted needles are merged with the keys ([`crate::primitives::merge_path`]), which reads both once: a needle's place is the
+//! number of keys that go before it.
+
+use warpset_simt::shared::{self, Shared};
+use warpset_simt::{Global, GlobalMut, thread};
+
+use crate::primitives::merge_path::{Key, Tile, crossing_in_shared, goes_first};
+use crate::primitives::tile_shape::launch_shape;
+
+/// Threads of a block of the kernels for unsorted needles.
+pub const BLOCK: u32 = 256;
+/// Needles of a thread at a time.
+pub const NEEDLES: usize = 4;
+
+/// Whether `key` goes before `needle`: the keys below it and, for an upper bound, those that equal it.
+#[inline(always)]
+fn before<K: Key, const UPPER: bool>(key: K, needle: K, mask: K) -> bool {
+    if UPPER { goes_first(key, needle, mask) } else { !goes_first(needle, key, mask) }
+}
+
+/// Unsorted needles; grid-stride.
+///
+/// # Safety
+/// As [`lower_bound_u32`].
+#[inline(always)]
+unsafe fn search<K: Key, const UPPER: bool>(
+    keys: Global<K>,
+    n: usize,
+    needles: Global<K>,
+    count: usize,
+    mask: K,
+    out: GlobalMut<u64>,
+) {
+    let threads = thread::grid_dim_x() as usize * BLOCK as usize;
+    let mut first = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
+    while first < count {
+        let mut wanted = [K::default(); NEEDLES];
+        let mut places = [0; NEEDLES];
+        for u in 0..NEEDLES {
+            let i = first + u * threads;
+            if i < count {
+                // SAFETY: below the number of needles.
+                wanted[u] = unsafe { needles.read_nc(i) };
+            }
+        }
+        // The bound is among `places[u]..=places[u] + left`.
+        let mut left = n;
+        while left > 0 {
+            let half = left.div_ceil(2);
+            for u in 0..NEEDLES {
+                // SAFETY: `half` is at least 1, and at most `left` keys are left behind the place.
+                let key = unsafe { keys.read_nc(places[u] + half - 1) };
+                places[u] += if before::<K, UPPER>(key, wanted[u], mask) { half } else { 0 };
+            }
+            left -= half;
+        }
+        for u in 0..NEEDLES {
+            let i = first + u * threads;
+            if i < count {
+                // SAFETY: a place a needle.
+                unsafe { out.write(i, places[u] as u64) };
+            }
+        }
+        first += NEEDLES * threads;
+    }
+}
+
+/// Bytes of dynamic shared memory for tiles of `threads * items` keys and needles: they, and the needles' places.
+#[cfg(not(target_arch = "nvptx64"))]
+const fn shared_bytes<K>(threads: u32, items: u32) -> u32 {
+    places_at::<K>(threads, items) + threads * items * 4
+}
+
+/// Where in shared memory the places begin.
+const fn places_at<K>(threads: u32, items: u32) -> u32 {
+    ((threads * items + items + 1) * size_of::<K>() as u32).next_multiple_of(16)
+}
+
+/// Sorted needles: the block's tile of their merge with the keys. The first run is the keys for an upper bound and the
+/// needles for a lower one, because a needle comes behind the keys that equal it, or before.
+///
+/// # Safety
+/// As [`lower_bound_sorted_u32`].
+#[inline(always)]
+unsafe fn search_sorted<K: Key, const THREADS: u32, const ITEMS: usize, const UPPER: bool>(
+    keys: Global<K>,
+    n: usize,
+    needles: Global<K>,
+    count: usize,
+    mask: K,
+    splits: Global<u64>,
+    out: GlobalMut<u64>,
+) {
+    let tile_items = THREADS * ITEMS as u32;
+    let tile = thread::block_idx_x() as usize;
+    let start = tile * tile_items as usize;
+    let len = (n + count - start).min(tile_items as usize) as u32;
+    // SAFETY: splits are inside the runs, and the parts between two neighbouring ones add up to `len`.
+    unsafe {
+        let (a_start, a_end) = (splits.read_nc(tile) as usize, splits.read_nc(tile + 1) as usize);
+        let b_start = start - a_start;
+        let (a, b) = if UPPER { (keys, needles) } else { (needles, keys) };
+        let (keys_start, needles_start) = if UPPER { (a_start, b_start) } else { (b_start, a_start) };
+        let tile = Tile::<THREADS, ITEMS> { t: thread::thread_idx_x(), a_len: (a_end - a_start) as u32, len };
+        let (a, b, out) = (a.at(a_start), b.at(b_start), out.at(needles_start));
+        if len == tile_items {
+            search_tile::<K, THREADS, ITEMS, UPPER, true>(tile, a, b, mask, keys_start, out);
+        } else {
+            search_tile::<K, THREADS, ITEMS, UPPER, false>(tile, a, b, mask, keys_start, out);
+        }
+    }
+}
+
+/// One tile: the places of its needles go to the start of `out`.
+///
+/// # Safety
+/// As the caller's; the parts are as long as the tile says.
+#[inline(always)]
+unsafe fn search_tile<K: Key, const THREADS: u32, const ITEMS: usize, const UPPER: bool, const FULL: bool>(
+    tile: Tile<THREADS, ITEMS>,
+    a: Global<K>,
+    b: Global<K>,
+    mask: K,
+    keys_start: usize,
+    out: GlobalMut<u64>,
+) {
+    let Tile { t, a_len, len } = tile;
+    let merged: Shared<K> = shared::dynamic(0);
+    let places: Shared<u32> = shared::dynamic(places_at::<K>(THREADS, ITEMS as u32));
+    // SAFETY: barriers stand between writing the tile and reading it, and between writing the places, one a needle, and
+    // reading them; a thread looks at most `ITEMS` places further than its first, for which there is room. All threads
+    // reach the barriers.
+    unsafe {
+        let loaded = tile.load::<K, FULL>(a, b);
+        tile.put::<K, FULL>(merged, loaded);
+        thread::sync_threads();
+        let diagonal = (t * ITEMS as u32).min(len);
+        let mut at_a = crossing_in_shared((merged, a_len), (merged.at(a_len), len - a_len), diagonal, mask);
+        let mut at_b = a_len + diagonal - at_a;
+        let (mut first, mut second) = (merged.get(at_a), merged.get(at_b));
+        for _ in 0..ITEMS {
+            let from_a = (at_b >= len) | ((at_a < a_len) & goes_first(first, second, mask));
+            let (needle, place) = if UPPER { (at_b - a_len, at_a) } else { (at_a, at_b - a_len) };
+            if from_a != UPPER && (FULL || at_a < a_len || at_b < len) {
+                places.set(needle, place);
+            }
+            let next = if from_a { at_a } else { at_b } + 1;
+            let key = merged.get(next);
+            at_a = if from_a { next } else { at_a };
+            at_b = if from_a { at_b } else { next };
+            first = if from_a { key } else { first };
+            second = if from_a { second } else { key };
+        }
+        thread::sync_threads();
+        let needles = if UPPER { len - a_len } else { a_len };
+        let mut i = t;
+        while i < needles {
+            out.write(i as usize, (keys_start + places.get(i) as usize) as u64);
+            i += THREADS;
+        }
+    }
+}
+
+macro_rules! search_kernels {
+    ($($name:ident, $sorted:ident: $key:ty, $bound:literal, $upper:literal, $threads:literal x $items:literal, $blocks:literal;)*) => {$(
+        kernel! {
+            #[doc = concat!("The ", $bound, " bounds of `", stringify!($key), "` needles in any order.")]
+            ///
+            /// # Safety
+            /// - Launch: 1-D, any number of blocks of [`BLOCK`] threads.
+            /// - `keys` and `needles`: valid for `n` and `count` reads, not written meanwhile; the keys are sorted by the
+            ///   bits of `mask`.
+            /// - `out`: valid for `count` writes, overlaps nothing else, nobody else touches it.
+            #[launch_bounds(256, 6)]
+            pub unsafe fn $name(
+                keys: Global<$key>, n: usize, needles: Global<$key>, count: usize, mask: $key, out: GlobalMut<u64>,
+            ) {
+                // SAFETY: the caller keeps this kernel's contract.
+                unsafe { search::<$key, $upper>(keys, n, needles, count, mask, out) }
+            }
+        }
+
+        kernel! {
+            #[doc = concat!("The ", $bound, " bounds of sorted `", stringify!($key), "` needles.")]
+            ///
+            /// # Safety
+            /// - Launch: 1-D, a block a tile of keys and needles, shaped as its `SHAPE` says; there is at least one of
+            ///   them.
+            /// - `keys` and `needles`: valid for `n` and `count` reads, sorted by the bits of `mask`, not written
+            ///   meanwhile.
+            /// - `splits`: how many items of the first run (the keys for an upper bound, the needles for a lower one)
+            ///   stand before each tile and before the end.
+            /// - `out`: valid for `count` writes, overlaps nothing else, nobody else touches it.
+            #[launch_bounds($threads, $blocks)]
+            pub unsafe fn $sorted(
+                keys: Global<$key>, n: usize, needles: Global<$key>, count: usize, mask: $key, splits: Global<u64>,
+                out: GlobalMut<u64>,
+            ) {
+                // SAFETY: the caller keeps this kernel's contract.
+                unsafe {
+                    search_sorted::<$key, $threads, $items, $upper>(keys, n, needles, count, mask, splits, out)
+                }
+            }
+        }
+
+        launch_shape!($sorted: $threads, $items, shared_bytes::<$key>($threads, $items));
+    )*};
+}
+search_kernels! {
+    lower_bound_u32, lower_bound_sorted_u32: u32, "lower", false, 256 x 15, 4;
+    upper_bound_u32, upper_bound_sorted_u32: u32, "upper", true, 256 x 15, 4;
+    lower_bound_u64, lower_bound_sorted_u64: u64, "lower", false, 256 x 11, 4;
+    upper_bound_u64, upper_bound_sorted_u64: u64, "upper", true, 256 x 11, 4;
+}

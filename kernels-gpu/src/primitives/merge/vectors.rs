@@ -1,0 +1,204 @@
+//! Tiles of keys without values, moved 16 bytes at a time.
+//!
+//! The parts of the two runs begin anywhere, so each keeps in shared memory the distance that it has in global memory from
+//! a multiple of 16 bytes: then whole vectors can be copied, those at the ends with neighbours that do not belong to the
+//! tile.
+
+use warpset_simt::shared::Shared;
+use warpset_simt::{Global, GlobalMut, warp};
+
+use crate::primitives::merge_path::{Key, Tile};
+
+/// Keys that move 16 bytes at a time.
+pub trait Vectors: Key {
+    /// As many as fill 16 bytes.
+    type Vector: Copy + Default;
+    /// Their number.
+    const LANES: u32;
+    /// Keys from `i` on.
+    ///
+    /// # Safety
+    /// They are valid for reads, not written meanwhile, and begin at a multiple of 16 bytes.
+    unsafe fn read(from: Global<Self>, i: usize) -> Self::Vector;
+    /// Writes keys from `i` on.
+    ///
+    /// # Safety
+    /// The places are valid for writes, nobody else's, and begin at a multiple of 16 bytes.
+    unsafe fn write(to: GlobalMut<Self>, i: usize, vector: Self::Vector);
+    /// Keys from `i` on.
+    ///
+    /// # Safety
+    /// They are in shared memory, nobody writes them meanwhile, and they begin at a multiple of 16 bytes.
+    unsafe fn get(from: Shared<Self>, i: u32) -> Self::Vector;
+    /// Sets keys from `i` on.
+    ///
+    /// # Safety
+    /// The places are in shared memory, nobody else's, and begin at a multiple of 16 bytes.
+    unsafe fn set(to: Shared<Self>, i: u32, vector: Self::Vector);
+}
+
+macro_rules! vectors {
+    ($($key:ty: $lanes:literal, $read:ident, $write:ident, $get:ident, $set:ident;)*) => {$(
+        impl Vectors for $key {
+            type Vector = [$key; $lanes];
+            const LANES: u32 = $lanes;
+            #[inline(always)]
+            #[track_caller]
+            unsafe fn read(from: Global<Self>, i: usize) -> Self::Vector {
+                // SAFETY: the caller's promise is the same.
+                unsafe { from.$read(i) }
+            }
+            #[inline(always)]
+            #[track_caller]
+            unsafe fn write(to: GlobalMut<Self>, i: usize, vector: Self::Vector) {
+                // SAFETY: as above.
+                unsafe { to.$write(i, vector) }
+            }
+            #[inline(always)]
+            #[track_caller]
+            unsafe fn get(from: Shared<Self>, i: u32) -> Self::Vector {
+                // SAFETY: as above.
+                unsafe { from.$get(i) }
+            }
+            #[inline(always)]
+            #[track_caller]
+            unsafe fn set(to: Shared<Self>, i: u32, vector: Self::Vector) {
+                // SAFETY: as above.
+                unsafe { to.$set(i, vector) }
+            }
+        }
+    )*};
+}
+vectors! {
+    u32: 4, read4_nc, write4, get4, set4;
+    u64: 2, read2_nc, write2, get2, set2;
+}
+
+/// A tile's part of a run.
+#[derive(Clone, Copy)]
+pub struct Part<K> {
+    /// The whole run.
+    pub run: Global<K>,
+    /// Its length.
+    pub run_len: usize,
+    /// Where in it the part begins.
+    pub start: usize,
+    /// How many keys the run itself begins behind a multiple of 16 bytes.
+    pub run_skew: u32,
+}
+
+impl<K: Vectors> Part<K> {
+    /// How many keys the part begins behind a multiple of 16 bytes.
+    #[inline(always)]
+    fn skew(self) -> u32 {
+        (self.run_skew + self.start as u32) % K::LANES
+    }
+
+    /// How many vectors have a key of the part's first `len`.
+    #[inline(always)]
+    fn vectors(self, len: u32) -> u32 {
+        (self.skew() + len).div_ceil(K::LANES)
+    }
+
+    /// Whether those are all inside the run.
+    #[inline(always)]
+    fn inside(self, vectors: u32) -> bool {
+        let skew = self.skew() as usize;
+        self.start >= skew && self.start - skew + (vectors * K::LANES) as usize <= self.run_len
+    }
+}
+
+/// Keys that a tile may take in shared memory beyond its own: the distances of both parts, and the end of the last vector.
+#[cfg(not(target_arch = "nvptx64"))]
+pub const fn slack<K: Vectors>() -> u32 {
+    3 * K::LANES
+}
+
+/// Brings the tile's parts of both runs into shared memory, and says where they begin there.
+///
+/// # Safety
+/// All threads of the block come here together; the parts are valid for as many reads as the tile has items of them, and
+/// nobody writes their runs meanwhile; shared memory has room for the tile and its slack, and nobody else touches it.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn load<K: Vectors, const THREADS: u32, const ITEMS: usize>(
+    tile: Tile<THREADS, ITEMS>,
+    a: Part<K>,
+    b: Part<K>,
+    keys: Shared<K>,
+) -> (u32, u32) {
+    let Tile { t, a_len, len } = tile;
+    let items = THREADS * ITEMS as u32;
+    let b_len = len - a_len;
+    let (a_vectors, b_vectors) = (a.vectors(a_len), b.vectors(b_len));
+    let (a_at, b_at) = (a.skew(), a_vectors * K::LANES + b.skew());
+    // SAFETY: whole vectors are read where all of them are inside their runs, single keys elsewhere; each vector and each
+    // key has a place of its own in shared memory, the last one less than the slack behind the tile's length.
+    unsafe {
+        if len == items && a.inside(a_vectors) && b.inside(b_vectors) {
+            let (from_a, from_b) = (a.run.at(a.start - a.skew() as usize), b.run.at(b.start - b.skew() as usize));
+            let vectors = a_vectors + b_vectors;
+            // Whatever the distances, a tile has at least so many vectors, and at most three more.
+            let least = items / K::LANES;
+            let rounds = const { (THREADS * ITEMS as u32 / K::LANES + 3).div_ceil(THREADS) };
+            let mut loaded = [K::Vector::default(); ITEMS];
+            for u in 0..rounds {
+                let v = t + u * THREADS;
+                if (u + 1) * THREADS <= least || v < vectors {
+                    let (from, first) = if v < a_vectors { (from_a, v) } else { (from_b, v - a_vectors) };
+                    loaded[u as usize] = K::read(from, (first * K::LANES) as usize);
+                }
+            }
+            for u in 0..rounds {
+                let v = t + u * THREADS;
+                if (u + 1) * THREADS <= least || v < vectors {
+                    K::set(keys, v * K::LANES, loaded[u as usize]);
+                }
+            }
+        } else {
+            let mut i = t;
+            while i < len {
+                if i < a_len {
+                    keys.set(a_at + i, a.run.read_nc(a.start + i as usize));
+                } else {
+                    keys.set(b_at + i - a_len, b.run.read_nc(b.start + (i - a_len) as usize));
+                }
+                i += THREADS;
+            }
+        }
+    }
+    (a_at, b_at)
+}
+
+/// Writes a whole tile to `out`. Each warp's items are neighbours there, and change places in its own part of shared memory.
+///
+/// # Safety
+/// All threads of the block come here together; nobody looks at `shared`, which has room for a tile, any more; `out` is
+/// valid for the tile, nobody else's, and begins at a multiple of 16 bytes.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn store<K: Vectors, const THREADS: u32, const ITEMS: usize>(
+    tile: Tile<THREADS, ITEMS>,
+    shared: Shared<K>,
+    merged: [K; ITEMS],
+    out: GlobalMut<K>,
+) {
+    let of_warp = 32 * ITEMS as u32;
+    let (first, lane) = (tile.t / 32 * of_warp, warp::lane_id());
+    let own = shared.at(first);
+    let vectors = of_warp / K::LANES;
+    // SAFETY: each warp has a part of its own, and in it each lane its places; then, when the warp has met, each vector is
+    // one lane's. Parts of warps begin at multiples of 16 bytes.
+    unsafe {
+        for u in 0..ITEMS {
+            own.set(lane * ITEMS as u32 + u as u32, merged[u]);
+        }
+        warp::sync_warp(warp::FULL_MASK);
+        for u in 0..const { (32 * ITEMS as u32 / K::LANES).div_ceil(32) } {
+            let v = lane + 32 * u;
+            if (u + 1) * 32 <= vectors || v < vectors {
+                K::write(out, (first + v * K::LANES) as usize, K::get(own, v * K::LANES));
+            }
+        }
+    }
+}

@@ -1,0 +1,474 @@
+//! Scans in a single pass: every item is read once and written once.
+//!
+//! Tiles learn what stands before them by decoupled look-back (see [`crate::look_back`]). Within a tile each thread
+//! combines its own consecutive items, the block scans the threads' totals, and each thread goes over its items again
+//! with what stands before them. The operator need not be commutative, and the output may be the input.
+//!
+//! One body serves plain scans, scans by segments and recurrences: a [`Pass`] says how items become values of the
+//! operator, and values become results.
+
+use core::marker::PhantomData;
+
+use warpset_core::scan::non_associative::{Lifted, Lindley, NextSlot, SaturatingSum};
+use warpset_core::scan::{Flagged, Lift, Max, MaxPlus, Min, Operator, Segmented, Sum};
+use warpset_simt::shared::{self, Shared};
+use warpset_simt::warp::WARP_SIZE;
+use warpset_simt::{Global, GlobalMut, thread};
+#[cfg(not(target_arch = "nvptx64"))]
+use warpset_simt::{LaunchConfig, Launcher};
+
+use crate::block;
+use crate::look_back::{self, Published};
+use crate::primitives::warp_tile::{self, Item};
+
+/// In the kernels' `flags`: results leave out the item that they stand at.
+pub const EXCLUSIVE: u32 = 1;
+/// In the kernels' `flags`: input and output begin at multiples of 16 bytes.
+pub const VECTORS: u32 = 2;
+/// Where in the kernels' `flags` the number of tiles stands by which the prefetch runs ahead; 0 for none.
+///
+/// A tile waits for its ticket, its items and its predecessors, one after the other. So that memory does not wait with
+/// it, each block asks for the items of a later tile to be brought into the second-level cache: half as far ahead as
+/// there are resident blocks, so that they arrive while the blocks before are at work, and are still there.
+pub const AHEAD_SHIFT: u32 = 8;
+
+/// Words of a line of the second-level cache.
+const LINE_WORDS: usize = 32;
+
+/// The shape of a scan's launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Threads of a block.
+    pub threads: u32,
+    /// Items of a tile: one tile a block.
+    pub tile: usize,
+    /// Dynamic shared memory, in bytes.
+    pub shared_bytes: u32,
+    /// Words of look-back a tile.
+    pub look_back_words: usize,
+    /// Blocks that are resident on a multiprocessor, about.
+    pub resident: u32,
+}
+
+impl Shape {
+    /// The shape of a scan from `T` by way of `V`.
+    pub const fn new<T: Item, V: Published>() -> Self {
+        let (warps, quads) = (WARPS, QUADS);
+        Self {
+            threads: warps * WARP_SIZE,
+            tile: (warps * WARP_SIZE) as usize * quads * 4 / T::WORDS,
+            shared_bytes: scratch_at(warps, quads) + block::scratch_bytes::<V>(warps),
+            look_back_words: look_back::words::<V>(1),
+            resident: RESIDENT,
+        }
+    }
+}
+
+// Shared memory: rows for each warp; the ticket, padded; what stands before the tile; the warps' totals.
+const fn ticket_at(warps: u32, quads: usize) -> u32 {
+    warps * warp_tile::warp_bytes(quads)
+}
+const fn prefix_at(warps: u32, quads: usize) -> u32 {
+    ticket_at(warps, quads) + 16
+}
+const fn scratch_at(warps: u32, quads: usize) -> u32 {
+    prefix_at(warps, quads) + 32
+}
+
+/// What a scan does with the items it reads.
+pub trait Pass {
+    /// What is combined.
+    type Operator: Operator<Value: Published>;
+    /// What the input holds.
+    type Input: Item;
+    /// What the output holds; as large as the input's.
+    type Output: Item;
+    /// Whether items come with bits.
+    const BITS: bool = false;
+    /// The operator's value of an item with its bit.
+    fn lift(item: Self::Input, bit: bool) -> ValueOf<Self>;
+    /// The result, up to and including an item.
+    fn inclusive(value: ValueOf<Self>) -> Self::Output;
+    /// The result up to the item before one with this bit.
+    fn exclusive(before: ValueOf<Self>, bit: bool) -> Self::Output;
+}
+
+type ValueOf<P> = <<P as Pass>::Operator as Operator>::Value;
+
+/// A scan by `O`.
+pub struct Plain<O>(PhantomData<O>);
+
+impl<O: Operator<Value: Published + Item>> Pass for Plain<O> {
+    type Operator = O;
+    type Input = O::Value;
+    type Output = O::Value;
+    #[inline(always)]
+    fn lift(item: O::Value, _: bool) -> O::Value {
+        item
+    }
+    #[inline(always)]
+    fn inclusive(value: O::Value) -> O::Value {
+        value
+    }
+    #[inline(always)]
+    fn exclusive(before: O::Value, _: bool) -> O::Value {
+        before
+    }
+}
+
+/// A scan by `O` that begins anew at every item whose bit is set.
+pub struct BySegment<O>(PhantomData<O>);
+
+impl<O: Operator<Value: Item>> Pass for BySegment<O>
+where
+    Flagged<O::Value>: Published,
+{
+    type Operator = Segmented<O>;
+    type Input = O::Value;
+    type Output = O::Value;
+    const BITS: bool = true;
+    #[inline(always)]
+    fn lift(item: O::Value, bit: bool) -> Flagged<O::Value> {
+        Flagged { head: bit, value: item }
+    }
+    #[inline(always)]
+    fn inclusive(value: Flagged<O::Value>) -> O::Value {
+        value.value
+    }
+    #[inline(always)]
+    fn exclusive(before: Flagged<O::Value>, bit: bool) -> O::Value {
+        if bit { O::IDENTITY } else { before.value }
+    }
+}
+
+/// A recurrence in its lifted form.
+pub struct Recurring<R>(PhantomData<R>);
+
+impl<R: Lifted<Item: Item, Number: Item>> Pass for Recurring<R>
+where
+    Lift<R::Number>: Published,
+{
+    type Operator = MaxPlus<R::Number>;
+    type Input = R::Item;
+    type Output = R::Number;
+    #[inline(always)]
+    fn lift(item: R::Item, _: bool) -> Lift<R::Number> {
+        R::lift(item)
+    }
+    #[inline(always)]
+    fn inclusive(value: Lift<R::Number>) -> R::Number {
+        R::finish(value)
+    }
+    #[inline(always)]
+    fn exclusive(before: Lift<R::Number>, _: bool) -> R::Number {
+        R::finish(before)
+    }
+}
+
+/// One tile of a scan.
+///
+/// # Safety
+/// - Launch: 1-D, a block a tile, as [`Shape::new`] says for `WARPS` and `QUADS`; `n > 0`.
+/// - `input`: `n` items; `out`: `n` places, the same memory or none of it; nobody else touches either.
+/// - `heads`: a bit an item if the pass has bits, not written meanwhile.
+/// - `look_back`: the words of all tiles, at a multiple of 16 bytes, and `counter` one word: zero at the start, nobody
+///   else's. Of a single tile neither is accessed.
+#[inline(always)]
+pub unsafe fn scan<P: Pass, const WARPS: u32, const ITEMS: usize, const QUADS: usize>(
+    input: Global<P::Input>,
+    heads: Global<u32>,
+    out: GlobalMut<P::Output>,
+    n: usize,
+    flags: u32,
+    look_back: GlobalMut<u64>,
+    counter: GlobalMut<u32>,
+) {
+    const { assert!(!P::BITS || 32 % ITEMS == 0) };
+    let t = thread::thread_idx_x();
+    let rows: Shared<u32> = shared::dynamic(t / WARP_SIZE * warp_tile::warp_bytes(QUADS));
+    let vectors = flags & VECTORS != 0;
+    let alone = thread::grid_dim_x() == 1;
+    // SAFETY: each warp has rows of its own, the other shared words are used as the functions that get them ask, with
+    // barriers between; the ticket makes `tile` unique; items are read before any is written by the warp that owns
+    // them; bits are read, and lines prefetched, below `n`. Whether there is one tile is the same for all threads.
+    unsafe {
+        let tile = if alone { 0 } else { look_back::ticket(counter, shared::dynamic(ticket_at(WARPS, QUADS))) };
+        let ahead = (flags >> AHEAD_SHIFT) as usize;
+        if ahead != 0 {
+            let line = (tile + ahead) * (WARPS as usize * QUADS * 4) + t as usize;
+            if t < WARPS * QUADS as u32 * 4 && line * LINE_WORDS < n * P::Input::WORDS {
+                input.cast::<u32>().prefetch_l2(line * LINE_WORDS);
+            }
+        }
+        let warp_first = (tile * WARPS as usize + (t / WARP_SIZE) as usize) * (WARP_SIZE as usize * ITEMS);
+        let items: [P::Input; ITEMS] = warp_tile::load::<_, ITEMS, QUADS>(input, warp_first, n, vectors, rows);
+        let mut bits = 0;
+        if P::BITS {
+            let first = warp_first + (t % WARP_SIZE) as usize * ITEMS;
+            if first < n {
+                bits = heads.read_nc(first / 32) >> (first % 32);
+            }
+        }
+        let lift = |i: usize| P::lift(items[i], P::BITS && bits >> i & 1 != 0);
+        let mut total = lift(0);
+        for i in 1..ITEMS {
+            total = P::Operator::combine(total, lift(i));
+        }
+        let scratch = shared::dynamic(scratch_at(WARPS, QUADS));
+        let (mut before, aggregate) = block::exclusive_scan::<P::Operator, WARPS>(total, scratch);
+        if !alone {
+            let slot = shared::dynamic(prefix_at(WARPS, QUADS));
+            let prefix = look_back::tile_prefix::<P::Operator>(look_back, tile, aggregate, slot);
+            before = P::Operator::combine(prefix, before);
+        }
+        let mut results = [P::inclusive(before); ITEMS];
+        if flags & EXCLUSIVE != 0 {
+            for i in 0..ITEMS {
+                results[i] = P::exclusive(before, P::BITS && bits >> i & 1 != 0);
+                before = P::Operator::combine(before, lift(i));
+            }
+        } else {
+            for i in 0..ITEMS {
+                before = P::Operator::combine(before, lift(i));
+                results[i] = P::inclusive(before);
+            }
+        }
+        warp_tile::store::<_, ITEMS, QUADS>(out, warp_first, n, vectors, results, rows);
+    }
+}
+
+/// What the kernels of a scan from `T` to `U` are launched with, under the names that their contracts use. Where there are
+/// no heads, the address does not matter.
+#[cfg(not(target_arch = "nvptx64"))]
+#[allow(missing_docs)]
+#[derive(Clone, Copy)]
+pub struct Arguments<T, U> {
+    pub input: Global<T>,
+    pub heads: Global<u32>,
+    pub out: GlobalMut<U>,
+    pub n: usize,
+    pub flags: u32,
+    pub look_back: GlobalMut<u64>,
+    pub counter: GlobalMut<u32>,
+}
+
+/// An operator for which there are kernels: see [`scan_kernels!`](crate::scan_kernels).
+#[cfg(not(target_arch = "nvptx64"))]
+pub trait ScanKernels: Operator<Value: Published + Item> {
+    /// The shape of a scan.
+    const SCAN: Shape;
+    /// The shape of a scan by segments.
+    const SEGMENTED: Shape;
+
+    /// Launches a scan.
+    ///
+    /// # Safety
+    /// As the kernel says that [`scan_kernels!`](crate::scan_kernels) makes.
+    unsafe fn launch_scan<L: Launcher>(
+        launcher: &L,
+        config: LaunchConfig,
+        with: Arguments<Self::Value, Self::Value>,
+    ) -> Result<(), L::Error>;
+
+    /// Launches a scan by segments.
+    ///
+    /// # Safety
+    /// As the kernel says that [`scan_kernels!`](crate::scan_kernels) makes.
+    unsafe fn launch_segmented<L: Launcher>(
+        launcher: &L,
+        config: LaunchConfig,
+        with: Arguments<Self::Value, Self::Value>,
+    ) -> Result<(), L::Error>;
+}
+
+/// A recurrence for which there is a kernel of its lifted form: see [`recurrence_kernels!`](crate::recurrence_kernels).
+#[cfg(not(target_arch = "nvptx64"))]
+pub trait RecurrenceKernels: Lifted<Item: Item, Number: Item> {
+    /// The shape of its scan.
+    const SCAN: Shape;
+
+    /// Launches it.
+    ///
+    /// # Safety
+    /// As the kernel says that [`recurrence_kernels!`](crate::recurrence_kernels) makes.
+    unsafe fn launch_lifted<L: Launcher>(
+        launcher: &L,
+        config: LaunchConfig,
+        with: Arguments<Self::Item, Self::Number>,
+    ) -> Result<(), L::Error>;
+}
+
+/// In a kernel: its tile of a pass over items of a type.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! scan_tile {
+    ($pass:ty, $item:ty: $($argument:expr),*) => {{
+        const QUADS: usize = $crate::primitives::scan::QUADS;
+        const ITEMS: usize = QUADS * 4 / <$item as $crate::primitives::warp_tile::Item>::WORDS;
+        $crate::primitives::scan::scan::<$pass, { $crate::primitives::scan::WARPS }, ITEMS, QUADS>($($argument),*)
+    }};
+}
+
+/// Makes the kernels of scans by operators, and [`ScanKernels`] of them: for each operator the kernels' names, of the
+/// scan and of the scan by segments, and the operator.
+///
+/// An operator outside this crate needs its kernels compiled where it stands: name a module of your crate after the PTX,
+/// call the macro there, compile the crate for `nvptx64-nvidia-cuda` with the flags of `docs/architecture.md`, and
+/// hand the text to `warpset_gpu::register_ptx`. The emulator needs none of that.
+#[macro_export]
+macro_rules! scan_kernels {
+    ($($scan:ident, $segmented:ident: $operator:ty;)*) => {$(
+        $crate::kernel! {
+            #[doc = concat!("Scans by `", stringify!($operator), "`.")]
+            ///
+            /// # Safety
+            /// - Launch: 1-D, a block a tile, of `ScanKernels::SCAN`'s shape; `n > 0`.
+            /// - `input`: `n` items; `out`: `n` places, the same memory or none of it; nobody else touches either. Both
+            ///   begin at multiples of 16 bytes if `flags` say so.
+            /// - `look_back`: the words of all tiles, at a multiple of 16 bytes, and `counter` one word: zero at the
+            ///   start, nobody else's. Of a single tile neither is accessed.
+            #[launch_bounds(128, 6)]
+            pub unsafe fn $scan(
+                input: $crate::simt::Global<<$operator as $crate::operators::Operator>::Value>,
+                out: $crate::simt::GlobalMut<<$operator as $crate::operators::Operator>::Value>,
+                n: usize, flags: u32, look_back: $crate::simt::GlobalMut<u64>,
+                counter: $crate::simt::GlobalMut<u32>,
+            ) {
+                // SAFETY: the caller keeps this kernel's contract; there are no bits to be read.
+                unsafe {
+                    $crate::scan_tile!(
+                        $crate::primitives::scan::Plain<$operator>, <$operator as $crate::operators::Operator>::Value:
+                        input, input.cast(), out, n, flags, look_back, counter
+                    )
+                }
+            }
+        }
+
+        $crate::kernel! {
+            #[doc = concat!("Scans by `", stringify!($operator), "`, beginning anew at every item whose bit is set.")]
+            ///
+            /// # Safety
+            /// As for the scan, with `ScanKernels::SEGMENTED`'s shape; `heads` has a bit an item and is not written
+            /// meanwhile.
+            #[launch_bounds(128, 5)]
+            pub unsafe fn $segmented(
+                input: $crate::simt::Global<<$operator as $crate::operators::Operator>::Value>,
+                heads: $crate::simt::Global<u32>,
+                out: $crate::simt::GlobalMut<<$operator as $crate::operators::Operator>::Value>,
+                n: usize, flags: u32, look_back: $crate::simt::GlobalMut<u64>,
+                counter: $crate::simt::GlobalMut<u32>,
+            ) {
+                // SAFETY: the caller keeps this kernel's contract.
+                unsafe {
+                    $crate::scan_tile!(
+                        $crate::primitives::scan::BySegment<$operator>, <$operator as $crate::operators::Operator>::Value:
+                        input, heads, out, n, flags, look_back, counter
+                    )
+                }
+            }
+        }
+
+        #[cfg(not(target_arch = "nvptx64"))]
+        impl $crate::primitives::scan::ScanKernels for $operator {
+            const SCAN: $crate::primitives::scan::Shape = $crate::primitives::scan::Shape::new::<Self::Value, Self::Value>();
+            const SEGMENTED: $crate::primitives::scan::Shape =
+                $crate::primitives::scan::Shape::new::<Self::Value, $crate::operators::Flagged<Self::Value>>();
+
+            unsafe fn launch_scan<L: $crate::simt::Launcher>(
+                launcher: &L, config: $crate::simt::LaunchConfig, with: $crate::primitives::scan::Arguments<Self::Value, Self::Value>,
+            ) -> ::core::result::Result<(), L::Error> {
+                // SAFETY: the caller keeps the kernel's contract.
+                unsafe {
+                    $scan::launch(
+                        launcher, config, with.input, with.out, with.n, with.flags, with.look_back, with.counter,
+                    )
+                }
+            }
+
+            unsafe fn launch_segmented<L: $crate::simt::Launcher>(
+                launcher: &L, config: $crate::simt::LaunchConfig, with: $crate::primitives::scan::Arguments<Self::Value, Self::Value>,
+            ) -> ::core::result::Result<(), L::Error> {
+                // SAFETY: the caller keeps the kernel's contract.
+                unsafe {
+                    $segmented::launch(
+                        launcher, config, with.input, with.heads, with.out, with.n, with.flags, with.look_back, with.counter,
+                    )
+                }
+            }
+        }
+    )*};
+}
+
+/// Warps of a block of every scan. With [`QUADS`] the fastest of 13 shapes on an H200.
+#[doc(hidden)]
+pub const WARPS: u32 = 4;
+/// Quads (16 bytes) of input a thread.
+#[doc(hidden)]
+pub const QUADS: usize = 8;
+/// What the kernels' launch bounds ask for.
+const RESIDENT: u32 = 6;
+
+scan_kernels! {
+    scan_sum_u32, segmented_sum_u32: Sum<u32>;
+    scan_sum_u64, segmented_sum_u64: Sum<u64>;
+    scan_sum_i64, segmented_sum_i64: Sum<i64>;
+    scan_max_u32, segmented_max_u32: Max<u32>;
+    scan_max_u64, segmented_max_u64: Max<u64>;
+    scan_max_i64, segmented_max_i64: Max<i64>;
+    scan_min_u32, segmented_min_u32: Min<u32>;
+    scan_min_u64, segmented_min_u64: Min<u64>;
+    scan_min_i64, segmented_min_i64: Min<i64>;
+}
+
+/// Makes the kernels of recurrences in their lifted form, and [`RecurrenceKernels`] of them.
+#[macro_export]
+macro_rules! recurrence_kernels {
+    ($($name:ident: $recurrence:ty;)*) => {$(
+        $crate::kernel! {
+            #[doc = concat!("Scans by the recurrence `", stringify!($recurrence), "`, lifted.")]
+            ///
+            /// # Safety
+            /// As for a scan (see `scan_kernels`), with `RecurrenceKernels::SCAN`'s shape; inclusive.
+            #[launch_bounds(128, 5)]
+            pub unsafe fn $name(
+                input: $crate::simt::Global<<$recurrence as $crate::operators::non_associative::Recurrence>::Item>,
+                out: $crate::simt::GlobalMut<<$recurrence as $crate::operators::non_associative::Recurrence>::Value>,
+                n: usize, flags: u32, look_back: $crate::simt::GlobalMut<u64>,
+                counter: $crate::simt::GlobalMut<u32>,
+            ) {
+                // SAFETY: the caller keeps this kernel's contract; there are no bits to be read.
+                unsafe {
+                    $crate::scan_tile!(
+                        $crate::primitives::scan::Recurring<$recurrence>,
+                        <$recurrence as $crate::operators::non_associative::Recurrence>::Item:
+                        input, input.cast(), out, n, flags, look_back, counter
+                    )
+                }
+            }
+        }
+
+        #[cfg(not(target_arch = "nvptx64"))]
+        impl $crate::primitives::scan::RecurrenceKernels for $recurrence {
+            const SCAN: $crate::primitives::scan::Shape =
+                $crate::primitives::scan::Shape::new::<Self::Item, $crate::operators::Lift<Self::Number>>();
+
+            unsafe fn launch_lifted<L: $crate::simt::Launcher>(
+                launcher: &L, config: $crate::simt::LaunchConfig, with: $crate::primitives::scan::Arguments<Self::Item, Self::Number>,
+            ) -> ::core::result::Result<(), L::Error> {
+                // SAFETY: the caller keeps the kernel's contract.
+                unsafe {
+                    $name::launch(
+                        launcher, config, with.input, with.out, with.n, with.flags, with.look_back, with.counter,
+                    )
+                }
+            }
+        }
+    )*};
+}
+
+recurrence_kernels! {
+    scan_next_slot_u32: NextSlot<u32>;
+    scan_next_slot_u64: NextSlot<u64>;
+    scan_saturating_sum: SaturatingSum;
+    scan_lindley: Lindley;
+}

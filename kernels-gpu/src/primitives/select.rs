@@ -1,0 +1,571 @@
+//! Selection and partition, in a single pass, in input order.
+//!
+//! A thread takes four neighbouring items at a time, so that loads are of 128 bits. A lane's number of kept items among
+//! four is at most 4, a warp's at most 128, so the ranks of four such rounds come from one scan over the warp of four
+//! 8-bit counters in a word. The kept items of a tile are put side by side in shared memory before they are written; the
+//! first warp meanwhile learns by decoupled look-back ([`crate::look_back`]) how many the tiles before keep.
+//!
+//! What is kept is up to a `Source`: bits of a bitmap, flags, a predicate, or that an item differs from the one before.
+
+use warpset_core::scan::{Count, Sum};
+use warpset_simt::shared::{self, Shared};
+use warpset_simt::{Global, GlobalMut, Word, allow, thread, warp};
+
+use crate::look_back::{self, AGGREGATE, INCLUSIVE};
+use crate::primitives::predicate::{BitsDiffer, BitsEqual, InRange, Predicate};
+use crate::primitives::tile_shape::launch_shape;
+
+/// Items are at a multiple of 16 bytes, and may be read four at a time.
+pub const ITEMS_ALIGNED: u32 = 1;
+/// Flags are at a multiple of 4 bytes, and may be read four at a time.
+pub const FLAGS_ALIGNED: u32 = 2;
+
+/// Rounds of four items a thread: their counters fit in a word.
+const ROUNDS: usize = 4;
+/// Items of a thread.
+const ITEMS: u32 = 4 * ROUNDS as u32;
+
+/// Where the small things stand behind a tile of items of `size` bytes: how many items each warp keeps, how many the
+/// tiles before keep, the tile.
+const fn misc_at(threads: u32, size: u32) -> u32 {
+    threads * ITEMS * size
+}
+
+/// Bytes of dynamic shared memory.
+#[cfg(not(target_arch = "nvptx64"))]
+const fn shared_bytes(threads: u32, size: usize) -> u32 {
+    misc_at(threads, size as u32) + threads / 32 * 4 + 16
+}
+
+/// The larger of two sizes.
+const fn larger(a: usize, b: usize) -> usize {
+    if a > b { a } else { b }
+}
+
+/// What can be selected.
+pub trait Item: Word + Default + PartialEq {
+    /// Items `i` to `i + 3`.
+    ///
+    /// # Safety
+    /// They are valid for reads and not written meanwhile; the address of the first is a multiple of 16.
+    unsafe fn read_four(items: Global<Self>, i: usize) -> [Self; 4];
+}
+
+impl Item for u32 {
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn read_four(items: Global<u32>, i: usize) -> [u32; 4] {
+        // SAFETY: the caller's promise is the same.
+        unsafe { items.read4_nc(i) }
+    }
+}
+
+impl Item for u64 {
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn read_four(items: Global<u64>, i: usize) -> [u64; 4] {
+        // SAFETY: the caller's promise is the same.
+        let ([a, b], [c, d]) = unsafe { (items.read2_nc(i), items.read2_nc(i + 2)) };
+        [a, b, c, d]
+    }
+}
+
+/// Where items come from.
+trait Input<T>: Copy {
+    /// Item `i`.
+    ///
+    /// # Safety
+    /// It is there.
+    unsafe fn item(self, i: usize) -> T;
+    /// Items `i` to `i + 3`.
+    ///
+    /// # Safety
+    /// They are there; in memory the address of the first is a multiple of 16.
+    unsafe fn four(self, i: usize) -> [T; 4];
+}
+
+impl<T: Item> Input<T> for Global<T> {
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn item(self, i: usize) -> T {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.read_nc(i) }
+    }
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn four(self, i: usize) -> [T; 4] {
+        // SAFETY: the caller's promise is the same.
+        unsafe { T::read_four(self, i) }
+    }
+}
+
+/// The places of items, instead of items.
+#[derive(Clone, Copy)]
+struct Places;
+
+impl Input<u64> for Places {
+    #[inline(always)]
+    unsafe fn item(self, i: usize) -> u64 {
+        i as u64
+    }
+    #[inline(always)]
+    unsafe fn four(self, i: usize) -> [u64; 4] {
+        let i = i as u64;
+        [i, i + 1, i + 2, i + 3]
+    }
+}
+
+/// What decides which items are kept.
+trait Source<T: Item>: Copy {
+    /// Whether item `i` is.
+    ///
+    /// # Safety
+    /// `i` is below the number of items.
+    unsafe fn keeps<I: Input<T>>(self, items: I, i: usize, item: T) -> bool;
+
+    /// Whether items `i` to `i + 3`, a multiple of 4, are: the four lowest bits.
+    ///
+    /// # Safety
+    /// They are below the number of items, and all lanes of the warp come here together, with neighbouring ones.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn keeps_four<I: Input<T>>(self, items: I, i: usize, four: [T; 4]) -> u32 {
+        // SAFETY: the caller's promise.
+        unsafe { one_by_one(self, items, i, four) }
+    }
+}
+
+/// Whether items `i` to `i + 3` are kept: the four lowest bits.
+///
+/// # Safety
+/// They are below the number of items.
+#[inline(always)]
+#[track_caller]
+unsafe fn one_by_one<T: Item, S: Source<T>, I: Input<T>>(source: S, items: I, i: usize, four: [T; 4]) -> u32 {
+    let mut bits = 0;
+    for j in 0..4 {
+        // SAFETY: the caller's promise.
+        bits |= u32::from(unsafe { source.keeps(items, i + j, four[j]) }) << j;
+    }
+    bits
+}
+
+/// Items whose bit is set: bit `i % 32` of word `i / 32`.
+#[derive(Clone, Copy)]
+struct Bitmap(Global<u32>);
+
+impl<T: Item> Source<T> for Bitmap {
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn keeps<I: Input<T>>(self, _items: I, i: usize, _item: T) -> bool {
+        // SAFETY: there is a bit for each item.
+        unsafe { self.0.read_nc(i / 32) >> (i % 32) & 1 != 0 }
+    }
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn keeps_four<I: Input<T>>(self, _items: I, i: usize, _four: [T; 4]) -> u32 {
+        // SAFETY: there is a bit for each item, and four from a multiple of 4 on are in one word.
+        unsafe { self.0.read_nc(i / 32) >> (i % 32) & 15 }
+    }
+}
+
+/// Items whose flag is not zero.
+#[derive(Clone, Copy)]
+struct Flags {
+    flags: Global<u8>,
+    aligned: bool,
+}
+
+impl<T: Item> Source<T> for Flags {
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn keeps<I: Input<T>>(self, _items: I, i: usize, _item: T) -> bool {
+        // SAFETY: there is a flag for each item.
+        unsafe { self.flags.read_nc(i) != 0 }
+    }
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn keeps_four<I: Input<T>>(self, items: I, i: usize, four: [T; 4]) -> u32 {
+        if self.aligned {
+            // SAFETY: there is a flag for each item.
+            let bytes = unsafe { self.flags.cast::<u32>().read_nc(i / 4) };
+            // The top bit of each byte says whether one of its bits is set; the product brings the four together.
+            let set = ((((bytes & 0x7f7f_7f7f) + 0x7f7f_7f7f) | bytes) >> 7) & 0x0101_0101;
+            set.wrapping_mul(1 << 24 | 1 << 17 | 1 << 10 | 1 << 3) >> 24 & 15
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { one_by_one(self, items, i, four) }
+        }
+    }
+}
+
+/// Items that a predicate keeps.
+#[derive(Clone, Copy)]
+struct If<P>(P);
+
+impl<T: Item, P: Predicate<T>> Source<T> for If<P> {
+    #[inline(always)]
+    unsafe fn keeps<I: Input<T>>(self, _items: I, _i: usize, item: T) -> bool {
+        self.0.keep(item)
+    }
+}
+
+/// The first of each group of equal neighbours.
+#[derive(Clone, Copy)]
+struct Unique;
+
+impl<T: Item + warpset_simt::ShuffleWord> Source<T> for Unique {
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn keeps<I: Input<T>>(self, items: I, i: usize, item: T) -> bool {
+        // SAFETY: the item before.
+        i == 0 || unsafe { items.item(i - 1) } != item
+    }
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn keeps_four<I: Input<T>>(self, items: I, i: usize, four: [T; 4]) -> u32 {
+        // SAFETY: the whole warp comes here; the lane before has the four items before, but for lane 0.
+        let before = unsafe { warp::shuffle_up(warp::FULL_MASK, four[3], 1) };
+        // SAFETY: the caller's promise.
+        let differs = if warp::lane_id() == 0 { unsafe { self.keeps(items, i, four[0]) } } else { before != four[0] };
+        let mut bits = u32::from(differs);
+        for j in 1..4 {
+            bits |= u32::from(four[j] != four[j - 1]) << j;
+        }
+        bits
+    }
+}
+
+/// Outputs: what is kept, then what is not, where that is asked for.
+#[derive(Clone, Copy)]
+struct Outputs<T, V> {
+    kept: GlobalMut<T>,
+    values: GlobalMut<V>,
+    rejected: GlobalMut<T>,
+    count: GlobalMut<u64>,
+}
+
+/// One tile. `PARTITION` asks for the rejected items too, `PAIRS` for values beside the items.
+///
+/// # Safety
+/// As [`select_u32`] and the others state.
+#[inline(always)]
+unsafe fn select<
+    T: Item,
+    V: Item,
+    I: Input<T>,
+    S: Source<T>,
+    const THREADS: u32,
+    const PARTITION: bool,
+    const PAIRS: bool,
+>(
+    items: I,
+    values: Global<V>,
+    n: usize,
+    source: S,
+    aligned: u32,
+    words: GlobalMut<u64>,
+    ticket: GlobalMut<u32>,
+    out: Outputs<T, V>,
+) {
+    if size_of::<T>() == 4 && size_of::<V>() == 4 && (THREADS == 512 || PAIRS) {
+        // Three blocks of 512 threads leave 40 registers, which sm_80 exceeds by two to four and later ones do not; with
+        // values, five of 256 leave 48, exceeded by six to ten. With registers enough and fewer blocks it is slower, on
+        // an H200 by a tenth.
+        allow::spill();
+    }
+    let tile_items = THREADS * ITEMS;
+    let misc = misc_at(THREADS, larger(size_of::<T>(), size_of::<V>()) as u32);
+    let shared_items: Shared<T> = shared::dynamic(0);
+    let sums: Shared<u32> = shared::dynamic(misc); // one a warp
+    let slot: Shared<u64> = shared::dynamic(misc + THREADS / 8);
+    let t = thread::thread_idx_x();
+    let lane = warp::lane_id();
+    let warp_index = t / 32;
+    // SAFETY: shared indices stay inside the arrays, and a barrier stands between accesses of different threads to one
+    // word; the ticket makes `tile` unique; items are read below `n`; a kept item's place is the number of kept items
+    // before it, a rejected one's the number of rejected ones, so places differ and stay inside the outputs. All threads
+    // reach every barrier, vote and shuffle.
+    unsafe {
+        let tile = look_back::ticket(ticket, shared::dynamic(misc + THREADS / 8 + 8));
+        let start = tile * tile_items as usize;
+        let len = (n - start).min(tile_items as usize) as u32;
+        // Each warp has neighbouring items; the place of a thread's four of round `u` in the tile:
+        let place = |u: usize| 4 * (warp_index * 32 * ROUNDS as u32 + u as u32 * 32 + lane);
+        let mut loaded = [[T::default(); 4]; ROUNDS];
+        let mut bits = [0; ROUNDS];
+        let by_four = len == tile_items && aligned & ITEMS_ALIGNED != 0;
+        if by_four {
+            for u in 0..ROUNDS {
+                loaded[u] = items.four(start + place(u) as usize);
+            }
+            for u in 0..ROUNDS {
+                bits[u] = source.keeps_four(items, start + place(u) as usize, loaded[u]);
+            }
+        } else {
+            for u in 0..ROUNDS {
+                for j in 0..4 {
+                    let at = place(u) + j as u32;
+                    if at < len {
+                        let i = start + at as usize;
+                        loaded[u][j] = items.item(i);
+                        bits[u] |= u32::from(source.keeps(items, i, loaded[u][j])) << j;
+                    }
+                }
+            }
+        }
+
+        let mut packed = 0;
+        for u in 0..ROUNDS {
+            packed |= bits[u].count_ones() << (8 * u);
+        }
+        let inclusive = warp::inclusive_scan_add(warp::FULL_MASK, packed);
+        let of_warp = warp::shuffle_idx(warp::FULL_MASK, inclusive, 31);
+        let exclusive = inclusive - packed;
+        let mut ranks = [0; ROUNDS];
+        let mut kept = 0;
+        for u in 0..ROUNDS {
+            ranks[u] = kept + (exclusive >> (8 * u) & 255);
+            kept += of_warp >> (8 * u) & 255;
+        }
+        if lane == 0 {
+            sums.set(warp_index, kept);
+        }
+        thread::sync_threads();
+        let mut before_warp = 0;
+        let mut kept = 0;
+        for w in 0..THREADS / 32 {
+            let sum = sums.get(w);
+            if w < warp_index {
+                before_warp += sum;
+            }
+            kept += sum;
+        }
+        if t == 0 {
+            let state = if tile == 0 { INCLUSIVE } else { AGGREGATE };
+            look_back::publish(words, tile, state, Count(u64::from(kept)));
+        }
+        for u in 0..ROUNDS {
+            ranks[u] += before_warp;
+            scatter::<T, PARTITION>(shared_items, loaded[u], bits[u], ranks[u], kept, place(u));
+        }
+        // Under way while the first warp looks back.
+        let mut loaded_values = [[V::default(); 4]; ROUNDS];
+        if PAIRS {
+            for u in 0..ROUNDS {
+                if by_four {
+                    loaded_values[u] = V::read_four(values, start + place(u) as usize);
+                } else {
+                    for j in 0..4 {
+                        let at = place(u) + j as u32;
+                        if at < len {
+                            loaded_values[u][j] = values.read_nc(start + at as usize);
+                        }
+                    }
+                }
+            }
+        }
+        if warp_index == 0 {
+            let mut before = Count(0);
+            if tile != 0 {
+                before = look_back::exclusive_prefix::<Sum<Count>>(words, tile);
+            }
+            if lane == 0 {
+                let through = before.0 + u64::from(kept);
+                if tile != 0 {
+                    look_back::publish(words, tile, INCLUSIVE, Count(through));
+                }
+                slot.set(0, before.0);
+                if start + len as usize == n {
+                    out.count.write(0, through);
+                }
+            }
+        }
+        thread::sync_threads();
+        let before = slot.get(0) as usize;
+        let (to, rejected) = (out.kept.at(before), out.rejected);
+        for u in 0..ITEMS {
+            let i = t + u * THREADS;
+            if i < kept {
+                to.write(i as usize, shared_items.get(i));
+            } else if PARTITION && i < len {
+                rejected.write(start - before + (i - kept) as usize, shared_items.get(i));
+            }
+        }
+        if PAIRS {
+            let shared_values: Shared<V> = shared::dynamic(0);
+            thread::sync_threads();
+            for u in 0..ROUNDS {
+                scatter::<V, false>(shared_values, loaded_values[u], bits[u], ranks[u], kept, place(u));
+            }
+            thread::sync_threads();
+            let to = out.values.at(before);
+            for u in 0..ITEMS {
+                let i = t + u * THREADS;
+                if i < kept {
+                    to.write(i as usize, shared_values.get(i));
+                }
+            }
+        }
+    }
+}
+
+/// Puts the kept ones of four items at `place` in the tile to their ranks, the first of which is `rank`; and, where the
+/// others are asked for, those behind the tile's `kept` ones.
+///
+/// # Safety
+/// `to` has room for a tile, and nobody else has these places.
+#[inline(always)]
+#[track_caller]
+unsafe fn scatter<T: Item, const REJECTED: bool>(
+    to: Shared<T>,
+    four: [T; 4],
+    bits: u32,
+    mut rank: u32,
+    kept: u32,
+    place: u32,
+) {
+    for j in 0..4 {
+        let keep = bits >> j & 1 != 0;
+        if REJECTED {
+            let at = if keep { rank } else { kept + place + j as u32 - rank };
+            // SAFETY: below the tile's length, since at most as many items are kept before as stand before.
+            unsafe { to.set(at, four[j]) };
+        } else if keep {
+            // SAFETY: below the number of kept items.
+            unsafe { to.set(rank, four[j]) };
+        }
+        rank += u32::from(keep);
+    }
+}
+
+/// Kernels that select, and where they are named that partition. Their source is made of the arguments in brackets.
+macro_rules! select_kernels {
+    ($($name:ident $threads:literal x $blocks:literal $(| $partition:ident $p_threads:literal x $p_blocks:literal)?:
+        $item:ty, $what:literal, $arguments:tt $aligned:ident => $source:expr;)*) => {$(
+        select_kernel! {
+            concat!("Copies the `", stringify!($item), "` ", $what, ", in order.");
+            $name $threads x $blocks: $item, $source, false, $arguments $aligned, []
+        }
+        $(select_kernel! {
+            concat!("Copies the `", stringify!($item), "` ", $what, ", and to `rejected` the others, in order.");
+            $partition $p_threads x $p_blocks: $item, $source, true, $arguments $aligned, [rejected: GlobalMut<$item>]
+        })?
+    )*};
+}
+
+/// The last of one or two.
+macro_rules! last {
+    ($one:ident) => {
+        $one
+    };
+    ($one:ident $two:ident) => {
+        $two
+    };
+}
+
+/// A kernel; what is not kept goes to the other output, if there is one.
+macro_rules! select_kernel {
+    ($doc:expr; $name:ident $threads:literal x $blocks:literal: $item:ty, $source:expr, $partition:literal,
+        [$($arg:ident: $ty:ty),*] $aligned:ident, [$($other:ident: $other_ty:ty)?]) => {
+        kernel! {
+            #[doc = $doc]
+            ///
+            /// # Safety
+            /// - Launch: 1-D, a block a tile, shaped as its `SHAPE` says; `n > 0`.
+            /// - `items`: valid for `n` reads; a bitmap for `n.div_ceil(32)` words, flags for `n`; not written meanwhile.
+            ///   `aligned` says no more than is true.
+            /// - `look_back`: one word a block, and `ticket` one word: zero at the start, nobody else's.
+            /// - `out`: valid for as many writes as items are kept, overlaps nothing else, nobody else touches it;
+            ///   `rejected`, where there is one, likewise for the others.
+            /// - `count`: one word, set to the number of items that are kept; nobody else's.
+            #[launch_bounds($threads, $blocks)]
+            pub unsafe fn $name(
+                items: Global<$item>, n: usize, $($arg: $ty,)* $aligned: u32, look_back: GlobalMut<u64>,
+                ticket: GlobalMut<u32>, out: GlobalMut<$item>, $($other: $other_ty,)? count: GlobalMut<u64>,
+            ) {
+                let out = Outputs { kept: out, values: out, rejected: last!(out $($other)?), count };
+                // SAFETY: the caller keeps this kernel's contract.
+                unsafe {
+                    select::<$item, $item, _, _, $threads, $partition, false>(
+                        items, items, n, $source, $aligned, look_back, ticket, out,
+                    )
+                }
+            }
+        }
+
+        launch_shape!($name: $threads, ITEMS, shared_bytes($threads, size_of::<$item>()));
+    };
+}
+
+select_kernels! {
+    select_u32 512 x 3 | partition_u32 256 x 4: u32, "whose bit is set", [bitmap: Global<u32>] aligned => Bitmap(bitmap);
+    select_u64 512 x 2 | partition_u64 256 x 3: u64, "whose bit is set", [bitmap: Global<u32>] aligned => Bitmap(bitmap);
+    select_flagged_u32 512 x 3 | partition_flagged_u32 256 x 4: u32, "whose flag is not zero", [flags: Global<u8>] aligned =>
+        Flags { flags, aligned: aligned & FLAGS_ALIGNED != 0 };
+    select_flagged_u64 512 x 2 | partition_flagged_u64 256 x 3: u64, "whose flag is not zero", [flags: Global<u8>] aligned =>
+        Flags { flags, aligned: aligned & FLAGS_ALIGNED != 0 };
+    select_in_range_u32 512 x 3 | partition_in_range_u32 256 x 4: u32, "in a range", [from: u32, to: u32] aligned =>
+        If(InRange { from, to });
+    select_in_range_u64 512 x 2 | partition_in_range_u64 256 x 3: u64, "in a range", [from: u64, to: u64] aligned =>
+        If(InRange { from, to });
+    select_bits_equal_u32 512 x 3 | partition_bits_equal_u32 256 x 4: u32, "with these bits", [mask: u32, bits: u32] aligned =>
+        If(BitsEqual { mask, bits });
+    select_bits_equal_u64 512 x 2 | partition_bits_equal_u64 256 x 3: u64, "with these bits", [mask: u64, bits: u64] aligned =>
+        If(BitsEqual { mask, bits });
+    select_bits_differ_u32 512 x 3 | partition_bits_differ_u32 256 x 4: u32, "without these bits", [mask: u32, bits: u32] aligned =>
+        If(BitsDiffer { mask, bits });
+    select_bits_differ_u64 512 x 2 | partition_bits_differ_u64 256 x 3: u64, "without these bits", [mask: u64, bits: u64] aligned =>
+        If(BitsDiffer { mask, bits });
+    unique_u32 512 x 3: u32, "that differ from the one before", [] aligned => Unique;
+    unique_u64 512 x 2: u64, "that differ from the one before", [] aligned => Unique;
+}
+
+kernel! {
+    /// Writes the places whose bit is set, in order.
+    ///
+    /// # Safety
+    /// As for [`select_u64`], without items, and launched as that is.
+    #[launch_bounds(512, 2)]
+    pub unsafe fn select_indices(
+        n: usize, bitmap: Global<u32>, look_back: GlobalMut<u64>, ticket: GlobalMut<u32>, out: GlobalMut<u64>,
+        count: GlobalMut<u64>,
+    ) {
+        let out = Outputs { kept: out, values: out, rejected: out, count };
+        // SAFETY: the caller keeps this kernel's contract; nothing is read of values.
+        unsafe {
+            select::<u64, u64, _, _, 512, false, false>(
+                Places, out.kept.as_const(), n, Bitmap(bitmap), ITEMS_ALIGNED, look_back, ticket, out,
+            )
+        }
+    }
+}
+
+macro_rules! unique_by_key_kernels {
+    ($($name:ident: $key:ty, $value:ty, $threads:literal, $blocks:literal;)*) => {$(
+        kernel! {
+            #[doc = concat!("Copies the `", stringify!($key), "` that differ from the one before, with their `",
+                stringify!($value), "`, in order.")]
+            ///
+            /// # Safety
+            /// As [`select_u32`], for keys and values alike.
+            #[launch_bounds($threads, $blocks)]
+            pub unsafe fn $name(
+                keys: Global<$key>, values: Global<$value>, n: usize, aligned: u32, look_back: GlobalMut<u64>,
+                ticket: GlobalMut<u32>, out_keys: GlobalMut<$key>, out_values: GlobalMut<$value>, count: GlobalMut<u64>,
+            ) {
+                let out = Outputs { kept: out_keys, values: out_values, rejected: out_keys, count };
+                // SAFETY: the caller keeps this kernel's contract.
+                unsafe { select::<$key, $value, _, _, $threads, false, true>(keys, values, n, Unique, aligned, look_back, ticket, out) }
+            }
+        }
+
+        launch_shape!($name: $threads, ITEMS, shared_bytes($threads, larger(size_of::<$key>(), size_of::<$value>())));
+    )*};
+}
+unique_by_key_kernels! {
+    unique_by_key_u32_u32: u32, u32, 256, 5;
+    unique_by_key_u32_u64: u32, u64, 256, 2;
+    unique_by_key_u64_u32: u64, u32, 256, 2;
+    unique_by_key_u64_u64: u64, u64, 256, 3;
+}

@@ -1,0 +1,32 @@
+//! How kernels that work in tiles are launched.
+
+/// Blocks and tiles of a kernel. Each instance stands at its kernel as `SHAPE`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Threads of a block.
+    pub threads: u32,
+    /// Items of a tile for each thread.
+    pub items: u32,
+    /// Dynamic shared memory of a block, in bytes.
+    pub shared_bytes: u32,
+}
+
+impl Shape {
+    /// Items of a tile.
+    pub const fn tile(self) -> usize {
+        self.threads as usize * self.items as usize
+    }
+}
+
+/// Gives a kernel its launch shape, as `SHAPE`, on the host.
+macro_rules! launch_shape {
+    ($kernel:ident: $threads:expr, $items:expr, $shared_bytes:expr) => {
+        #[cfg(not(target_arch = "nvptx64"))]
+        impl $kernel {
+            /// The kernel's launch shape.
+            pub const SHAPE: crate::primitives::tile_shape::Shape =
+                crate::primitives::tile_shape::Shape { threads: $threads, items: $items, shared_bytes: $shared_bytes };
+        }
+    };
+}
+pub(crate) use launch_shape;

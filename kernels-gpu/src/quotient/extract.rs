@@ -1,0 +1,364 @@
+//! Kernels that take standard quotient filters apart: their fingerprints in ascending order, and which of two filters'
+//! fingerprints are equal.
+//!
+//! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018, section
+//! IV-E and algorithm 8.
+//!
+//! Departures. The paper writes a fingerprint for each slot, and compacts. Here one pass does both: a tile's first place
+//! in the output comes from a scan with look-back over the numbers of items. The paper walks from each slot to the start
+//! of its cluster and back. Here the `j`-th run has the `j`-th quotient that is occupied, so that a second scan, over the
+//! quotients that are occupied less the runs that begin, says how many runs are *pending* at a block of 64 slots: their
+//! quotients lie before it, and they begin in it or later. The quotient of an item then is a selection in a word.
+
+use warpset_core::bits::select;
+use warpset_core::quotient::Split;
+use warpset_core::quotient::slots::{
+    BLOCK_SLOTS, ByteSlots, CONTINUATION, Container, OCCUPIED, PackedSlots, SHIFTED, Slots,
+};
+use warpset_core::scan::{Lift, Operator};
+use warpset_simt::shared::{self, Shared};
+use warpset_simt::{Global, GlobalMut, thread, warp};
+
+use crate::batch::results;
+use crate::quotient::memory::{Fill, Fingerprint, Parameters, ReadOnly};
+use crate::{block, look_back};
+
+/// Threads of a block, in all kernels here.
+pub const BLOCK: u32 = 256;
+/// Blocks of 64 slots in a tile of an extraction.
+pub const TILE_BLOCKS: u64 = 64;
+/// Dynamic shared memory of an extraction, in bytes.
+pub const SHARED_BYTES: u32 = SCRATCH_AT + block::scratch_bytes::<Fill>(WARPS);
+
+const WARPS: u32 = BLOCK / 32;
+const PREFIX_AT: u32 = 16;
+/// The quotient of the run in which the tile begins.
+const ANCHOR_AT: u32 = 32;
+/// For each block of slots: the three words of metadata, places before it, runs pending at it.
+const OCCUPIEDS_AT: u32 = 48;
+const CONTINUATIONS_AT: u32 = OCCUPIEDS_AT + ROW;
+const SHIFTEDS_AT: u32 = CONTINUATIONS_AT + ROW;
+const PLACES_AT: u32 = SHIFTEDS_AT + ROW;
+const PENDING_AT: u32 = PLACES_AT + ROW;
+const SCRATCH_AT: u32 = PENDING_AT + ROW;
+const ROW: u32 = 8 * TILE_BLOCKS as u32;
+
+/// Words of the look-back of so many tiles.
+pub const fn look_back_words(tiles: usize) -> usize {
+    look_back::words::<Fill>(tiles)
+}
+
+/// Sums of items, and of quotients that are occupied less runs that begin. The second may be negative on the way, and is
+/// taken modulo 2^62; from the first block on it is not.
+struct Sums;
+
+impl Operator for Sums {
+    type Value = Fill;
+    const IDENTITY: Fill = Fill(Lift { floor: 0, add: 0 });
+    #[inline(always)]
+    fn combine(before: Fill, after: Fill) -> Fill {
+        let (a, b) = (before.0, after.0);
+        let pending = a.add.wrapping_add(b.add) & look_back::PAYLOAD;
+        Fill(Lift { floor: a.floor.wrapping_add(b.floor), add: pending })
+    }
+}
+
+/// How the words of metadata of a block are read.
+trait Metadata: Slots {
+    /// Writes occupied, continuation and shifted bits of the tile's blocks to their rows, by all threads of a block.
+    ///
+    /// # Safety
+    /// The rows are the block's; a barrier follows before they are read.
+    unsafe fn stage(&self, first_block: u64, blocks: u64);
+}
+
+impl Metadata for PackedSlots<ReadOnly> {
+    #[inline(always)]
+    unsafe fn stage(&self, first_block: u64, blocks: u64) {
+        let rows: Shared<u64> = shared::dynamic(OCCUPIEDS_AT);
+        let t = thread::thread_idx_x();
+        if (t as u64) < blocks {
+            let [occupied, continues, shifted] = self.metadata_words(first_block + t as u64);
+            // SAFETY: a place a thread in each row.
+            unsafe {
+                rows.set(t, occupied);
+                rows.set(ROW / 8 + t, continues);
+                rows.set(2 * (ROW / 8) + t, shifted);
+            }
+        }
+    }
+}
+
+impl Metadata for ByteSlots<ReadOnly> {
+    #[inline(always)]
+    unsafe fn stage(&self, first_block: u64, blocks: u64) {
+        let rows: Shared<u32> = shared::dynamic(OCCUPIEDS_AT);
+        let lane = warp::lane_id();
+        let mut half = thread::thread_idx_x() / 32;
+        while (half as u64) < 2 * blocks {
+            let metadata = self.metadata(first_block * BLOCK_SLOTS + (32 * half + lane) as u64);
+            // SAFETY: the whole warp comes here; one lane writes the warp's own place in each row.
+            unsafe {
+                let occupied = warp::ballot(warp::FULL_MASK, metadata & OCCUPIED != 0);
+                let continues = warp::ballot(warp::FULL_MASK, metadata & CONTINUATION != 0);
+                let shifted = warp::ballot(warp::FULL_MASK, metadata & SHIFTED != 0);
+                if lane == 0 {
+                    rows.set(half, occupied);
+                    rows.set(ROW / 4 + half, continues);
+                    rows.set(2 * (ROW / 4) + half, shifted);
+                }
+            }
+            half += WARPS;
+        }
+    }
+}
+
+/// The quotient before `block` that has `rank` occupied ones between itself and the block.
+#[inline(always)]
+fn occupied_before<S: Metadata>(slots: &S, mut block: u64, mut rank: u64) -> u64 {
+    while block > 0 {
+        block -= 1;
+        let bits = slots.metadata_words(block)[0];
+        let ones = bits.count_ones() as u64;
+        if rank < ones {
+            return block * BLOCK_SLOTS + select(bits, (ones - 1 - rank) as u32) as u64;
+        }
+        rank -= ones;
+    }
+    0 // from damaged memory only
+}
+
+/// The same by a warp, a block a lane at a time; all lanes get it.
+///
+/// # Safety
+/// All lanes of the warp come here together, with the same arguments.
+#[inline(always)]
+unsafe fn occupied_before_by_warp<S: Metadata>(slots: &S, mut block: u64, mut rank: u64) -> u64 {
+    let lane = warp::lane_id() as u64;
+    while block > 0 {
+        let bits = if lane < block { slots.metadata_words(block - 1 - lane)[0] } else { 0 };
+        let ones = bits.count_ones();
+        // SAFETY: the loop is the same for all lanes.
+        unsafe {
+            let sum = warp::inclusive_scan_add(warp::FULL_MASK, ones);
+            let reached = warp::ballot(warp::FULL_MASK, sum as u64 > rank);
+            if reached != 0 {
+                let at = reached.trailing_zeros();
+                let mut quotient = 0;
+                if lane == at as u64 {
+                    let rank = rank as u32 - (sum - ones);
+                    quotient = (block - 1 - lane) * BLOCK_SLOTS + select(bits, ones - 1 - rank) as u64;
+                }
+                return warp::shuffle_idx(warp::FULL_MASK, quotient, at);
+            }
+            rank -= warp::shuffle_idx(warp::FULL_MASK, sum, 31) as u64;
+        }
+        block = block.saturating_sub(32);
+    }
+    0 // from damaged memory only
+}
+
+/// One tile of an extraction.
+///
+/// # Safety
+/// As [`quotient_extract_u32`].
+#[inline(always)]
+unsafe fn extract<F: Fingerprint, S: Metadata>(
+    slots: S,
+    split: Split,
+    dropped: u32,
+    look_back: GlobalMut<u64>,
+    ticket: GlobalMut<u32>,
+    out: GlobalMut<F>,
+    n: u64,
+) {
+    let number: Shared<u32> = shared::dynamic(0);
+    let prefix_slot: Shared<u32> = shared::dynamic(PREFIX_AT);
+    let anchor_at: Shared<u64> = shared::dynamic(ANCHOR_AT);
+    let occupieds: Shared<u64> = shared::dynamic(OCCUPIEDS_AT);
+    let continuations: Shared<u64> = shared::dynamic(CONTINUATIONS_AT);
+    let shifteds: Shared<u64> = shared::dynamic(SHIFTEDS_AT);
+    let places: Shared<u64> = shared::dynamic(PLACES_AT);
+    let pendings: Shared<u64> = shared::dynamic(PENDING_AT);
+    let scratch: Shared<u32> = shared::dynamic(SCRATCH_AT);
+    let t = thread::thread_idx_x();
+    // SAFETY: shared regions are apart, and barriers stand between writes and reads (the scan and the look-back have
+    // one each); slots are those of whole blocks below `slots.len()`; places below `n` are written, a thread an item.
+    unsafe {
+        let tile = look_back::ticket(ticket, number) as u64;
+        let first_block = tile * TILE_BLOCKS;
+        let blocks = Ord::min(slots.len() / BLOCK_SLOTS - first_block, TILE_BLOCKS);
+        slots.stage(first_block, blocks);
+        thread::sync_threads();
+
+        let mut sums = Sums::IDENTITY;
+        if (t as u64) < blocks {
+            let (occupied, continues) = (occupieds.get(t), continuations.get(t));
+            let used = occupied | shifteds.get(t);
+            let begin = (used & !continues).count_ones() as u64;
+            let pending = (occupied.count_ones() as u64).wrapping_sub(begin) & look_back::PAYLOAD;
+            sums = Fill(Lift { floor: used.count_ones() as u64, add: pending });
+        }
+        let (before, all) = block::exclusive_scan::<Sums, WARPS>(sums, scratch);
+        let prefix = look_back::tile_prefix::<Sums>(look_back, tile as usize, all, prefix_slot);
+        let pending_first = prefix.0.add;
+        if (t as u64) < blocks {
+            let Fill(here) = Sums::combine(prefix, before);
+            places.set(t, here.floor);
+            pendings.set(t, here.add);
+        }
+        if t < warp::WARP_SIZE && continuations.get(0) & 1 != 0 {
+            let anchor = occupied_before_by_warp(&slots, first_block, pending_first);
+            if t == 0 {
+                anchor_at.set(0, anchor);
+            }
+        }
+        thread::sync_threads();
+
+        let mut at = t;
+        while (at as u64) < blocks * BLOCK_SLOTS {
+            let (block, slot) = (at / 64, at % 64);
+            let occupied = occupieds.get(block);
+            let used = occupied | shifteds.get(block);
+            if used >> slot & 1 != 0 {
+                let below = (1u64 << slot) - 1;
+                let place = places.get(block) + (used & below).count_ones() as u64;
+                // Runs that have begun in this block, that of this item included.
+                let begun = (used & !continuations.get(block) & (below << 1 | 1)).count_ones() as u64;
+                let pending = pendings.get(block);
+                let quotient = if begun > pending {
+                    (first_block + block as u64) * BLOCK_SLOTS + select(occupied, (begun - pending - 1) as u32) as u64
+                } else {
+                    // So many quotients lie between this one and the block.
+                    let mut rank = pending - begun;
+                    let mut earlier = block;
+                    let mut found = !0;
+                    while earlier > 0 && found == !0 {
+                        earlier -= 1;
+                        let bits = occupieds.get(earlier);
+                        let ones = bits.count_ones() as u64;
+                        if rank < ones {
+                            found = (first_block + earlier as u64) * BLOCK_SLOTS
+                                + select(bits, (ones - 1 - rank) as u32) as u64;
+                        } else {
+                            rank -= ones;
+                        }
+                    }
+                    if found != !0 {
+                        found
+                    } else if rank == pending_first && continuations.get(0) & 1 != 0 {
+                        anchor_at.get(0)
+                    } else {
+                        occupied_before(&slots, first_block, rank)
+                    }
+                };
+                if place < n {
+                    let remainder = slots.remainder((first_block + block as u64) * BLOCK_SLOTS + slot as u64);
+                    out.write(place as usize, F::of(split.join(quotient, remainder) >> dropped));
+                }
+            }
+            at += BLOCK;
+        }
+    }
+}
+
+/// The first of `n` ascending items that is not below `item`.
+///
+/// # Safety
+/// There are `n` items.
+#[inline(always)]
+unsafe fn lower_bound<F: Fingerprint>(items: Global<F>, n: usize, item: F) -> usize {
+    let (mut first, mut count) = (0, n);
+    while count > 0 {
+        let half = count / 2;
+        // SAFETY: `first + half < n`.
+        if unsafe { items.read_nc(first + half) }.bits() < item.bits() {
+            first += half + 1;
+            count -= half + 1;
+        } else {
+            count = half;
+        }
+    }
+    first
+}
+
+/// Whether item `i` of `a` has an equal in `b`, one for one: the `k`-th of equal items has if `b` has more than `k`.
+///
+/// # Safety
+/// Both are ascending, and `i` is below the length of `a`.
+#[inline(always)]
+unsafe fn has_equal<F: Fingerprint>(a: Global<F>, i: usize, b: Global<F>, b_len: usize) -> bool {
+    // SAFETY: reads are below the lengths.
+    unsafe {
+        let item = a.read_nc(i);
+        let mut earlier = 0;
+        if i > 0 && a.read_nc(i - 1) == item {
+            earlier = i - lower_bound(a, i, item);
+        }
+        let at = lower_bound(b, b_len, item) + earlier;
+        at < b_len && b.read_nc(at) == item
+    }
+}
+
+macro_rules! by_width {
+    ($($word:ty: $extract:ident, $equals:ident;)*) => {$(
+        kernel! {
+            #[doc = concat!("A filter's fingerprints, ascending, less `dropped` low bits, as `", stringify!($word), "`.")]
+            ///
+            /// # Safety
+            /// - Launch: 1-D, a block of [`BLOCK`] threads for each [`TILE_BLOCKS`] blocks of 64 slots, [`SHARED_BYTES`]
+            ///   of dynamic shared memory.
+            /// - `words`: a sound filter of `slots` slots with these [`Parameters`], not written meanwhile.
+            /// - `look_back`: [`look_back_words`] of the tiles, at a multiple of 16 bytes, and `ticket` one
+            ///   word: zero at the start, nobody else's.
+            /// - `out`: `n` places, nobody else's, wide enough; items from the `n`-th on are left out.
+            #[launch_bounds(256, 4)]
+            pub unsafe fn $extract(
+                words: Global<u64>, slots: u64, parameters: u32, dropped: u32, look_back: GlobalMut<u64>,
+                ticket: GlobalMut<u32>, out: GlobalMut<$word>, n: u64,
+            ) {
+                let parameters = Parameters(parameters);
+                let split = parameters.split();
+                let words = ReadOnly(words);
+                // SAFETY: the caller keeps this kernel's contract; the container is the same for all threads.
+                unsafe {
+                    match parameters.container() {
+                        Container::Bytes => {
+                            let slots = ByteSlots::new(words, slots, split.remainder_bits);
+                            extract(slots, split, dropped, look_back, ticket, out, n);
+                        }
+                        Container::Packed => {
+                            let slots = PackedSlots::new(words, slots, split.remainder_bits);
+                            extract(slots, split, dropped, look_back, ticket, out, n);
+                        }
+                    }
+                }
+            }
+        }
+
+        kernel! {
+            #[doc = concat!("Which `", stringify!($word), "` of `a` have an equal in `b`, one for one, or have none.")]
+            ///
+            /// # Safety
+            /// - Launch: 1-D, `a_len.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
+            /// - `a` and `b`: so many words, ascending, not written meanwhile.
+            /// - `out`: `results::words(form, a_len)` words, nobody else's; for `results::COUNT`, others may add to it.
+            ///   A result is whether there is an equal, if `equal` is 1, or whether there is none, if it is 0.
+            pub unsafe fn $equals(
+                a: Global<$word>, a_len: usize, b: Global<$word>, b_len: usize, equal: u32, form: u32,
+                out: GlobalMut<u64>,
+            ) {
+                let i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
+                // SAFETY: `i < a_len` where it is read; all threads arrive at `put`.
+                unsafe {
+                    let yes = i < a_len && has_equal(a, i, b, b_len) == (equal != 0);
+                    results::put(form, out, i, a_len, yes);
+                }
+            }
+        }
+    )*};
+}
+by_width! {
+    u32: quotient_extract_u32, quotient_equals_u32;
+    u64: quotient_extract_u64, quotient_equals_u64;
+}

@@ -1,0 +1,145 @@
+//! Lookups of a sorted batch in a standard quotient filter (section IV-A of Geil, Farach-Colton, Owens, IPDPS 2018):
+//! fingerprints with the places of their keys, and, once they are sorted, the answers, each to its place.
+
+use warpset_core::quotient::slots::bytes_of_slot;
+use warpset_simt::{Global, GlobalMut, atomic, thread};
+
+use crate::batch::{keys, results};
+use crate::quotient::memory::{Fingerprint, Parameters, ReadOnly};
+use crate::quotient::windows::{self, PackedWindows};
+
+/// Threads of a block, in all kernels here.
+pub const BLOCK: u32 = 256;
+
+/// # Safety
+/// As [`quotient_lookup_sorted_packed`].
+#[inline(always)]
+unsafe fn look_up(
+    is_stored: impl Fn(u64, u64) -> bool,
+    parameters: Parameters,
+    fingerprints: Global<u64>,
+    wide: u32,
+    places: Global<u32>,
+    n: usize,
+    form: u32,
+    out: GlobalMut<u64>,
+) {
+    let i = thread::index_1d() as usize;
+    let split = parameters.split();
+    let mut yes = false;
+    // SAFETY: `i < n` where it is read; a place is that of one key; all threads come to the count.
+    unsafe {
+        if i < n {
+            let fingerprint =
+                if wide != 0 { fingerprints.read_nc(i) } else { fingerprints.cast::<u32>().read_nc(i) as u64 };
+            yes = is_stored(split.quotient(fingerprint), split.remainder(fingerprint));
+            if form == results::BYTES {
+                out.cast::<u8>().write(places.read_nc(i) as usize, yes as u8);
+            } else if form == results::BITS && yes {
+                let place = places.read_nc(i);
+                atomic::reduce_or(out.at(place as usize / 64), 1 << (place % 64));
+            }
+        }
+        if form == results::COUNT {
+            let count = thread::sync_threads_count(yes);
+            if thread::thread_idx_x() == 0 && count != 0 {
+                atomic::reduce_add(out, count as u64);
+            }
+        }
+    }
+}
+
+kernel! {
+    /// Whether each of the sorted fingerprints is stored, in a filter of packed slots.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, a thread a fingerprint, [`BLOCK`] threads a block.
+    /// - `words`: a sound filter of `slots` slots with these [`Parameters`], 16-byte aligned, not written meanwhile.
+    /// - `fields`: [`windows::fields`] of its remainders.
+    /// - `fingerprints`: `n`, of 64 bits if they are `wide` and else of 32, not written meanwhile; so `places`, different
+    ///   ones below `n`, which for `results::COUNT` are not read.
+    /// - `out`: `results::words(form, n)` words, nobody else's; zero at the start for `results::BITS`; for
+    ///   `results::COUNT`, others may add to it.
+    #[launch_bounds(256, 4)]
+    pub unsafe fn quotient_lookup_sorted_packed(
+        words: Global<u64>, slots: u64, parameters: u32, fields: u64, fingerprints: Global<u64>, wide: u32,
+        places: Global<u32>, n: usize, form: u32, out: GlobalMut<u64>,
+    ) {
+        let parameters = Parameters(parameters);
+        let slots = PackedWindows::<false, _>::new(ReadOnly(words), slots, parameters.split().remainder_bits, fields);
+        let is_stored = |quotient, remainder| windows::contains(&slots, quotient, remainder);
+        // SAFETY: the caller keeps this kernel's contract.
+        unsafe { look_up(is_stored, parameters, fingerprints, wide, places, n, form, out) }
+    }
+}
+
+kernel! {
+    /// [`quotient_lookup_sorted_packed`] for slots of whole bytes.
+    ///
+    /// # Safety
+    /// As there.
+    #[launch_bounds(256, 4)]
+    pub unsafe fn quotient_lookup_sorted_bytes(
+        words: Global<u64>, slots: u64, parameters: u32, fingerprints: Global<u64>, wide: u32, places: Global<u32>,
+        n: usize, form: u32, out: GlobalMut<u64>,
+    ) {
+        let parameters = Parameters(parameters);
+        let (words, bits) = (ReadOnly(words), parameters.split().remainder_bits);
+        let is_stored = |quotient, remainder| {
+            if bytes_of_slot(bits) == 1 {
+                windows::in_single_bytes(words, slots, quotient, remainder)
+            } else {
+                windows::in_wide_slots(words, slots, bits, quotient, remainder)
+            }
+        };
+        // SAFETY: the caller keeps this kernel's contract; the width is the same for all threads.
+        unsafe { look_up(is_stored, parameters, fingerprints, wide, places, n, form, out) }
+    }
+}
+
+kernel! {
+    /// Clears the bits of answers.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, a thread a word, [`BLOCK`] threads a block.
+    /// - `out`: `words` words, nobody else's.
+    pub unsafe fn quotient_lookup_clear(out: GlobalMut<u64>, words: usize) {
+        let i = thread::index_1d() as usize;
+        if i < words {
+            // SAFETY: as the caller says.
+            unsafe { out.write(i, 0) };
+        }
+    }
+}
+
+macro_rules! hash {
+    ($($word:ty: $hash:ident;)*) => {$(
+        kernel! {
+            #[doc = concat!("The fingerprint of each key, as `", stringify!($word), "`, and the key's place.")]
+            ///
+            /// # Safety
+            /// - Launch: 1-D, a thread a key, [`BLOCK`] threads a block; `n` below 2^32.
+            /// - `keys`: `n` keys of `kind`, one of `keys::HASH`, `MIX_U64` and `MIX_U32`, not written meanwhile.
+            /// - `out`, `places`: `n` each, nobody else's; fingerprints of these [`Parameters`] fit.
+            pub unsafe fn $hash(
+                keys: Global<u64>, kind: u32, spread: u64, n: usize, parameters: u32, out: GlobalMut<$word>,
+                places: GlobalMut<u32>,
+            ) {
+                let split = Parameters(parameters).split();
+                let i = thread::index_1d();
+                if (i as usize) < n {
+                    // SAFETY: `i < n`.
+                    unsafe {
+                        let hash = keys::mix_at(keys, kind, spread, i as usize);
+                        out.write(i as usize, <$word>::of(split.fingerprint(hash)));
+                        places.write(i as usize, i);
+                    }
+                }
+            }
+        }
+    )*};
+}
+hash! {
+    u32: quotient_lookup_hash_u32;
+    u64: quotient_lookup_hash_u64;
+}

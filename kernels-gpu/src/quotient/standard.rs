@@ -1,0 +1,111 @@
+//! Kernels of the standard quotient filter: lookup.
+//!
+//! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018, section
+//! IV-A: one thread a key. How slots are read: [`quotient_windows`].
+
+use warpset_simt::{Global, GlobalMut, thread};
+
+use crate::batch::{keys, results};
+use crate::quotient::memory::{Parameters, ReadOnly};
+use crate::quotient::windows::{self, PackedWindows};
+
+/// Threads of a block, in all kernels here.
+pub const BLOCK: u32 = 256;
+
+/// Answers for one key a thread; `is_stored` tells of a quotient and a remainder.
+///
+/// # Safety
+/// As [`quotient_standard_contains_packed`].
+#[inline(always)]
+unsafe fn contains(
+    is_stored: impl Fn(u64, u64) -> bool,
+    parameters: Parameters,
+    keys: Global<u64>,
+    kind: u32,
+    spread: u64,
+    n: usize,
+    form: u32,
+    out: GlobalMut<u64>,
+) {
+    let split = parameters.split();
+    let i = thread::index_1d() as usize;
+    let mut yes = false;
+    // SAFETY: `i < n` where it is read; all threads arrive at `put`.
+    unsafe {
+        if i < n {
+            let fingerprint = split.fingerprint(keys::mix_at(keys, kind, spread, i));
+            yes = is_stored(split.quotient(fingerprint), split.remainder(fingerprint));
+        }
+        results::put(form, out, i, n, yes);
+    }
+}
+
+/// Kernels for packed slots.
+macro_rules! packed {
+    ($($kernel:ident: $paired:literal, $remainders:literal;)*) => {$(
+        kernel! {
+            #[doc = concat!("Whether each key may be in a filter of packed slots, with remainders of ", $remainders, ".")]
+            ///
+            /// # Safety
+            /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
+            /// - `words`: a sound filter of `slots` slots with these [`Parameters`], 16-byte aligned, not written meanwhile.
+            /// - `fields`: [`windows::fields`] of its remainders.
+            /// - `keys`: `n` keys of `kind`, one of `keys::HASH`, `MIX_U64` and `MIX_U32`, not written meanwhile.
+            /// - `out`: `results::words(form, n)` words, nobody else's; for `results::COUNT`, others may add to it.
+            #[launch_bounds(256, 6)]
+            pub unsafe fn $kernel(
+                words: Global<u64>, slots: u64, parameters: u32, fields: u64, keys: Global<u64>, kind: u32, spread: u64,
+                n: usize, form: u32, out: GlobalMut<u64>,
+            ) {
+                let parameters = Parameters(parameters);
+                let bits = parameters.split().remainder_bits;
+                let slots = PackedWindows::<$paired, _>::new(ReadOnly(words), slots, bits, fields);
+                let is_stored = |quotient, remainder| windows::contains(&slots, quotient, remainder);
+                // SAFETY: the caller keeps this kernel's contract.
+                unsafe { contains(is_stored, parameters, keys, kind, spread, n, form, out) }
+            }
+        }
+    )*};
+}
+packed! {
+    quotient_standard_contains_packed: false, "any number of bits";
+    quotient_standard_contains_paired: true, "an odd number of bits";
+}
+
+kernel! {
+    /// [`quotient_standard_contains_packed`] for slots of one byte.
+    ///
+    /// # Safety
+    /// As there.
+    #[launch_bounds(256, 7)]
+    pub unsafe fn quotient_standard_contains_bytes(
+        words: Global<u64>, slots: u64, parameters: u32, keys: Global<u64>, kind: u32, spread: u64, n: usize, form: u32,
+        out: GlobalMut<u64>,
+    ) {
+        let is_stored = |quotient, remainder| {
+            windows::in_single_bytes(ReadOnly(words), slots, quotient, remainder)
+        };
+        // SAFETY: the caller keeps this kernel's contract.
+        unsafe { contains(is_stored, Parameters(parameters), keys, kind, spread, n, form, out) }
+    }
+}
+
+kernel! {
+    /// [`quotient_standard_contains_packed`] for slots of two bytes and more.
+    ///
+    /// # Safety
+    /// As there.
+    #[launch_bounds(256, 5)]
+    pub unsafe fn quotient_standard_contains_wide(
+        words: Global<u64>, slots: u64, parameters: u32, keys: Global<u64>, kind: u32, spread: u64, n: usize, form: u32,
+        out: GlobalMut<u64>,
+    ) {
+        let parameters = Parameters(parameters);
+        let bits = parameters.split().remainder_bits;
+        let is_stored = |quotient, remainder| {
+            windows::in_wide_slots(ReadOnly(words), slots, bits, quotient, remainder)
+        };
+        // SAFETY: the caller keeps this kernel's contract; the width is the same for all threads.
+        unsafe { contains(is_stored, parameters, keys, kind, spread, n, form, out) }
+    }
+}

@@ -1,0 +1,230 @@
+//! [`rebuild`](super::rebuild) in arithmetic relative to the thread's block: slots in 32 bits, fingerprints in as many as
+//! the batch has. In so few registers that the blocks of 64 quotients of a filter of 2^23 slots are on an H200 at the same
+//! time, a thread each.
+//!
+//! A fingerprint relative to its block is six bits of quotient and the remainder. That leaves a bit or more unused if
+//! there are more than 64 quotients, so that the largest number can stand for the end.
+
+use warpset_core::quotient::Split;
+use warpset_core::quotient::combine::{Combination, Step};
+use warpset_core::quotient::slots::{BLOCK_SLOTS, Container};
+use warpset_core::scan::Lift;
+use warpset_simt::{Global, GlobalMut};
+
+use super::rebuild::{THREADS, Tile};
+use crate::quotient::memory::Parameters;
+
+mod walk;
+mod write;
+
+use walk::{Near, Ours};
+use write::Writer;
+
+/// Filters of these kernels have more quotients than a block.
+pub const MIN_QUOTIENT_BITS: u32 = 7;
+/// Filters of these kernels have fewer slots.
+pub const MAX_SLOTS: u64 = 1 << 31;
+/// Up to so many fingerprints of the batch for a tile, one for two blocks, runs without any are taken as a whole.
+const KEYS_BY_RUNS: usize = THREADS as usize / 2;
+
+/// The batch's fingerprints with quotients of a block.
+#[derive(Clone, Copy)]
+struct Theirs<F> {
+    batch: Global<F>,
+    next: u32,
+    end: u32,
+    /// The block's first fingerprint.
+    base: F,
+}
+
+impl<F: Near> Theirs<F> {
+    /// The next, relative to the block, or the end.
+    ///
+    /// # Safety
+    /// The batch is readable up to the end.
+    #[inline(always)]
+    unsafe fn get(&self) -> F {
+        // SAFETY: the caller's promise.
+        if self.next < self.end { unsafe { self.batch.read_nc(self.next as usize) }.minus(self.base) } else { F::END }
+    }
+}
+
+/// What a block's fingerprints and the batch make, in ascending order: of one quotient, behind all lesser ones, or of all.
+///
+/// # Safety
+/// As for [`Ours::start`] and [`Theirs::get`]; the batch is ascending.
+#[inline(always)]
+unsafe fn combine<F: Near, const PACKED: bool, const REMOVES: bool>(
+    ours: &mut Ours<PACKED>,
+    theirs: &mut Theirs<F>,
+    of: Option<u32>,
+    keep: bool,
+    mut put: impl FnMut(u32, F, bool),
+) {
+    let bits = ours.remainder_bits;
+    // SAFETY: ours advances only before its end; the rest is the caller's promise.
+    unsafe {
+        let mut first: F = ours.get();
+        let mut second = theirs.get();
+        let mut last = F::END;
+        loop {
+            let item = first.min(second);
+            let is_end = if REMOVES { first } else { item } == F::END;
+            if is_end || of.is_some_and(|quotient| item.quotient(bits) != quotient) {
+                break;
+            }
+            let combination = if REMOVES { Combination::Difference } else { Combination::Sum };
+            let Step { take_first, take_second, keep: stays } = combination.step(first, second);
+            if stays & (REMOVES | keep | (item != last)) {
+                put(item.quotient(bits), item.remainder(bits), last.quotient(bits) == item.quotient(bits));
+                last = item;
+            }
+            if take_first {
+                ours.advance();
+                first = ours.get();
+            }
+            if take_second {
+                theirs.next += 1;
+                second = theirs.get();
+            }
+        }
+    }
+}
+
+/// The first free slot behind what [`combine`] makes, relative to the block, and how many items that is.
+///
+/// With `by_runs`, runs of quotients that the batch has nothing of are taken as a whole: faster where that is most of them.
+///
+/// # Safety
+/// As [`combine`].
+#[inline(always)]
+unsafe fn fill<F: Near, const PACKED: bool, const REMOVES: bool>(
+    mut ours: Ours<PACKED>,
+    mut theirs: Theirs<F>,
+    keep: bool,
+    by_runs: bool,
+) -> (u32, u32) {
+    let (mut free, mut count) = (0u32, 0u32);
+    // SAFETY: the caller's promise.
+    unsafe {
+        if !by_runs {
+            combine::<F, PACKED, REMOVES>(&mut ours, &mut theirs, None, keep, |quotient, _, _| {
+                free = free.max(quotient) + 1;
+                count += 1;
+            });
+            return (free, count);
+        }
+        loop {
+            let next = theirs.get().quotient(ours.remainder_bits);
+            while ours.occupied != 0 && ours.occupied.trailing_zeros() < next {
+                let quotient = ours.occupied.trailing_zeros();
+                let length = ours.skip_run();
+                free = free.max(quotient) + length;
+                count += length;
+            }
+            if theirs.next >= theirs.end || REMOVES && ours.occupied == 0 {
+                return (free, count);
+            }
+            combine::<F, PACKED, REMOVES>(&mut ours, &mut theirs, Some(next), keep, |quotient, _, _| {
+                free = free.max(quotient) + 1;
+                count += 1;
+            });
+        }
+    }
+}
+
+/// The arguments of these kernels.
+struct Arguments<F> {
+    old: Global<u64>,
+    slots: u64,
+    parameters: Parameters,
+    batch: Global<F>,
+    n: usize,
+    look_back: GlobalMut<u64>,
+    ticket: GlobalMut<u32>,
+    words: GlobalMut<u64>,
+    totals: GlobalMut<u64>,
+}
+
+/// A tile.
+///
+/// # Safety
+/// As [`quotient_update_insert_near_u32`].
+#[inline(always)]
+unsafe fn rebuild<F: Near, const PACKED: bool, const REMOVES: bool>(arguments: Arguments<F>) {
+    let Arguments { old, slots, parameters, batch, n, look_back, ticket, words, totals } = arguments;
+    let split: Split = parameters.split();
+    let bits = split.remainder_bits;
+    let keep = parameters.keeps_duplicates();
+    // SAFETY: the batch is read below `n`; slots are written below `slots`; all threads come to the tile's steps.
+    unsafe {
+        let tile = Tile::open(ticket, batch, n, split);
+        let block = tile.block;
+        let (next, end) = (tile.range.0 as u32, tile.range.1 as u32);
+        let mut theirs = Theirs { batch, next, end, base: F::of((block * BLOCK_SLOTS) << bits) };
+
+        // The first free slot behind the block's items, relative to the block, and how many they are.
+        let (mut start, mut free, mut count) = (0, 0, 0);
+        if tile.has_quotients {
+            start = Ours::<PACKED>::start(old, slots, bits, block);
+            let ours = Ours::<PACKED>::new(old, slots, bits, block, start);
+            let by_runs = tile.keys <= KEYS_BY_RUNS;
+            (free, count) = fill::<F, PACKED, REMOVES>(ours, theirs, keep, by_runs);
+        }
+        let floor = if count == 0 { 0 } else { block * BLOCK_SLOTS + free as u64 };
+        let before = tile.first_free(Lift { floor, add: count as u64 }, look_back, totals, split);
+
+        if tile.has_quotients {
+            let mut free = before.max(block * BLOCK_SLOTS).wrapping_sub(block * BLOCK_SLOTS) as u32;
+            let limit = (slots - block * BLOCK_SLOTS) as u32;
+            let first_word = block * parameters.container().block_words(bits);
+            let mut target = Writer::<PACKED>::new(words.at(first_word as usize), bits);
+            let mut ours = Ours::<PACKED>::new(old, slots, bits, block, start);
+            combine::<F, PACKED, REMOVES>(&mut ours, &mut theirs, None, keep, |quotient, remainder, follows| {
+                let slot = free.max(quotient);
+                free = slot + 1;
+                if slot < limit {
+                    if !follows {
+                        target.occupy(quotient);
+                    }
+                    target.put(slot, slot != quotient, follows, remainder.bits());
+                }
+            });
+            target.finish();
+        }
+    }
+}
+
+macro_rules! kernels {
+    ($($name:ident: $word:ty, $removes:literal, $minimum:literal, $doc:literal;)*) => {$(
+        kernel! {
+            #[doc = concat!("Writes a filter anew ", $doc, ", of `", stringify!($word), "`.")]
+            ///
+            /// # Safety
+            /// As [`quotient_update_rebuild_u32`](super::rebuild::quotient_update_rebuild_u32), which has the same result;
+            /// besides, there are fewer than [`MAX_SLOTS`], quotients have at least [`MIN_QUOTIENT_BITS`], and the
+            /// batch has fewer than 2^32 fingerprints.
+            #[launch_bounds(128, $minimum)]
+            pub unsafe fn $name(
+                old: Global<u64>, slots: u64, parameters: u32, batch: Global<$word>, n: usize, look_back: GlobalMut<u64>,
+                ticket: GlobalMut<u32>, words: GlobalMut<u64>, totals: GlobalMut<u64>,
+            ) {
+                let parameters = Parameters(parameters);
+                let arguments = Arguments { old, slots, parameters, batch, n, look_back, ticket, words, totals };
+                // SAFETY: the caller keeps this kernel's contract; the container is the same for all threads.
+                unsafe {
+                    match parameters.container() {
+                        Container::Bytes => rebuild::<$word, false, $removes>(arguments),
+                        Container::Packed => rebuild::<$word, true, $removes>(arguments),
+                    }
+                }
+            }
+        }
+    )*};
+}
+kernels! {
+    quotient_update_insert_near_u32: u32, false, 8, "with the fingerprints of an ascending batch besides its own";
+    quotient_update_remove_near_u32: u32, true, 8, "without those that an ascending batch cancels";
+    quotient_update_insert_near_u64: u64, false, 6, "with the fingerprints of an ascending batch besides its own";
+    quotient_update_remove_near_u64: u64, true, 6, "without those that an ascending batch cancels";
+}

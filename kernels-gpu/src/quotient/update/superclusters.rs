@@ -1,0 +1,231 @@
+//! Supercluster inserts and deletes (algorithms 3 and 7), a round of them: [`quotient_update_flag`] marks where
+//! superclusters start, a scan of the counts labels them, [`quotient_update_bid_u32`] lets the batch bid for them, and
+//! [`quotient_update_insert_winners_u32`] or [`quotient_update_remove_winners_u32`] works off one fingerprint in each.
+//!
+//! For insertions a supercluster begins behind an empty slot and ends with the next one, which the insertion may fill. For
+//! removals it begins with an unshifted remainder: what lies before cannot move into it, nor does it move into what
+//! lies behind (section IV-D).
+//!
+//! Departure from the paper: flags are bits, 64 slots to a word, and the scan is one of the words' counts; a label is
+//! a count and a popcount. The paper's arrays of 32 bits a slot are as good and 32 times as large.
+
+use warpset_core::quotient::slots::{ByteSlots, Container, PackedSlots, Slots};
+use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
+
+use super::change;
+use crate::quotient::memory::{Fingerprint, Parameters, ReadOnly};
+
+/// Bit `i`: a supercluster begins with slot `i` of the block (`LOCATESUPERCLUSTERS`, `LOCATEDELETESUPERCLUSTERS`).
+#[inline(always)]
+fn starts<S: Slots>(slots: &S, block: u64, removes: bool) -> u64 {
+    let [occupied, _, shifted] = slots.metadata_words(block);
+    if removes {
+        // Not empty and not shifted.
+        return occupied & !shifted;
+    }
+    let used = occupied | shifted;
+    let before = block > 0 && slots.metadata(block * 64 - 1) != 0;
+    !(used << 1 | before as u64)
+}
+
+kernel! {
+    /// Where superclusters start: for each block of 64 slots a bit a slot, and how many there are.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, a thread a block of slots, [`BLOCK`](super::BLOCK) threads a block.
+    /// - `words`: a sound filter of `slots` slots with these [`Parameters`], not written meanwhile.
+    /// - `flags`, `counts`: one a block of slots, nobody else's.
+    pub unsafe fn quotient_update_flag(
+        words: Global<u64>, slots: u64, parameters: u32, removes: u32, flags: GlobalMut<u64>, counts: GlobalMut<u32>,
+    ) {
+        let parameters = Parameters(parameters);
+        let bits = parameters.split().remainder_bits;
+        let block = thread::index_1d() as u64;
+        if block < slots / 64 {
+            let words = ReadOnly(words);
+            let flagged = match parameters.container() {
+                Container::Bytes => starts(&ByteSlots::new(words, slots, bits), block, removes != 0),
+                Container::Packed => starts(&PackedSlots::new(words, slots, bits), block, removes != 0),
+            };
+            // SAFETY: there is a place a block of slots.
+            unsafe {
+                flags.write(block as usize, flagged);
+                counts.write(block as usize, flagged.count_ones());
+            }
+        }
+    }
+}
+
+/// The number of superclusters that start at or before a quotient's slot.
+///
+/// # Safety
+/// `flags` and `labels` have a place for the quotient's block and are not written meanwhile.
+#[inline(always)]
+unsafe fn label(flags: Global<u64>, labels: Global<u32>, quotient: u64) -> u32 {
+    let block = (quotient / 64) as usize;
+    // SAFETY: the caller's promise.
+    unsafe { labels.read_nc(block) + (flags.read_nc(block) & (!0 >> (63 - quotient % 64))).count_ones() }
+}
+
+/// # Safety
+/// As [`quotient_update_bid_u32`].
+#[inline(always)]
+unsafe fn bid<F: Fingerprint>(
+    fingerprints: Global<F>,
+    n: usize,
+    parameters: u32,
+    flags: Global<u64>,
+    labels: Global<u32>,
+    winners: GlobalMut<u32>,
+) {
+    let i = thread::index_1d();
+    if (i as usize) < n {
+        // SAFETY: `i < n`, quotients have slots, labels are below the number of superclusters and one.
+        unsafe {
+            let quotient = Parameters(parameters).split().quotient(fingerprints.read_nc(i as usize).bits());
+            atomic::store_relaxed(winners.at(label(flags, labels, quotient) as usize), i);
+        }
+    }
+}
+
+/// # Safety
+/// As [`quotient_update_insert_winners_u32`].
+#[inline(always)]
+unsafe fn work_off<F: Fingerprint, const REMOVES: bool>(
+    fingerprints: Global<F>,
+    n: usize,
+    words: GlobalMut<u64>,
+    slots: u64,
+    parameters: Parameters,
+    flags: Global<u64>,
+    labels: Global<u32>,
+    winners: Global<u32>,
+    left: GlobalMut<u32>,
+    changed: GlobalMut<u64>,
+) {
+    let i = thread::index_1d() as usize;
+    let (mut won, mut done) = (true, false);
+    // SAFETY: `i < n` where it is read; winners of two superclusters touch no slot in common; all threads come to the vote
+    // and to the barrier.
+    unsafe {
+        if i < n {
+            let fingerprint = fingerprints.read_nc(i).bits();
+            let label = label(flags, labels, parameters.split().quotient(fingerprint));
+            // What has no cluster before it is not stored, and nothing remains to be removed.
+            let is_nowhere = REMOVES && label == 0;
+            won = is_nowhere || winners.read_nc(label as usize) as usize == i;
+            if won && !is_nowhere {
+                done = change::<REMOVES>(words, slots, parameters, fingerprint, changed);
+            }
+        }
+        put_left(n, left, !won);
+        put_changed(changed, done);
+    }
+}
+
+/// Sets the bit of each of `n` items that is left, one a thread.
+///
+/// # Safety
+/// All threads of the warp come here together, a thread an item in the order of the grid; `left` has a bit an item, in
+/// words of 64 bits.
+#[inline(always)]
+pub(super) unsafe fn put_left(n: usize, left: GlobalMut<u32>, is_left: bool) {
+    let i = thread::index_1d() as usize;
+    // SAFETY: a warp writes its own half of a word, and a word is written if its first item is below `n`.
+    unsafe {
+        let bits = warp::ballot(warp::FULL_MASK, is_left);
+        if warp::lane_id() == 0 && (i & !63) < n {
+            left.write(i / 32, bits);
+        }
+    }
+}
+
+/// Adds the number of threads of the block that changed the filter.
+///
+/// # Safety
+/// All threads of the block come here together; `changed` is one word that is accessed atomically.
+#[inline(always)]
+pub(super) unsafe fn put_changed(changed: GlobalMut<u64>, done: bool) {
+    let count = thread::sync_threads_count(done);
+    if thread::thread_idx_x() == 0 && count != 0 {
+        // SAFETY: the caller's promise.
+        unsafe { atomic::reduce_add(changed, count as u64) };
+    }
+}
+
+macro_rules! by_width {
+    ($($word:ty: $bid:ident, $insert:ident, $remove:ident;)*) => {$(
+        kernel! {
+            #[doc = concat!("Every one of `n` `", stringify!($word), "` fingerprints bids for its supercluster (`BIDDING`):")]
+            /// whoever writes last wins.
+            ///
+            /// # Safety
+            /// - Launch: 1-D, a thread a fingerprint, [`BLOCK`](super::BLOCK) threads a block; `n` below 2^32.
+            /// - `fingerprints`: `n`, with these [`Parameters`], not written meanwhile.
+            /// - `flags`: those of [`quotient_update_flag`], `labels` the exclusive sums of its counts; not written
+            ///   meanwhile.
+            /// - `winners`: a word a supercluster and one more, nobody else's.
+            pub unsafe fn $bid(
+                fingerprints: Global<$word>, n: usize, parameters: u32, flags: Global<u64>, labels: Global<u32>,
+                winners: GlobalMut<u32>,
+            ) {
+                // SAFETY: the caller keeps this kernel's contract.
+                unsafe { bid(fingerprints, n, parameters, flags, labels, winners) }
+            }
+        }
+
+        kernel! {
+            #[doc = concat!("Inserts the `", stringify!($word), "` fingerprints that won their supercluster, one thread each")]
+            /// (`INSERTITEMS`).
+            ///
+            /// # Safety
+            /// - Launch: 1-D, a thread a fingerprint, [`BLOCK`](super::BLOCK) threads a block; `n` below 2^32.
+            /// - `fingerprints`, `flags`, `labels`, `winners`: as for the bidding, before this launch, with the same
+            ///   filter; not written meanwhile.
+            /// - `words`: a sound filter of `slots` slots with these [`Parameters`], nobody else's.
+            /// - `left`: a bit a fingerprint in words of 64 bits, set if it did not win; nobody else's.
+            /// - `changed`: two words, to which the numbers of those that were stored and of those that found no slot are
+            ///   added.
+            #[launch_bounds(256, 4)]
+            pub unsafe fn $insert(
+                fingerprints: Global<$word>, n: usize, words: GlobalMut<u64>, slots: u64, parameters: u32,
+                flags: Global<u64>, labels: Global<u32>, winners: Global<u32>, left: GlobalMut<u32>,
+                changed: GlobalMut<u64>,
+            ) {
+                let parameters = Parameters(parameters);
+                // SAFETY: the caller keeps this kernel's contract.
+                unsafe {
+                    work_off::<_, false>(
+                        fingerprints, n, words, slots, parameters, flags, labels, winners, left, changed,
+                    )
+                }
+            }
+        }
+
+        kernel! {
+            #[doc = concat!("Removes the `", stringify!($word), "` fingerprints that won their supercluster, one thread each")]
+            /// (`DELETEITEMS`); those that are in none are done.
+            ///
+            /// # Safety
+            #[doc = concat!("As [`", stringify!($insert), "`], with flags for removal.")]
+            #[launch_bounds(256, 4)]
+            pub unsafe fn $remove(
+                fingerprints: Global<$word>, n: usize, words: GlobalMut<u64>, slots: u64, parameters: u32,
+                flags: Global<u64>, labels: Global<u32>, winners: Global<u32>, left: GlobalMut<u32>,
+                changed: GlobalMut<u64>,
+            ) {
+                let parameters = Parameters(parameters);
+                // SAFETY: the caller keeps this kernel's contract.
+                unsafe {
+                    work_off::<_, true>(
+                        fingerprints, n, words, slots, parameters, flags, labels, winners, left, changed,
+                    )
+                }
+            }
+        }
+    )*};
+}
+by_width! {
+    u32: quotient_update_bid_u32, quotient_update_insert_winners_u32, quotient_update_remove_winners_u32;
+    u64: quotient_update_bid_u64, quotient_update_insert_winners_u64, quotient_update_remove_winners_u64;
+}
