@@ -1,4 +1,4 @@
-//! GPU threads a second in the emulator, with detection and without.
+//! GPU threads per second in the emulator, with detection and without.
 //!
 //! `cargo bench -p warpset-benches --bench emulator`. Throughput counts GPU threads.
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -26,13 +26,13 @@ fn saxpy_threads(c: &mut Criterion) {
         let y = emulator.buffer_from(&vec![1u32; THREADS as usize]);
         let shape = LaunchConfig::new(THREADS / 256, 256);
         group.bench_function(BenchmarkId::from_parameter(name), |b| {
-            // SAFETY: a word a thread in both.
+            // SAFETY: both have one word per thread.
             b.iter(|| unsafe { saxpy::launch(&emulator, shape, 5, x.global(), y.global_mut(), THREADS as usize) });
         });
     }
 }
 
-/// 6 suspensions a thread: five shuffles and a barrier.
+/// 6 suspensions per thread: five shuffles and a barrier.
 fn block_scan_threads(c: &mut Criterion) {
     const THREADS: u32 = 1 << 16;
     let mut group = c.benchmark_group("emulator/block_scan");
@@ -43,7 +43,7 @@ fn block_scan_threads(c: &mut Criterion) {
         let y = emulator.buffer::<u32>(THREADS as usize);
         let shape = LaunchConfig::new(THREADS / 256, 256).shared(128);
         group.bench_function(BenchmarkId::from_parameter(name), |b| {
-            // SAFETY: a word a thread in both.
+            // SAFETY: both have one word per thread.
             b.iter(|| unsafe { block_scan::launch(&emulator, shape, x.global(), y.global_mut()) });
         });
     }
