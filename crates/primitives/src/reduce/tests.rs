@@ -111,7 +111,7 @@ where
     let (a, b) = runs.as_mut_slice().split_at_mut(1);
     // SAFETY: all live until `to_vec` has waited.
     unsafe {
-        reduce_by_key::<O, K>(
+        reduce_by_key_async::<O, K>(
             &stream,
             on_device.as_slice(),
             values_on_device.as_slice(),
@@ -126,7 +126,8 @@ where
     assert_eq!(out_values.slice(..count).to_vec().unwrap(), expected_values);
     // SAFETY: as above.
     unsafe {
-        run_length_encode(&stream, on_device.as_slice(), out_keys.as_mut_slice(), lengths.as_mut_slice(), b).unwrap();
+        run_length_encode_async(&stream, on_device.as_slice(), out_keys.as_mut_slice(), lengths.as_mut_slice(), b)
+            .unwrap();
     }
     assert_eq!(out_keys.slice(..count).to_vec().unwrap(), expected_keys);
     assert_eq!(lengths.slice(..count).to_vec().unwrap(), expected_lengths);
@@ -176,7 +177,7 @@ fn wrong_lengths_are_errors() {
             let none = super::reduce::<Sum<u32>>(&stream, keys.as_slice(), out.slice_mut(..0));
             assert!(matches!(none, Err(Error::LengthMismatch { needed: 1, found: 0, .. })));
             let (lengths, runs) = (values.as_mut_slice(), runs.as_mut_slice());
-            let short = run_length_encode(&stream, keys.as_slice(), out.as_mut_slice(), lengths, runs);
+            let short = run_length_encode_async(&stream, keys.as_slice(), out.as_mut_slice(), lengths, runs);
             assert!(matches!(short, Err(Error::LengthMismatch { needed: 10, found: 9, .. })));
         }
     }

@@ -9,7 +9,7 @@ use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::batch::keys::{self, KeySlice};
 use warpset_kernels::batch::results;
 use warpset_kernels::bloom::rao as kernels;
-use warpset_primitives::select::select;
+use warpset_primitives::select::select_async;
 use warpset_simt::GlobalMut;
 
 use super::super::kernels::one_thread_each;
@@ -94,7 +94,7 @@ impl RaoBloom {
             let (hashes, marks) = (bench.hashes.global(), bench.marks.global_mut());
             kernels::rao_settle::launch(stream, config, hashes, n, marks, form, out, table.words, table.bits)?;
             let marks = bench.marks.slice(..n.div_ceil(64));
-            select(
+            select_async(
                 stream,
                 bench.hashes.slice(..n),
                 marks,
@@ -103,7 +103,7 @@ impl RaoBloom {
             )?;
             if let Some(hashes) = string_hashes {
                 let to = bench.new_string_hashes.as_mut_slice();
-                select(stream, hashes.slice(..n), marks, to, bench.count.as_mut_slice())?;
+                select_async(stream, hashes.slice(..n), marks, to, bench.count.as_mut_slice())?;
             }
         }
         Ok(())
