@@ -22,7 +22,7 @@ use crate::check::{apart, same_len, tiles};
 use crate::sort::{Key, Payload};
 use crate::{KeyMask, Result};
 
-pub use many::{MAX_RUNS, merge_many_keys, merge_many_pairs};
+pub use many::{MAX_RUNS, merge_many_keys_async, merge_many_pairs_async};
 
 /// The most items that are merged by one launch: more take another before it, which finds where the tiles begin.
 const ONE_LAUNCH: usize = 1 << 22;

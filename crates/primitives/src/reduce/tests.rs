@@ -29,7 +29,7 @@ fn check_reduce<O: ReduceKernels<Value: Sample>>(device: &Device, n: usize, skew
     let on_device = device.from_slice(&items).unwrap();
     let mut out = device.alloc_uninit(1).unwrap();
     // SAFETY: both live until `to_vec` has waited.
-    unsafe { super::reduce::<O>(&stream, on_device.slice(skew..), out.as_mut_slice()) }.unwrap();
+    unsafe { super::reduce_async::<O>(&stream, on_device.slice(skew..), out.as_mut_slice()) }.unwrap();
     let expected = items[skew..].iter().copied().fold(O::IDENTITY, O::combine);
     assert_eq!(out.to_vec().unwrap(), [expected], "{n} items");
     assert_eq!(cpu::reduce::reduce::<O>(&items[skew..]), expected);
@@ -70,7 +70,7 @@ fn order_is_kept() {
             let on_device = device.from_slice(&items).unwrap();
             let mut out = device.alloc_uninit(1).unwrap();
             // SAFETY: both live until `to_vec` has waited.
-            unsafe { super::reduce::<LastOdd>(&stream, on_device.as_slice(), out.as_mut_slice()) }.unwrap();
+            unsafe { super::reduce_async::<LastOdd>(&stream, on_device.as_slice(), out.as_mut_slice()) }.unwrap();
             assert_eq!(out.to_vec().unwrap(), [2 * odd as u32 + 1]);
         }
     }
@@ -174,7 +174,7 @@ fn wrong_lengths_are_errors() {
         let mut runs = device.alloc_uninit::<u64>(1).unwrap();
         // SAFETY: nothing gets queued.
         unsafe {
-            let none = super::reduce::<Sum<u32>>(&stream, keys.as_slice(), out.slice_mut(..0));
+            let none = super::reduce_async::<Sum<u32>>(&stream, keys.as_slice(), out.slice_mut(..0));
             assert!(matches!(none, Err(Error::LengthMismatch { needed: 1, found: 0, .. })));
             let (lengths, runs) = (values.as_mut_slice(), runs.as_mut_slice());
             let short = run_length_encode_async(&stream, keys.as_slice(), out.as_mut_slice(), lengths, runs);

@@ -71,7 +71,9 @@ fn of_many<K: Key>(session: &mut Session, target: &Target, name: &str, a: &[K], 
             merge_in_twos(stream, between.as_slice(), ends, 4, out)
         }),
         // SAFETY: as above.
-        ("sort", |stream, all, _, _, out| unsafe { sort::sort_keys_async(stream, all.as_slice(), out, By::ascending()) }),
+        ("sort", |stream, all, _, _, out| unsafe {
+            sort::sort_keys_async(stream, all.as_slice(), out, By::ascending())
+        }),
     ];
     let methods = if *target == Target::Cpu { &methods[..1] } else { &methods[..] };
     for (method, queue) in methods {
