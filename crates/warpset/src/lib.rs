@@ -15,3 +15,8 @@ pub mod prelude {
     pub use crate::quotient::{Duplicates, StandardQuotientFilter};
     pub use crate::recsplit::{RecSplit, StaticFilter};
 }
+
+/// The examples of the guide are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide.md")]
+pub struct Guide;
