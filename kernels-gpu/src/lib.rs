@@ -116,10 +116,10 @@ pub mod look_back;
 
 #[cfg(target_arch = "nvptx64")]
 mod device;
+// The builder's own file, for PTX from before the builder wrote the directives itself.
 #[cfg(not(target_arch = "nvptx64"))]
+#[path = "../../crates/builder/src/launch_bounds.rs"]
 mod launch_bounds;
-#[cfg(not(target_arch = "nvptx64"))]
-pub mod stamp;
 
 // What macros that make kernels name.
 #[doc(hidden)]

@@ -4,22 +4,11 @@
 //! the text is compiled again and has to be the checked-in one. Either way the text is linted and, where NVIDIA's
 //! assembler is at hand, assembled for every architecture that we promise, with a table of what the kernels use.
 
-mod assemble;
-mod build;
-mod canonical;
-mod lint;
-mod toolchain;
-
-use std::{fmt::Write as _, fs};
+use std::{fmt::Write as _, fs, path::Path};
 
 use anyhow::{Context as _, bail, ensure};
-use warpset_kernels::{MODULES, with_launch_bounds};
-use warpset_simt::Module;
-
-use assemble::{ARCHITECTURES, Assembler, Resources};
-use build::Builder;
-use lint::Finding;
-use toolchain::DeviceToolchain;
+use warpset_builder::{Assembler, Builder, DeviceToolchain, Resources, lint, summary};
+use warpset_kernels::MODULES;
 
 /// The arguments of `ptx`.
 #[derive(clap::Args)]
@@ -33,8 +22,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let modules = chosen(&args.modules)?;
-    let root = crate::workspace_root();
+    let units = chosen(&crate::workspace_root(), &args.modules)?;
     let toolchain = DeviceToolchain::find()?;
     let assembler = match Assembler::find() {
         Err(missing) if !args.check => {
@@ -45,57 +33,69 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     };
     eprintln!("device toolchain: {toolchain}");
 
-    let builder = Builder::new(&root, &toolchain);
+    let root = crate::workspace_root();
     let mut faults = Vec::new();
     let mut table = Vec::new();
-    for (module, checked_in) in modules {
-        let path = format!("kernels-gpu/ptx/{module}.ptx");
-        let ptx = builder.build(module)?;
+    for Unit { name, path, builder } in &units {
+        let ptx = builder.compile(&toolchain)?;
         if args.check {
-            if let Some(difference) = first_difference(checked_in, &ptx) {
+            let checked_in = fs::read_to_string(root.join(path)).with_context(|| format!("cannot read {path}"))?;
+            if let Some(difference) = first_difference(&checked_in, &ptx) {
                 faults.push(format!("{path} is not what its sources compile to: run `cargo xtask ptx`\n{difference}"));
             }
         } else {
-            fs::write(root.join(&path), &ptx).with_context(|| format!("cannot write {path}"))?;
+            fs::write(root.join(path), &ptx).with_context(|| format!("cannot write {path}"))?;
         }
-        faults.extend(grouped(&lint::lint(&ptx)).map(|finding| format!("{path}:{finding}")));
+        faults.extend(summary(&lint(&ptx)).into_iter().map(|finding| format!("{path}:{finding}")));
         if let Some(assembler) = &assembler {
-            let loaded = with_launch_bounds(&ptx);
-            for architecture in ARCHITECTURES {
-                let resources = assembler.assemble(module, &loaded, architecture)?;
+            let architectures = builder.architectures();
+            let mut on_each = Vec::new();
+            for architecture in &architectures {
+                let resources = assembler.assemble(name, &ptx, architecture)?;
                 let spills = resources.iter().filter(|kernel| kernel.spills() && !kernel.may_spill(&ptx));
                 faults.extend(spills.map(|kernel| format!("{path}: {} spills on {architecture}", kernel.name)));
-                table.push((module, architecture, resources));
+                on_each.push(resources);
             }
+            table.push(Row { module: name, architectures, on_each });
         }
     }
     print!("{}", render(&table));
     ensure!(faults.is_empty(), "{} in the PTX:\n{}", counted(faults.len(), "fault"), faults.join("\n"));
-    eprintln!("{} {}", counted(modules_len(&args.modules), "module"), if args.check { "checked" } else { "written" });
+    eprintln!("{} {}", counted(units.len(), "module"), if args.check { "checked" } else { "written" });
     Ok(())
 }
 
-/// The first finding of each kind in each kernel, with the number of those like it: one slip breaks many lines.
-fn grouped(findings: &[Finding]) -> impl Iterator<Item = String> {
-    let of_one_kind = findings.chunk_by(|a, b| a.kernel == b.kernel && a.rule == b.rule);
-    of_one_kind.map(|alike| match alike.len() {
-        1 => alike[0].to_string(),
-        n => format!("{} (and {} more)", alike[0], n - 1),
-    })
+/// What becomes one PTX file.
+struct Unit {
+    name: String,
+    /// The file, relative to the workspace.
+    path: String,
+    builder: Builder,
 }
 
-/// The modules named on the command line with the PTX that is checked in, or all of them.
-fn chosen(names: &[String]) -> anyhow::Result<Vec<(&'static str, &'static str)>> {
-    if let Some(unknown) = names.iter().find(|name| MODULES.iter().all(|module| module.name != **name)) {
-        let known: Vec<_> = MODULES.iter().map(|module| module.name).collect();
+/// Everything that becomes PTX.
+fn units(root: &Path) -> Vec<Unit> {
+    let modules = MODULES.iter().map(|module| {
+        let name = module.name;
+        let builder = Builder::new(root.join("kernels-gpu"))
+            .root(root)
+            .not_stamped("kernels-gpu/src/lib.rs")
+            .module(name)
+            .cfg(format!("warpset_folder=\"{}\"", name.split('_').next().unwrap_or(name)));
+        Unit { name: name.to_owned(), path: format!("kernels-gpu/ptx/{name}.ptx"), builder }
+    });
+    modules.collect()
+}
+
+/// What the command line names, or everything.
+fn chosen(root: &Path, names: &[String]) -> anyhow::Result<Vec<Unit>> {
+    let mut units = units(root);
+    if let Some(unknown) = names.iter().find(|name| !units.iter().any(|unit| unit.name == **name)) {
+        let known: Vec<_> = units.iter().map(|unit| unit.name.as_str()).collect();
         bail!("there is no module `{unknown}`; there are {}", known.join(", "));
     }
-    let is_chosen = |module: &&&Module| names.is_empty() || names.iter().any(|name| name == module.name);
-    Ok(MODULES.iter().filter(is_chosen).map(|module| (module.name, module.ptx.unwrap_or_default())).collect())
-}
-
-fn modules_len(names: &[String]) -> usize {
-    if names.is_empty() { MODULES.len() } else { names.len() }
+    units.retain(|unit| names.is_empty() || names.contains(&unit.name));
+    Ok(units)
 }
 
 fn counted(n: usize, noun: &str) -> String {
@@ -118,32 +118,37 @@ fn first_difference(checked_in: &str, rebuilt: &str) -> Option<String> {
     None
 }
 
-/// One line a kernel: registers on each architecture, static shared memory, bytes spilled.
-fn render(table: &[(&str, &str, Vec<Resources>)]) -> String {
+/// What the kernels of one module use on each architecture.
+struct Row<'a> {
+    module: &'a str,
+    architectures: Vec<String>,
+    on_each: Vec<Vec<Resources>>,
+}
+
+/// One line per kernel: registers on each architecture, static shared memory, bytes spilled.
+fn render(table: &[Row]) -> String {
     let mut text = String::new();
-    if table.is_empty() {
-        return text;
-    }
+    let Some(first) = table.first() else { return text };
+    let numbers: Vec<_> = first.architectures.iter().map(|name| name.trim_start_matches("sm_")).collect();
     let _ = writeln!(
         text,
         "{:<18} {:<36} {:>22} {:>7} {:>14}",
         "module",
         "kernel",
-        format!("registers {}", ARCHITECTURES.map(|a| a.trim_start_matches("sm_")).join("/")),
+        format!("registers {}", numbers.join("/")),
         "shared",
         "spilled bytes"
     );
-    for of_module in table.chunks(ARCHITECTURES.len()) {
-        for kernel in &of_module[0].2 {
+    for Row { module, on_each, .. } in table {
+        for kernel in on_each.first().into_iter().flatten() {
             let on_each: Vec<_> =
-                of_module.iter().filter_map(|(_, _, all)| all.iter().find(|other| other.name == kernel.name)).collect();
+                on_each.iter().filter_map(|all| all.iter().find(|other| other.name == kernel.name)).collect();
             let joined = |number: fn(&Resources) -> u32| {
                 on_each.iter().map(|kernel| number(kernel).to_string()).collect::<Vec<_>>().join("/")
             };
             let _ = writeln!(
                 text,
-                "{:<18} {:<36} {:>22} {:>7} {:>14}",
-                of_module[0].0,
+                "{module:<18} {:<36} {:>22} {:>7} {:>14}",
                 kernel.name,
                 joined(|kernel| kernel.registers),
                 on_each.iter().map(|kernel| kernel.shared_bytes).max().unwrap_or(0),
@@ -173,17 +178,10 @@ mod tests {
     }
 
     #[test]
-    fn findings_of_one_kind_are_one_line() {
-        let body = "\tst.local.b32 [%rd1], %r1;\n".repeat(5) + "\tld.b32 %r1, [%rd1];\n";
-        let lines: Vec<_> = grouped(&lint::lint(&format!(".visible .entry k()\n{{\n{body}}}\n"))).collect();
-        assert_eq!(lines.len(), 2);
-        assert!(lines[0].ends_with("(and 4 more)"), "{}", lines[0]);
-    }
-
-    #[test]
     fn an_unknown_module_is_an_error() {
-        let error = chosen(&["no_such_module".to_owned()]).expect_err("unknown").to_string();
+        let root = crate::workspace_root();
+        let error = chosen(&root, &["no_such_module".to_owned()]).err().expect("unknown").to_string();
         assert!(error.contains("no_such_module"), "{error}");
-        assert_eq!(chosen(&[]).expect("all").len(), MODULES.len());
+        assert!(chosen(&root, &[]).expect("all").len() >= MODULES.len());
     }
 }

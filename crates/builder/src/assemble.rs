@@ -1,22 +1,21 @@
-//! NVIDIA's assembler `ptxas`: does it take the PTX, and what do the kernels use.
+//! NVIDIA's assembler `ptxas`: whether it takes the PTX, and what the kernels use.
 //!
-//! A developer's and the CI's tool. Users need none: the driver compiles the PTX when a module is loaded.
+//! A tool for developers and CI. Programs need none: the driver compiles the PTX when it loads a module.
 
 use std::{
     env, fs,
     path::{Path, PathBuf},
     process::Command,
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
-use anyhow::{Context as _, ensure};
-
-use super::lint;
+use crate::{Error, lint};
 
 /// The architectures that every kernel has to assemble for: A100, H100 and H200, B200.
 pub const ARCHITECTURES: [&str; 3] = ["sm_80", "sm_90", "sm_100"];
 
 /// The environment variable that names the assembler.
-const VARIABLE: &str = "WARPSET_PTXAS";
+pub(crate) const VARIABLE: &str = "WARPSET_PTXAS";
 
 /// The assembler is not on this machine.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +58,9 @@ impl Resources {
 
 impl Assembler {
     /// The assembler that the environment names, else the first one found.
+    ///
+    /// # Errors
+    /// There is none; the message says how to install it.
     pub fn find() -> Result<Self, NoAssembler> {
         let named = env::var_os(VARIABLE).map(PathBuf::from);
         let in_path = env::var_os("PATH").into_iter().flat_map(|path| env::split_paths(&path).collect::<Vec<_>>());
@@ -72,22 +74,38 @@ impl Assembler {
             .ok_or(NoAssembler)
     }
 
-    /// Assembles `ptx` for `architecture`; the machine code is thrown away.
-    pub fn assemble(&self, module: &str, ptx: &str, architecture: &str) -> anyhow::Result<Vec<Resources>> {
-        let folder = env::temp_dir().join(format!("warpset-ptxas-{}", std::process::id()));
-        fs::create_dir_all(&folder)?;
-        let (input, output) = (folder.join(format!("{module}.ptx")), folder.join("out.cubin"));
-        fs::write(&input, ptx)?;
-        let result = Command::new(&self.program)
-            .args(["-v", "--warn-on-spills", "-arch", architecture, "-o"])
-            .arg(&output)
-            .arg(&input)
-            .output()
-            .with_context(|| format!("cannot start {}", self.program.display()));
-        fs::remove_dir_all(&folder)?;
+    /// Where it is.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// Assembles `ptx` for `architecture` (`sm_90`), and says what each kernel uses; the machine code is thrown away.
+    /// `name` is for messages.
+    ///
+    /// # Errors
+    /// [`Error::DoesNotAssemble`] with what `ptxas` says; [`Error::Io`] if it does not run.
+    pub fn assemble(&self, name: &str, ptx: &str, architecture: &str) -> Result<Vec<Resources>, Error> {
+        static CALLS: AtomicUsize = AtomicUsize::new(0);
+        let call = CALLS.fetch_add(1, Ordering::Relaxed);
+        let folder = env::temp_dir().join(format!("warpset-ptxas-{}-{call}", std::process::id()));
+        fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+        let (input, output) = (folder.join(format!("{name}.ptx")), folder.join("out.cubin"));
+        let result = fs::write(&input, ptx).map_err(Error::io("write", &input)).and_then(|()| {
+            Command::new(&self.program)
+                .args(["-v", "--warn-on-spills", "-arch", architecture, "-o"])
+                .arg(&output)
+                .arg(&input)
+                .output()
+                .map_err(Error::io("start", &self.program))
+        });
+        // What stays behind in the system's temporary folder does no harm.
+        let _ = fs::remove_dir_all(&folder);
         let result = result?;
         let log = String::from_utf8_lossy(&result.stderr).into_owned() + &String::from_utf8_lossy(&result.stdout);
-        ensure!(result.status.success(), "ptxas refuses module {module} for {architecture}:\n{log}");
+        if !result.status.success() {
+            let (name, architecture) = (name.to_owned(), architecture.to_owned());
+            return Err(Error::DoesNotAssemble { name, architecture, log });
+        }
         Ok(parse(&log))
     }
 }

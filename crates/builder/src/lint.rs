@@ -5,13 +5,16 @@
 //! meant, and functions that were not inlined. A kernel that wants one of these says so with the comment
 //! `// @allow_<rule>` in its body (from Rust: a comment in `asm!`).
 
-use std::{collections::HashSet, fmt};
+use std::{
+    collections::{BTreeSet, HashSet},
+    fmt,
+};
 
 /// The start of the comment by which a kernel asks for what a rule forbids.
 pub const ALLOW: &str = "// @allow_";
 
 /// A kind of slip.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
     /// An array in local memory, which is slow thread-private memory behind the caches.
     Local,
@@ -42,10 +45,19 @@ impl Rule {
             Self::Call => "a function that was not inlined",
         }
     }
+
+    const fn remedy(self) -> &'static str {
+        match self {
+            Self::Local => "index arrays by variables of loops whose bounds are constant",
+            Self::Generic => "pass each pointer as a parameter of its own, a `Global` or `GlobalMut`",
+            Self::System => "use the atomics and fences of `warpset_simt`",
+            Self::Call => "mark the function `#[inline(always)]`",
+        }
+    }
 }
 
-/// One offending statement.
-#[derive(Debug, PartialEq, Eq)]
+/// One statement that breaks a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The line, from 1.
     pub line: usize,
@@ -62,6 +74,25 @@ impl fmt::Display for Finding {
         let kernel = if self.kernel.is_empty() { "(outside of kernels)" } else { &self.kernel };
         write!(f, "{}: {kernel}: {}: {}", self.line, self.rule.meaning(), self.text)
     }
+}
+
+/// The first finding of each kind in each kernel, with the number of those like it: one slip breaks many lines.
+pub fn summary(findings: &[Finding]) -> Vec<String> {
+    let of_one_kind = findings.chunk_by(|a, b| a.kernel == b.kernel && a.rule == b.rule);
+    let line = |alike: &[Finding]| match alike.len() {
+        1 => alike[0].to_string(),
+        n => format!("{} (and {} more)", alike[0], n - 1),
+    };
+    of_one_kind.map(line).collect()
+}
+
+/// What to do about the kinds of slip that were found, one line each.
+pub(crate) fn remedies(findings: &[Finding]) -> String {
+    let rules: BTreeSet<_> = findings.iter().map(|finding| finding.rule).collect();
+    let lines = rules.into_iter().map(|rule| {
+        format!("For {}: {}; or allow it by `warpset_simt::allow::{}()`.", rule.name(), rule.remedy(), rule.name())
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Every slip in `ptx` that its kernel does not ask for.
@@ -252,6 +283,17 @@ mod tests {
         assert!(allows(&other, "asks", "local"));
         assert!(!allows(&other, "probed", "local"));
         assert!(!allows(&other, "asks", "spill"));
+    }
+
+    #[test]
+    fn findings_of_one_kind_are_one_line() {
+        let findings = lint(&kernel(&("\tst.local.b32 [%rd1], %r1;\n".repeat(5) + "\tld.b32 %r1, [%rd1];\n")));
+        let lines = summary(&findings);
+        assert_eq!(lines.len(), 2);
+        assert!(lines[0].ends_with("(and 4 more)"), "{}", lines[0]);
+        let remedies = remedies(&findings);
+        assert_eq!(remedies.lines().count(), 2);
+        assert!(remedies.contains("`warpset_simt::allow::local()`"), "{remedies}");
     }
 
     #[test]

@@ -6,11 +6,11 @@ use std::{
     process::Command,
 };
 
-use warpset_kernels::stamp::RUST_RELEASE;
+use crate::flags::RUST_RELEASE;
 
 /// Environment variables that name the compiler and, where it does not lie beside it, Cargo.
-const RUSTC_VARIABLE: &str = "WARPSET_DEVICE_RUSTC";
-const CARGO_VARIABLE: &str = "WARPSET_DEVICE_CARGO";
+pub(crate) const RUSTC_VARIABLE: &str = "WARPSET_DEVICE_RUSTC";
+pub(crate) const CARGO_VARIABLE: &str = "WARPSET_DEVICE_CARGO";
 
 /// A compiler that can build the kernels.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct DeviceToolchain {
 /// No compiler can build the kernels.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the kernels need rustc {RUST_RELEASE} with the sources of the standard library:{}\n\
+    "kernels need rustc {RUST_RELEASE} with the sources of the standard library:{}\n\
      Install it with\n  \
      rustup toolchain install {RUST_RELEASE} --profile minimal --component rust-src\n\
      or, on Debian,\n  \
@@ -35,24 +35,35 @@ pub struct DeviceToolchain {
 )]
 pub struct NoDeviceToolchain {
     /// Where one was looked for, and what was wrong there.
-    rejected: Vec<(String, Unfit)>,
+    pub rejected: Vec<(String, Unfit)>,
 }
 
 /// What is wrong with one candidate.
 #[derive(Debug, thiserror::Error)]
-enum Unfit {
+#[non_exhaustive]
+pub enum Unfit {
+    /// There is no such file.
     #[error("not there")]
     Missing,
+    /// It could not be started, or failed.
     #[error("does not run: {0}")]
     DoesNotRun(std::io::Error),
+    /// It is of another release.
     #[error("is {0}")]
     OtherRelease(String),
+    /// The sources of the standard library, from which `core` is compiled for the device, are missing in this folder.
     #[error("has no sources of the standard library in {}", .0.display())]
     NoSources(PathBuf),
+    /// Its Cargo is missing.
+    #[error("has no Cargo at {}", .0.display())]
+    NoCargo(PathBuf),
 }
 
 impl DeviceToolchain {
     /// The compiler that the environment names, else the system's, else rustup's.
+    ///
+    /// # Errors
+    /// There is none of that release; the message says what was found where, and how to install one.
     pub fn find() -> Result<Self, NoDeviceToolchain> {
         if let Some(rustc) = env::var_os(RUSTC_VARIABLE).map(PathBuf::from) {
             return Self::probe(&rustc)
@@ -88,7 +99,7 @@ impl DeviceToolchain {
         }
         let cargo = env::var_os(CARGO_VARIABLE).map_or_else(|| rustc.with_file_name("cargo"), PathBuf::from);
         if !cargo.is_file() {
-            return Err(Unfit::Missing);
+            return Err(Unfit::NoCargo(cargo));
         }
         Ok(Self { rustc: rustc.to_path_buf(), cargo, llvm: field("LLVM version: ").to_owned() })
     }
