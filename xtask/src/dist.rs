@@ -1,13 +1,16 @@
 //! `cargo xtask dist`: packs what a GPU node needs that has a driver but no Rust toolchain.
 //!
 //! ```text
-//! dist/run.sh       runs the tests, the tests under compute-sanitizer, the bench
-//! dist/tests/       test executables that can drive a GPU (all with `--host-tests`), stripped
-//! dist/bin/         the other executables, `xtask` among them, stripped
-//! dist/workspace/   the repository's files: data, fixtures, sources, PTX
+//! dist/run.sh        unpacks the archive once; runs the tests, the tests under compute-sanitizer, the bench
+//! dist/pack.tar.xz
+//!   tests/           test executables that can drive a GPU (all with `--host-tests`), stripped
+//!   bin/             the other executables, `xtask` among them, stripped
+//!   workspace/       the repository's files: data, fixtures, sources, PTX
 //! ```
 //!
-//! The executables are the ones of this machine's target, for its baseline processor; CUDA is bound when they run.
+//! The executables are those of this machine's target, for its baseline processor; CUDA is bound when they run. Each
+//! holds a copy of the crates that it tests. The archive is compressed as one piece, with a window larger than an
+//! executable, so that most of a copy costs nothing.
 
 use std::{
     collections::BTreeMap,
@@ -21,13 +24,19 @@ use serde_json::Value;
 
 const RUN_SCRIPT: &str = include_str!("dist/run.sh");
 
+/// What goes into the archive.
+const PARTS: [&str; 3] = ["bin", "tests", "workspace"];
+
+/// The compressor: a window that holds dozens of executables. Whoever unpacks needs that much memory.
+const COMPRESSOR: &str = "xz --lzma2=preset=6,dict=192MiB";
+
 /// The arguments of `dist`.
 #[derive(clap::Args)]
 pub struct Args {
     /// The folder to make; what an earlier run left there is replaced
     #[arg(long, default_value = "dist")]
     output: PathBuf,
-    /// The largest size of the folder in MiB: nodes are often reached over a narrow path
+    /// The largest size of the folder in MiB, compressed: nodes are often reached over a narrow path
     #[arg(long, default_value_t = 64)]
     limit: u64,
     /// Also pack the tests that never touch a GPU
@@ -68,7 +77,12 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         fs::copy(root.join(file), &to).with_context(|| format!("cannot copy {}", file.display()))?;
     }
     write_run_script(&output, &root, &tests)?;
-    report(&output, args.limit, tests.len())
+    list_largest(&output)?;
+    compress(&output)?;
+    let packed = size_of(&output)?;
+    println!("{:>8.1} MiB  {} with {} test executables", mib(packed), output.display(), tests.len());
+    ensure!(packed <= args.limit << 20, "the pack is larger than {} MiB (--limit)", args.limit);
+    Ok(())
 }
 
 /// A compiled executable.
@@ -186,12 +200,11 @@ fn can_drive_gpu(executable: &[u8]) -> bool {
     executable.windows(LIBRARY.len()).any(|window| window == LIBRARY)
 }
 
-/// Prints what was packed, largest first; too large is an error.
-fn report(output: &Path, limit: u64, tests: usize) -> anyhow::Result<()> {
+/// Prints what goes into the archive, largest first.
+fn list_largest(output: &Path) -> anyhow::Result<()> {
     let mut sizes = Vec::new();
-    for part in ["tests", "bin", "workspace"] {
-        let size = size_of(&output.join(part))?;
-        sizes.push((size, format!("{part}/")));
+    for part in PARTS {
+        sizes.push((size_of(&output.join(part))?, format!("{part}/")));
         if part != "workspace" {
             for entry in fs::read_dir(output.join(part))? {
                 let entry = entry?;
@@ -200,13 +213,28 @@ fn report(output: &Path, limit: u64, tests: usize) -> anyhow::Result<()> {
         }
     }
     sizes.sort_by(|a, b| b.cmp(a));
-    let mib = |bytes: u64| bytes as f64 / (1 << 20) as f64;
     for (size, name) in &sizes {
         println!("{:>8.1} MiB  {name}", mib(*size));
     }
-    let all = size_of(output)?;
-    println!("{:>8.1} MiB  {} with {tests} test executables", mib(all), output.display());
-    ensure!(all <= limit << 20, "the pack is larger than {limit} MiB (--limit)");
+    Ok(())
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / (1 << 20) as f64
+}
+
+/// Turns the parts into the archive.
+fn compress(output: &Path) -> anyhow::Result<()> {
+    let status = Command::new("tar")
+        .current_dir(output)
+        .args(["--use-compress-program", COMPRESSOR, "-cf", "pack.tar.xz"])
+        .args(PARTS)
+        .status()
+        .context("cannot start `tar`")?;
+    ensure!(status.success(), "cannot compress the pack (`tar` and `xz` have to be installed)");
+    for part in PARTS {
+        fs::remove_dir_all(output.join(part))?;
+    }
     Ok(())
 }
 

@@ -14,11 +14,13 @@ Usage: run.sh [test] [EXECUTABLE [ARGUMENT...]]   run the tests, or those of one
        run.sh list                                the packed test executables, and which can drive a GPU
 
 The tests fail where no CUDA device answers; WARPSET_REQUIRE_CUDA= (empty) lets them pass without one.
-Logs of the sanitizer go to WARPSET_LOGS, or to a temporary folder.
+Logs of the sanitizer go to WARPSET_LOGS, or to a temporary folder. The pack is unpacked once, into the folder
+WARPSET_UNPACKED, or into `unpacked` beside this script.
 END
 }
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+script_folder=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+here=${WARPSET_UNPACKED:-$script_folder/unpacked}
 
 # Executable, the folder of its package, and whether it can drive a GPU.
 tests=(
@@ -29,9 +31,28 @@ tests=(
 export WARPSET_REQUIRE_CUDA=${WARPSET_REQUIRE_CUDA-1}
 [ -n "$WARPSET_REQUIRE_CUDA" ] || unset WARPSET_REQUIRE_CUDA
 programs=()
-for program in "$here"/bin/*; do
-    programs+=("CARGO_BIN_EXE_$(basename "$program")=$program")
-done
+
+# Unpacks the archive, unless what lies there came from the same archive; sets `programs`.
+unpack() {
+    local archive=$script_folder/pack.tar.xz sum program
+    sum=$(cksum <"$archive") || return 2
+    if [ "$(cat "$here/.unpacked" 2>/dev/null)" != "$sum" ]; then
+        if [ -e "$here" ] && [ ! -e "$here/.unpacked" ] && [ ! -e "$here/.unpacking" ]; then
+            echo "$here is there and was not unpacked by this script: remove it first" >&2
+            return 2
+        fi
+        rm -rf "$here" && mkdir -p "$here" && touch "$here/.unpacking" || return 2
+        # Some nodes have no xz.
+        tar -xJf "$archive" -C "$here" 2>/dev/null ||
+            python3 -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2])' "$archive" "$here" ||
+            return 2
+        echo "$sum" >"$here/.unpacked"
+    fi
+    here=$(cd "$here" && pwd)
+    for program in "$here"/bin/*; do
+        programs+=("CARGO_BIN_EXE_$(basename "$program")=$program")
+    done
+}
 
 # in_package FOLDER COMMAND...: as `cargo test` runs an executable, in the folder of its package.
 in_package() (
@@ -99,6 +120,9 @@ run_sanitizer() {
 
 command=${1-test}
 [ $# -eq 0 ] || shift
+case $command in
+test | sanitize | bench | report) unpack || exit 2 ;;
+esac
 case $command in
 test) run_tests "$@" ;;
 sanitize) run_sanitizer "$@" ;;
