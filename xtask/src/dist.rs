@@ -1,4 +1,4 @@
-//! `cargo xtask dist`: packs what a GPU node needs that has a driver but no Rust toolchain.
+//! `cargo xtask dist`: packs what a GPU node needs if it has a driver but no Rust toolchain.
 //!
 //! ```text
 //! dist/run.sh        unpacks the archive once; runs the tests, the tests under compute-sanitizer, the bench
@@ -24,10 +24,10 @@ use serde_json::Value;
 
 const RUN_SCRIPT: &str = include_str!("dist/run.sh");
 
-/// What goes into the archive.
+/// The folders that go into the archive.
 const PARTS: [&str; 3] = ["bin", "tests", "workspace"];
 
-/// The compressor: a window that holds dozens of executables. Whoever unpacks needs that much memory.
+/// The compressor, with a window that holds dozens of executables. Unpacking takes as much memory as the window.
 const COMPRESSOR: &str = "xz --lzma2=preset=6,dict=192MiB";
 
 /// The arguments of `dist`.
@@ -129,7 +129,7 @@ fn build(root: &Path) -> anyhow::Result<String> {
     String::from_utf8(output.stdout).context("Cargo's messages are not UTF-8")
 }
 
-/// The executables in Cargo's messages, one JSON object a line.
+/// The executables in Cargo's messages, one JSON object per line.
 fn parse_messages(messages: &str) -> anyhow::Result<Vec<Executable>> {
     let mut found = BTreeMap::new();
     for line in messages.lines().filter(|line| line.starts_with('{')) {

@@ -1,8 +1,8 @@
 //! `cargo xtask ptx`: from kernels in Rust to the PTX that is checked in.
 //!
-//! Each module of `kernels-gpu` becomes one file `kernels-gpu/ptx/<module>.ptx`. With `--check` nothing is written:
-//! the text is compiled again and has to be the checked-in one. Either way the text is linted and, where NVIDIA's
-//! assembler is at hand, assembled for every architecture that we promise, with a table of what the kernels use.
+//! Each module of `kernels-gpu` becomes one file `kernels-gpu/ptx/<module>.ptx`, by `warpset-builder`. With `--check`
+//! nothing is written: what the sources compile to has to equal the file. Either way the text is linted and, where there is
+//! a `ptxas`, assembled for every architecture that we promise, with a table of what the kernels use.
 
 use std::{fmt::Write as _, fs, path::Path};
 
@@ -102,7 +102,7 @@ fn counted(n: usize, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
-/// The first line in which two texts differ, from both.
+/// The first line in which two texts differ, as it stands in both.
 fn first_difference(checked_in: &str, rebuilt: &str) -> Option<String> {
     // Git may have checked the file out with other line ends.
     let (mut old, mut new) = (checked_in.lines(), rebuilt.lines());

@@ -36,9 +36,9 @@ pub struct Assembler {
 pub struct Resources {
     /// The kernel's name.
     pub name: String,
-    /// Registers of one thread.
+    /// Registers per thread.
     pub registers: u32,
-    /// Static shared memory of one block.
+    /// Static shared memory per block.
     pub shared_bytes: u32,
     /// Bytes stored to and loaded from local memory because registers ran out.
     pub spilled_bytes: u32,
@@ -74,7 +74,7 @@ impl Assembler {
             .ok_or(NoAssembler)
     }
 
-    /// Where it is.
+    /// The executable.
     pub fn program(&self) -> &Path {
         &self.program
     }

@@ -1,4 +1,4 @@
-//! Launch bounds, from the comment a kernel leaves in its PTX to the directives that the PTX compiler reads.
+//! Launch bounds: from the comment that a kernel leaves in its PTX to the directives that the PTX compiler reads.
 //!
 //! Rust has no attribute for them, so `kernel!` writes `// @launch_bounds THREADS [BLOCKS]` into the body. The
 //! directives belong between the parameter list and the body, where only a change of the text can put them.
@@ -7,7 +7,7 @@ const MARKER: &str = "// @launch_bounds ";
 
 /// `ptx` with `.maxntid` and `.minnctapersm` before the body of each kernel that carries launch bounds.
 ///
-/// The maximum bounds the product of the block's extents, so it goes into the first of them. Kernels that have a
+/// `.maxntid` bounds the product of the block's extents, so the number goes into the first of them. Kernels that have a
 /// `.maxntid` already stay as they are: applying this twice changes nothing.
 pub fn with_launch_bounds(ptx: &str) -> String {
     let mut out = String::with_capacity(ptx.len() + 1024);
@@ -43,7 +43,7 @@ fn find_entry(ptx: &str) -> Option<usize> {
     })
 }
 
-/// The numbers after the marker: threads a block, and blocks a multiprocessor if any are asked for.
+/// The numbers after the marker: threads per block, and blocks per multiprocessor if any are asked for.
 fn bounds(kernel: &str) -> Option<(u32, Option<u32>)> {
     let line = &kernel[kernel.find(MARKER)? + MARKER.len()..];
     let mut numbers = line.lines().next()?.split_whitespace().map_while(|word| word.parse().ok());

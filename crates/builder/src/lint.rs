@@ -2,8 +2,8 @@
 //!
 //! Each rule is a slip that compiles, runs and costs speed or correctness: arrays that did not stay in registers,
 //! pointers that lost their address space, atomics and loads at the scope of the whole system where the device's was
-//! meant, and functions that were not inlined. A kernel that wants one of these says so with the comment
-//! `// @allow_<rule>` in its body (from Rust: a comment in `asm!`).
+//! meant, and functions that were not inlined. A kernel that wants one of these calls a function of
+//! `warpset_simt::allow`, which leaves the comment `// @allow_<rule>` in its body.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -11,12 +11,12 @@ use std::{
 };
 
 /// The start of the comment by which a kernel asks for what a rule forbids.
-pub const ALLOW: &str = "// @allow_";
+const ALLOW: &str = "// @allow_";
 
 /// A kind of slip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
-    /// An array in local memory, which is slow thread-private memory behind the caches.
+    /// An array in local memory: private to the thread, and as slow as global memory.
     Local,
     /// A load, store or atomic on an address whose space is not known.
     Generic,
@@ -59,11 +59,11 @@ impl Rule {
 /// One statement that breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The line, from 1.
+    /// The line's number, from 1.
     pub line: usize,
-    /// The kernel, or nothing for what stands outside of kernels.
+    /// The kernel; empty for what stands outside of kernels.
     pub kernel: String,
-    /// What is wrong.
+    /// The rule that it breaks.
     pub rule: Rule,
     /// The line's text.
     pub text: String,
@@ -124,7 +124,7 @@ fn allowance(line: &str) -> Option<&str> {
     line.trim().strip_prefix(ALLOW)?.split_whitespace().next()
 }
 
-/// The lines of each kernel with their numbers; under the empty name what stands before the first, and functions.
+/// The lines of each kernel with their numbers; under the empty name those before the first kernel and of functions.
 fn by_kernel(ptx: &str) -> Vec<(&str, Vec<(usize, &str)>)> {
     let mut kernels = vec![("", Vec::new())];
     for (index, line) in ptx.lines().enumerate() {
@@ -138,7 +138,7 @@ fn by_kernel(ptx: &str) -> Vec<(&str, Vec<(usize, &str)>)> {
     kernels
 }
 
-/// The word before a directive and the name after it, if the line is one.
+/// The directive and the name after it, if the line is directive `which`.
 fn directive<'a>(line: &'a str, which: &str) -> Option<(&'a str, &'a str)> {
     let code = line.split("//").next().unwrap_or_default();
     let mut words = code.split_whitespace().skip_while(|word| [".visible", ".weak", ".extern"].contains(word));

@@ -8,7 +8,7 @@ use std::{
 
 use crate::flags::RUST_RELEASE;
 
-/// Environment variables that name the compiler and, where it does not lie beside it, Cargo.
+/// Environment variables that name the compiler, and Cargo if it does not lie beside the compiler.
 pub(crate) const RUSTC_VARIABLE: &str = "WARPSET_DEVICE_RUSTC";
 pub(crate) const CARGO_VARIABLE: &str = "WARPSET_DEVICE_CARGO";
 
