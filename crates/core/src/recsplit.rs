@@ -15,4 +15,4 @@ pub mod hash;
 pub mod shape;
 
 pub use hash::{Hash128, Remix};
-pub use shape::{Level, Method, Node, Shape};
+pub use shape::{Level, Method, Node, TreeShape};

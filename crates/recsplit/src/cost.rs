@@ -8,7 +8,7 @@
 
 use crate::elias_fano::log_stride;
 use crate::{Builder, Error};
-use warpset_core::recsplit::{Method, Node, Shape};
+use warpset_core::recsplit::{Method, Node, TreeShape};
 
 /// What a function is predicted to cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,7 +59,7 @@ struct Sums {
 
 impl Estimate {
     /// Predicts the cost of functions of a shape and an expected bucket size.
-    pub fn of(shape: &Shape, bucket_size: u32) -> Self {
+    pub fn of(shape: &TreeShape, bucket_size: u32) -> Self {
         Self::from_subtrees(&subtrees(shape, bucket_size), bucket_size)
     }
 
@@ -106,7 +106,7 @@ fn largest(bucket_size: u32) -> usize {
 }
 
 /// The costs of the trees of buckets, by number of keys, up to the largest.
-fn subtrees(shape: &Shape, bucket_size: u32) -> Vec<Sums> {
+fn subtrees(shape: &TreeShape, bucket_size: u32) -> Vec<Sums> {
     let largest = largest(bucket_size);
     let mut table: Vec<Node> = Vec::with_capacity(largest + 1);
     let mut sums: Vec<Sums> = Vec::with_capacity(largest + 1);
@@ -120,7 +120,7 @@ fn subtrees(shape: &Shape, bucket_size: u32) -> Vec<Sums> {
 }
 
 /// The costs of a node and all below it.
-fn subtree(shape: &Shape, keys: u32, node: &Node, sums: &[Sums]) -> Sums {
+fn subtree(shape: &TreeShape, keys: u32, node: &Node, sums: &[Sums]) -> Sums {
     if node.nodes == 0 {
         return Sums::default();
     }
@@ -167,7 +167,7 @@ fn subtree(shape: &Shape, keys: u32, node: &Node, sums: &[Sums]) -> Sums {
     sum
 }
 
-impl Builder {
+impl<S> Builder<S> {
     /// What functions of these settings are predicted to cost.
     pub fn estimate(&self) -> Result<Estimate, Error> {
         let settings = self.settings()?;
@@ -186,7 +186,7 @@ impl Builder {
         let mut best: Option<Choice> = None;
         for leaf in 5..=24 {
             for (first, second) in FANOUTS {
-                let Some(shape) = Shape::new(leaf, first, second, Method::Grouped) else { continue };
+                let Some(shape) = TreeShape::new(leaf, first, second, Method::Grouped) else { continue };
                 let subtrees = subtrees(&shape, BUCKETS[BUCKETS.len() - 1]);
                 for bucket in BUCKETS {
                     let estimate = Estimate::from_subtrees(&subtrees, bucket);
@@ -216,6 +216,7 @@ impl Builder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RecSplit;
 
     #[test]
     fn predicted_space_is_what_is_built() {
@@ -227,13 +228,13 @@ mod tests {
                 if method == Method::Rotation && leaf > 8 {
                     continue;
                 }
-                let builder = Builder::new()
+                let builder = RecSplit::builder()
                     .leaf_size(leaf)
                     .fanouts(first.min(4), second.min(3))
                     .bucket_size(bucket)
                     .method(method);
                 let predicted = builder.estimate().unwrap().bits_per_key;
-                let built = builder.build(&keys).unwrap().bits_per_key();
+                let built = builder.build_from(&keys).unwrap().bits_per_key();
                 let tolerance = if bucket < 100 { 0.06 } else { 0.03 };
                 assert!((predicted - built).abs() < tolerance, "leaf {leaf}, bucket {bucket}: {predicted} for {built}");
             }
@@ -262,7 +263,7 @@ mod tests {
             (Grouped, 17, 2000, 558.0),
             (Grouped, 20, 2000, 617.0),
         ] {
-            let builder = Builder::new().method(method).leaf_size(leaf).bucket_size(bucket);
+            let builder = RecSplit::builder().method(method).leaf_size(leaf).bucket_size(bucket);
             let predicted = builder.estimate().unwrap().nanoseconds_per_key;
             let ratio = predicted / measured;
             assert!((0.8..1.25).contains(&ratio), "{method:?} {leaf} {bucket}: {predicted} for {measured}");
@@ -272,10 +273,10 @@ mod tests {
     #[test]
     fn brute_force_is_told() {
         let share = |builder: Builder| builder.leaf_size(16).bucket_size(2000).estimate().unwrap().brute_force_share;
-        assert_eq!(share(Builder::new()), 0.0);
-        assert!(share(Builder::new().fanouts(7, 5)) > 0.9);
+        assert_eq!(share(RecSplit::builder()), 0.0);
+        assert!(share(RecSplit::builder().fanouts(7, 5)) > 0.9);
         for bits in [1.54, 1.6, 1.8] {
-            assert_eq!(Builder::new().for_space(bits).estimate().unwrap().brute_force_share, 0.0);
+            assert_eq!(RecSplit::builder().for_space(bits).estimate().unwrap().brute_force_share, 0.0);
         }
     }
 
@@ -283,7 +284,7 @@ mod tests {
     fn a_target_of_space_is_met() {
         let keys: Vec<u64> = (0..200_000).collect();
         for target in [3.0, 2.4, 1.9, 1.7, 1.62] {
-            let function = Builder::new().for_space(target).build(&keys).unwrap();
+            let function = RecSplit::builder().for_space(target).build_from(&keys).unwrap();
             // Small buckets are estimated less well.
             let tolerance = if target > 2.0 { 0.06 } else { 0.02 };
             assert!(function.bits_per_key() < target + tolerance, "{} for {target}", function.bits_per_key());
@@ -293,13 +294,13 @@ mod tests {
     #[test]
     fn nothing_that_is_as_small_is_much_faster() {
         let chosen = [3.0, 2.2, 1.9, 1.7, 1.58].map(|target| {
-            let estimate = Builder::new().for_space(target).estimate().unwrap();
+            let estimate = RecSplit::builder().for_space(target).estimate().unwrap();
             assert!(estimate.bits_per_key <= target, "{} for {target}", estimate.bits_per_key);
             (target, estimate.nanoseconds_per_key)
         });
         for leaf in [3, 4, 5, 6, 8, 11, 12, 14, 16, 19] {
             for (first, second) in (2..=7).flat_map(|first| (1..=4).map(move |second| (first, second))) {
-                let shape = Shape::new(leaf, first, second, Method::Grouped).unwrap();
+                let shape = TreeShape::new(leaf, first, second, Method::Grouped).unwrap();
                 let subtrees = subtrees(&shape, 1000);
                 for bucket in [3, 5, 9, 15, 30, 70, 150, 1000] {
                     let Estimate { bits_per_key, nanoseconds_per_key, .. } = Estimate::from_subtrees(&subtrees, bucket);

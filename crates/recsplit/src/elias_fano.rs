@@ -16,14 +16,14 @@
 //! jump array   [u64 phi, u64 chi, (u16 phi, u16 chi) × 2^14 / stride] for every 2^14 entries
 //! ```
 
-mod encode;
 #[cfg(target_arch = "x86_64")]
-mod lanes;
+mod batch;
+mod encode;
 
 pub(crate) use encode::{Least, Prefixes, Space, encode_stretch, layout, stretches};
 
-use crate::read::{Select, bits_from, prefetch, scan};
-use warpset_core::bits::{field, word};
+use crate::windows::{bits_from, prefetch, scan};
+use warpset_core::bits::{Select, field, word};
 
 /// Entries of one block of the jump array.
 const BLOCK: u64 = 1 << 14;
@@ -256,7 +256,7 @@ fn far_two_ones(words: &[u64], from: u64, rank: u32, select: impl Select) -> (u6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::Portable;
+    use warpset_core::bits::Portable;
 
     #[test]
     fn gives_back_what_it_was_given() {

@@ -2,6 +2,7 @@
 
 use std::io;
 use warpset_base::file::FileError;
+use warpset_base::filter::LengthMismatch;
 
 /// Why a function could not be built, saved or opened.
 #[derive(Debug, thiserror::Error)]
@@ -73,13 +74,16 @@ pub enum Error {
         /// Bytes after the last whole key.
         rest: u64,
     },
+    /// The slices of keys and answers have different lengths.
+    #[error(transparent)]
+    LengthMismatch(#[from] LengthMismatch),
     /// The bytes are not such a structure, or could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),
     /// The thread pool could not be made.
-    #[error("cannot start threads")]
+    #[error("cannot start threads: {0}; ask for fewer")]
     Threads(#[from] rayon::ThreadPoolBuildError),
     /// Reading keys, or writing what does not fit in memory, failed.
-    #[error("input or output failed")]
+    #[error("cannot read keys, or write hashes to the temporary file: {0}")]
     Io(#[from] io::Error),
 }

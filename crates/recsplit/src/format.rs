@@ -28,7 +28,7 @@ use crate::elias_fano::{LOG_STRIDES, Layout};
 use bytemuck::{cast, cast_slice};
 use warpset_base::file::{self, FileError, HEADER_BYTES};
 use warpset_core::recsplit::shape::MAX_BUCKET;
-use warpset_core::recsplit::{Method, Remix, Shape};
+use warpset_core::recsplit::{Method, Remix, TreeShape};
 
 /// Words before the trees.
 pub(crate) const HEADER_WORDS: u64 = 20;
@@ -91,7 +91,7 @@ pub(crate) fn verify(words: &[u64]) -> Result<(), FileError> {
 pub(crate) struct Header {
     pub keys: u64,
     pub seed: u64,
-    pub shape: Shape,
+    pub shape: TreeShape,
     pub remix: Remix,
     pub largest_bucket: u32,
     pub bucket_size: u32,
@@ -161,7 +161,7 @@ pub(crate) fn parse(words: &[u64]) -> Result<Header, FileError> {
         1 => Remix::Bits64,
         _ => return invalid("remix", remix.into()),
     };
-    let shape = Shape::new(leaf.into(), first.into(), second.into(), method);
+    let shape = TreeShape::new(leaf.into(), first.into(), second.into(), method);
     let Some(shape) = shape.and_then(|shape| shape.with_positions(u32::try_from(positions).ok()?)) else {
         return invalid("shape", bytes);
     };

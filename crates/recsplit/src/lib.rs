@@ -4,13 +4,13 @@
 //! storing the keys.
 //!
 //! ```
-//! use warpset_recsplit::{Builder, RecSplit};
+//! use warpset_recsplit::RecSplit;
 //!
 //! let keys: Vec<u64> = (0..10_000).map(|i| i * i).collect();
-//! let function: RecSplit = Builder::new().leaf_size(8).bucket_size(100).build(&keys)?;
+//! let function = RecSplit::builder().leaf_size(8).bucket_size(100).build_from(&keys)?;
 //! let mut values = vec![0; keys.len()];
 //! for &key in &keys {
-//!     values[function.get(&key) as usize] = key;
+//!     values[function.get(key) as usize] = key;
 //! }
 //! assert!(keys.iter().all(|key| values[function.get(key) as usize] == *key));
 //! assert!(function.bits_per_key() < 2.0);
@@ -20,35 +20,39 @@
 //! Sources: Esposito, Mueller Graf, Vigna, "RecSplit: Minimal Perfect Hashing via Recursive Splitting", ALENEX 2020; D. Bez,
 //! "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022.
 
-mod bits;
+mod batch;
+mod bit_vec;
+mod build;
 mod builder;
 mod cost;
 mod elias_fano;
-mod engine;
+mod encode;
 mod error;
-mod external;
-mod filter;
+mod find;
 mod format;
 mod function;
-mod key;
+mod mapped;
+mod processor;
+mod progress;
 mod query;
-mod read;
-mod room;
-mod search;
-mod spread;
-mod stage;
-mod store;
-mod table;
-mod tree;
+mod shape_tables;
+mod static_filter;
+mod storage;
+mod view;
+mod windows;
 
-pub use builder::{Builder, Progress, Stage};
+pub use build::external::{External, KeyFile, KeySource};
+pub use builder::Builder;
 pub use cost::Estimate;
 pub use error::Error;
-pub use external::{External, KeyFile, KeySource};
-pub use filter::StaticFilter;
-pub use function::{RecSplit, Space, Words};
-pub use key::{Bytes, Hash128, Key};
-pub use search::Simd;
-pub use store::Mapped;
+pub use find::Simd;
+pub use function::{RecSplit, Space};
+pub use mapped::{MappedRecSplit, MappedStaticFilter};
+pub use progress::{Progress, Stage};
+pub use static_filter::{StaticFilter, StaticFilterView};
+pub use view::View;
+pub use warpset_base::bitmap::Bitmap;
 pub use warpset_base::file::FileError;
-pub use warpset_core::recsplit::{Method, Remix, Shape};
+pub use warpset_base::filter::{Filter, LengthMismatch};
+pub use warpset_base::key::{Bytes, Hash128, Hashed, Key, as_hashed};
+pub use warpset_core::recsplit::{Method, Remix, TreeShape};

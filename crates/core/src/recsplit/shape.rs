@@ -8,9 +8,9 @@
 //!   evaluation gives `m^(g-1)` candidates. The same is done for splittings: groups rotate over the equal children, or,
 //!   in a splitting in two, a group may be mirrored (its hash values complemented). The stored number is
 //!   `trial * candidates + index`, as in 5.5, so the space stays that of brute force as long as many trials are
-//!   expected; [`Shape::node`] picks the number of groups so that they are.
+//!   expected; [`TreeShape::node`] picks the number of groups so that they are.
 //! - Nodes of one key store nothing: the only answer is position 0.
-//! - Fanouts are free (2 to 9 each; the second may be 1, which leaves the level out); [`Shape::thesis`] gives those of 4.3.
+//! - Fanouts are free (2 to 9 each; the second may be 1, which leaves the level out); [`TreeShape::thesis`] gives those of 4.3.
 //! - The number of keys in a bucket is not limited to 3000 but to 65535.
 
 use super::hash;
@@ -76,7 +76,7 @@ const _: () = assert!(size_of::<Node>() == 20);
 
 /// Leaf size, fanouts and search method: together with a number of keys they determine a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Shape {
+pub struct TreeShape {
     leaf: u8,
     first_fanout: u8,
     second_fanout: u8,
@@ -87,7 +87,7 @@ pub struct Shape {
 /// The most positions of a leaf: they are bits of a word.
 pub const MAX_POSITIONS: u32 = 32;
 
-impl Shape {
+impl TreeShape {
     /// A shape with free fanouts: `leaf` 2 to 24, `first_fanout` 2 to 9, `second_fanout` 1 to 9, and a node of the first
     /// aggregation level below 255 keys (theorem 5.2). `None` outside.
     pub const fn new(leaf: u32, first_fanout: u32, second_fanout: u32, method: Method) -> Option<Self> {
@@ -381,20 +381,20 @@ mod tests {
     #[test]
     fn thesis_fanouts() {
         // Section 4.3, figure 4.1: leaf size 8 has fanouts 4 and 3.
-        let shape = Shape::thesis(8, Method::BruteForce).unwrap();
+        let shape = TreeShape::thesis(8, Method::BruteForce).unwrap();
         assert_eq!((shape.first_fanout(), shape.second_fanout()), (4, 3));
-        let shape = Shape::thesis(16, Method::BruteForce).unwrap();
+        let shape = TreeShape::thesis(16, Method::BruteForce).unwrap();
         assert_eq!((shape.first_fanout(), shape.second_fanout()), (7, 5));
-        let shape = Shape::thesis(24, Method::BruteForce).unwrap();
+        let shape = TreeShape::thesis(24, Method::BruteForce).unwrap();
         assert_eq!((shape.first_fanout(), shape.second_fanout()), (9, 6));
-        let shape = Shape::thesis(2, Method::BruteForce).unwrap();
+        let shape = TreeShape::thesis(2, Method::BruteForce).unwrap();
         assert_eq!((shape.first_fanout(), shape.second_fanout()), (2, 2));
     }
 
     #[test]
     fn figure_5_2() {
         // The balanced tree with 202 keys at leaf size 8: 96 + 106, then 96 + 10.
-        let shape = Shape::thesis(8, Method::BruteForce).unwrap();
+        let shape = TreeShape::thesis(8, Method::BruteForce).unwrap();
         assert_eq!(shape.unit(202), 96);
         assert_eq!(shape.unit(106), 96);
         assert!((shape.expected_candidates(202) - 17.791).abs() < 0.05);
@@ -404,7 +404,7 @@ mod tests {
     #[test]
     fn example_of_section_4_4_2() {
         // At leaf size 8 a first-level node of 32 keys has 5 nodes and 39 fixed bits, and 90 keys have parameter 6.
-        let shape = Shape::thesis(8, Method::BruteForce).unwrap();
+        let shape = TreeShape::thesis(8, Method::BruteForce).unwrap();
         let mut table = [Node::default(); 97];
         for keys in 0..97 {
             table[keys as usize] = shape.node(keys, &table[..keys as usize]);
@@ -416,7 +416,7 @@ mod tests {
     #[test]
     fn units_always_split() {
         for leaf in 2..=MAX_LEAF {
-            let shape = Shape::thesis(leaf, Method::Grouped).unwrap();
+            let shape = TreeShape::thesis(leaf, Method::Grouped).unwrap();
             for keys in leaf + 1..=MAX_BUCKET as u32 {
                 let unit = shape.unit(keys);
                 assert!(unit > 0 && unit < keys && keys <= 15 * unit, "leaf {leaf}, {keys} keys, unit {unit}");

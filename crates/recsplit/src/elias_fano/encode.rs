@@ -1,7 +1,7 @@
 //! Construction of the lists.
 
 use super::{BLOCK, Layout, POINT};
-use crate::bits::BitVec;
+use crate::bit_vec::BitVec;
 use std::sync::atomic::AtomicU64;
 use warpset_core::recsplit::elias_fano::elias_fano_low_bits;
 

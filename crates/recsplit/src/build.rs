@@ -1,0 +1,286 @@
+//! From keys to a function, stage by stage.
+//!
+//! Source: sections 5.1, 5.8 (threads) and 5.9.
+//!
+//! 1. Keys are hashed and spread over *partitions*, each a range of buckets small enough for the cache ([`partition`]).
+//! 2. Partition by partition, on any thread, while its keys are in cache: keys are sorted into buckets ([`bucket_sort`]),
+//!    the numbers of their trees are found ([`crate::find`]), and encoded ([`crate::encode`]).
+//! 3. The parts of all partitions are joined, and the lists of buckets are made ([`join`]).
+//!
+//! [`external`] does this for one range of buckets after the other.
+
+pub(crate) mod bucket_sort;
+pub(crate) mod duplicates;
+pub(crate) mod external;
+pub(crate) mod huge_vec;
+mod join;
+pub(crate) mod partition;
+pub(crate) mod work_stealing;
+
+use crate::RecSplit;
+use crate::elias_fano::Least;
+use crate::encode::{Bucket, Encoder, Part};
+use crate::find::cpu::CpuFinder;
+use crate::find::{Finder, Simd, Trees, Unsolved};
+use crate::progress::Meter;
+use bucket_sort::BucketSort;
+use huge_vec::HugeVec;
+use partition::{Partition, PartitionedKeys, Partitions};
+use std::ops::Range;
+use warpset_base::key::Hash128;
+use warpset_core::recsplit::shape::MAX_BUCKET;
+use warpset_core::recsplit::{Method, Remix, TreeShape};
+
+/// The settings of one attempt.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    pub shape: TreeShape,
+    pub bucket_size: u32,
+    pub remix: Remix,
+    pub simd: Simd,
+    pub seed: u64,
+}
+
+impl Settings {
+    pub(crate) fn buckets(&self, keys: u64) -> u64 {
+        keys.div_ceil(u64::from(self.bucket_size))
+    }
+
+    /// A bound for bucket sizes that hashed keys exceed with a probability of less than 2^-64 for each bucket.
+    fn largest_bucket(&self) -> u32 {
+        let mean = f64::from(self.bucket_size);
+        ((mean + 10.0 * mean.sqrt() + 50.0) as usize).min(MAX_BUCKET) as u32
+    }
+}
+
+/// Why there is no function under one seed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Failure {
+    /// Two keys have this bucket and this low half of their hash.
+    Collision { bucket: u64, low: u64 },
+    /// None have, and still there was no solution, or the bucket is too large: another seed will do.
+    Unlucky,
+}
+
+/// Hashes from which on threads share a tree: a tenth of a millisecond or more, which another thread takes a hundredth of
+/// to begin.
+const SHARED: f64 = 1e6;
+
+/// The construction of one function under one seed.
+pub(crate) struct Construction {
+    settings: Settings,
+    trees: Trees,
+    keys: u64,
+    buckets: u64,
+    /// Expected hashes from which on threads share a tree, if there are few partitions.
+    share_from: f64,
+}
+
+/// The trees of a function's first buckets.
+pub(crate) struct Parts {
+    parts: Vec<Part>,
+    buckets: HugeVec<Bucket>,
+    least: Least,
+}
+
+/// What one thread keeps from partition to partition.
+pub(crate) struct Scratch<F: Finder> {
+    sort: BucketSort,
+    numbers: Vec<u64>,
+    find: F::Scratch,
+    encoder: Encoder,
+}
+
+impl<F: Finder> Default for Scratch<F> {
+    fn default() -> Self {
+        let (sort, find) = (BucketSort::default(), F::Scratch::default());
+        Self { sort, numbers: Vec::new(), find, encoder: Encoder::default() }
+    }
+}
+
+/// What is only there to be dropped once trees are built.
+type Used = Option<(PartitionedKeys, Vec<Scratch<CpuFinder>>)>;
+
+/// Keys in one partition: what there is of them takes a third of a usual second-level cache.
+const PARTITION_KEYS: u64 = 1 << 15;
+/// Partitions at most: more would spread the keys over more lines than a first-level cache keeps open.
+const MOST_PARTITIONS: u64 = 1024;
+
+/// The function of `keys` hashes, of which `hash` gives each by its position, the same each time.
+pub(crate) fn build(
+    settings: Settings,
+    keys: usize,
+    hash: impl Fn(usize) -> Hash128 + Sync,
+    meter: &Meter,
+) -> Result<RecSplit, Failure> {
+    let construction = Construction::new(settings, keys as u64);
+    let mut parts = construction.no_parts();
+    let used = construction.build(keys, hash, 0..construction.buckets, meter, &mut parts)?;
+    // Giving memory back takes a while.
+    rayon::join(|| construction.join(parts), || drop(used)).0
+}
+
+impl Construction {
+    pub(crate) fn new(settings: Settings, keys: u64) -> Self {
+        let largest = u64::from(settings.largest_bucket()).min(keys) as u32;
+        let trees = Trees::new(settings.shape, settings.remix, largest);
+        Self { settings, trees, keys, buckets: settings.buckets(keys), share_from: SHARED }
+    }
+
+    pub(crate) fn buckets(&self) -> u64 {
+        self.buckets
+    }
+
+    /// Nothing so far.
+    pub(crate) fn no_parts(&self) -> Parts {
+        Parts { parts: Vec::new(), buckets: HugeVec::new(self.buckets as usize), least: Least::default() }
+    }
+
+    /// Builds the trees of the buckets `within`, which come after those in `parts`; the `keys` hashes are those of these
+    /// buckets.
+    pub(crate) fn build(
+        &self,
+        keys: usize,
+        hash: impl Fn(usize) -> Hash128 + Sync,
+        within: Range<u64>,
+        meter: &Meter,
+        parts: &mut Parts,
+    ) -> Result<Used, Failure> {
+        if within.is_empty() {
+            return Ok(None);
+        }
+        let partitions =
+            Partitions::new(keys as u64, within, self.buckets, self.keys_of_partition(keys), MOST_PARTITIONS);
+        let pages = parts.buckets.pages();
+        let partitioned = PartitionedKeys::new(keys, hash, |hash| partitions.of(hash), partitions.count(), pages);
+        let threads = rayon::current_num_threads();
+        // The last ones leave a thread without work for half of one, on average.
+        let few = threads > 1 && partitions.count() < threads * 16;
+        let share_from = if few { self.share_from } else { f64::INFINITY };
+        let finder = CpuFinder::new(self.settings.simd, self.settings.remix, share_from);
+        let scratches = self.find_and_encode(&finder, &partitioned, &partitions, meter, parts)?;
+        Ok(Some((partitioned, scratches)))
+    }
+
+    /// Keys of a partition: fewer where there would be too few partitions for the threads to share evenly.
+    fn keys_of_partition(&self, keys: usize) -> u64 {
+        let threads = rayon::current_num_threads() as u64;
+        if threads == 1 {
+            return PARTITION_KEYS;
+        }
+        // One for each task is enough where a bucket of the usual size takes much work.
+        let usual = (self.settings.bucket_size as usize).min(self.trees.nodes().len() - 1);
+        let least = if self.trees.works[usual] >= SHARED / 4.0 { 1 } else { 1 << 9 };
+        PARTITION_KEYS.min((keys as u64 / (threads * 64)).max(least))
+    }
+
+    /// Adds the trees of all partitions to `parts`.
+    fn find_and_encode<F: Finder>(
+        &self,
+        finder: &F,
+        keys: &PartitionedKeys,
+        partitions: &Partitions,
+        meter: &Meter,
+        parts: &mut Parts,
+    ) -> Result<Vec<Scratch<F>>, Failure> {
+        let Range { start, end } = partitions.buckets();
+        let (first, end) = (start as usize, end as usize);
+        assert_eq!(parts.buckets.as_slice().len(), first, "ranges come one after the other");
+        let slots = parts.buckets.slots()[first..end].chunks_mut(partitions.len());
+        let work = |scratch: &mut Scratch<F>, (index, slots)| {
+            let found = huge_vec::fill(slots, Bucket::default());
+            let first = start + (index * partitions.len()) as u64;
+            let part = self.part(finder, keys.partition(index), first, found, scratch)?;
+            meter.add(part.keys);
+            Ok(part)
+        };
+        let (mut new, scratches) = work_stealing::for_each(slots.enumerate(), work)?;
+        // SAFETY: those before `first` were there, the others were filled.
+        unsafe { parts.buckets.set_len(end) };
+        parts.parts.append(&mut new);
+        scratches.iter().for_each(|scratch| parts.least.merge(&scratch.encoder.least));
+        Ok(scratches)
+    }
+
+    /// The trees of one partition, whose first bucket is `first`. Says in `found` what each bucket has.
+    fn part<F: Finder>(
+        &self,
+        finder: &F,
+        keys: Partition,
+        first: u64,
+        found: &mut [Bucket],
+        scratch: &mut Scratch<F>,
+    ) -> Result<Part, Failure> {
+        let Scratch { sort, numbers, find, encoder } = scratch;
+        let by_lowest_byte = self.settings.shape.method() == Method::Grouped;
+        sort.sort(keys, found.len(), by_lowest_byte);
+        let count = self.trees.count(sort.bounds()).map_err(|unsolved| explain(sort, first, unsolved))?;
+        if numbers.len() < count {
+            numbers.resize(count, 0);
+        }
+        let numbers = &mut numbers[..count];
+        let found_all = finder.find(&self.trees, sort.buckets(), numbers, find);
+        found_all.map_err(|unsolved| explain(sort, first, unsolved))?;
+        Ok(encoder.encode(&self.trees, sort.bounds(), numbers, found))
+    }
+}
+
+/// Why a bucket has a node without a solution, or too many keys. The first bucket of `sort` is `first`.
+#[cold]
+fn explain(sort: &mut BucketSort, first: u64, Unsolved { bucket }: Unsolved) -> Failure {
+    let keys = sort.keys_of(bucket);
+    keys.sort_unstable();
+    match keys.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Failure::Collision { bucket: first + bucket as u64, low: pair[0] },
+        None => Failure::Unlucky,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Stage;
+    use warpset_base::key::Seed;
+
+    #[test]
+    fn trees_that_threads_share() {
+        let hash = |i: usize| Seed::new(1).hash128(&(i as u64));
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
+        for method in [Method::BruteForce, Method::Rotation, Method::Grouped] {
+            for (keys, bucket_size) in [(1, 1), (300, 300), (5000, 400), (3000, 2000), (1000, 3)] {
+                let builder = RecSplit::builder().leaf_size(5).bucket_size(bucket_size).method(method);
+                let settings = builder.settings().unwrap();
+                let build = |share_from: f64| {
+                    let mut construction = Construction::new(settings, keys as u64);
+                    construction.share_from = share_from;
+                    let mut parts = construction.no_parts();
+                    let meter = builder.meter(Stage::Building, keys as u64, 0);
+                    construction.build(keys, hash, 0..construction.buckets(), &meter, &mut parts).unwrap();
+                    construction.join(parts).unwrap()
+                };
+                let alone = pool.install(|| build(f64::INFINITY));
+                for share_from in [0.0, 1e3, 1e4] {
+                    assert!(
+                        pool.install(|| build(share_from)) == alone,
+                        "{method:?} {keys} {bucket_size} {share_from}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn duplicates_in_shared_trees() {
+        let mut keys: Vec<u64> = (0..2000).collect();
+        keys[1999] = 1;
+        let builder = RecSplit::builder().leaf_size(4).bucket_size(2000).threads(4);
+        let mut construction = Construction::new(builder.settings().unwrap(), keys.len() as u64);
+        construction.share_from = 0.0;
+        let meter = builder.meter(Stage::Building, keys.len() as u64, 0);
+        let parts = &mut construction.no_parts();
+        let failure = builder.run(|| {
+            construction.build(2000, |i| Seed::new(0).hash128(&keys[i]), 0..1, &meter, parts).map(|_| ()).err()
+        });
+        assert!(matches!(failure.unwrap(), Some(Failure::Collision { bucket: 0, .. })));
+    }
+}

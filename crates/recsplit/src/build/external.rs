@@ -1,0 +1,270 @@
+//! Building from keys that need not fit in memory.
+//!
+//! The keys are read once. Their hashes go to a temporary file, spread over ranges of the hash's high half, which picks the
+//! bucket by a multiplication that keeps the order: a range of high halves is a range of buckets, however many buckets
+//! there are in the end, so the number of keys need not be known beforehand. Then the ranges are read back, as many at a
+//! time as memory allows, and their buckets built by all threads; the keys of a bucket that reaches over the end of a range
+//! wait for the next. A range that is larger than memory is spread over a temporary file of its own first.
+//!
+//! Only after a collision are the keys read again: to name duplicates, or to hash with another seed.
+
+mod key_source;
+mod spill;
+
+pub use key_source::{KeyFile, KeySource};
+
+use super::duplicates::Duplicates;
+use super::{Construction, Failure, Parts, Settings};
+use crate::builder::SEEDS;
+use crate::progress::{Meter, Stage};
+use crate::{Builder, Error, RecSplit};
+use spill::Spill;
+use std::path::PathBuf;
+use warpset_base::key::{Hash128, Seed};
+use warpset_core::recsplit::hash::bucket_of;
+use warpset_core::recsplit::shape::MAX_BUCKET;
+
+/// Memory for each key that is being built: its hash, what its partition has of it, and what the threads take besides.
+const BYTES_PER_KEY: u64 = 40;
+/// The least memory that can be asked for.
+const LEAST_MEMORY: u64 = 1 << 22;
+const _: () = assert!(LEAST_MEMORY / BYTES_PER_KEY > MAX_BUCKET as u64);
+
+/// A build from a [`KeySource`] with bounded memory; made by [`Builder::external`].
+///
+/// The function has the same bits as one that [`Builder::build`] builds from the same keys in memory.
+///
+/// ```
+/// use warpset_recsplit::RecSplit;
+///
+/// let builder = RecSplit::builder().leaf_size(8);
+/// // A closure gives the keys, again if it must; each of them may fail to be read.
+/// let keys = || Ok((0..10_000_u64).map(|i| Ok(i * i)));
+/// let function = builder.external().memory(1 << 24).build_from(keys)?;
+///
+/// let in_memory: Vec<u64> = (0..10_000).map(|i| i * i).collect();
+/// assert!(function == builder.build_from(&in_memory)?);
+/// # Ok::<(), warpset_recsplit::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "nothing happens until `build`"]
+pub struct External {
+    builder: Builder,
+    memory: u64,
+    folder: PathBuf,
+}
+
+impl Builder {
+    /// A build with these settings from keys that need not fit in memory.
+    pub fn external(&self) -> External {
+        External { builder: self.clone(), memory: 1 << 30, folder: std::env::temp_dir() }
+    }
+}
+
+impl External {
+    /// Memory to use, in bytes, beside the function itself: some 3 bits for each key and 28 bytes for each bucket. At least
+    /// 4 MiB are taken. Default: 1 GiB.
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.memory = bytes;
+        self
+    }
+
+    /// Where the temporary file goes, which takes 16 bytes a key; none, where memory has room for that. It has no name in the
+    /// folder where the system allows that, and disappears with the build, however that ends. Default:
+    /// [`std::env::temp_dir`].
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = folder.into();
+        self
+    }
+
+    /// Builds the function of the keys of `source`, which must be distinct: a [`KeyFile`], a closure that gives an iterator
+    /// over the keys, or any other [`KeySource`].
+    pub fn build_from<S: KeySource + Send>(&self, mut source: S) -> Result<RecSplit, Error> {
+        let settings = self.builder.settings()?;
+        self.builder.run(|| self.build_here(settings, &mut source))?
+    }
+
+    fn build_here<S: KeySource>(&self, settings: Settings, source: &mut S) -> Result<RecSplit, Error> {
+        let mut first_count = None;
+        for (attempt, seed) in self.builder.seeds() {
+            let settings = Settings { seed, ..settings };
+            let hashed = self.hash(seed, source, &self.builder.meter(Stage::Hashing, 0, attempt))?;
+            let keys = hashed.len();
+            let first = *first_count.get_or_insert(keys);
+            if first != keys {
+                return Err(Error::InputChanged { first, later: keys });
+            }
+            match self.construct(settings, hashed, &self.builder.meter(Stage::Building, keys, attempt))? {
+                Ok(function) => return Ok(function),
+                Err(Failure::Unlucky) => {}
+                Err(Failure::Collision { bucket, low }) => {
+                    find_duplicates(source, seed, (bucket, settings.buckets(keys)), low, keys)?;
+                }
+            }
+        }
+        Err(Error::HashesCollide { seeds: SEEDS })
+    }
+
+    /// The only pass over the keys, unless hashes collide.
+    fn hash<S: KeySource>(&self, seed: u64, source: &mut S, meter: &Meter) -> Result<Spill, Error> {
+        /// Keys between two calls of the progress callback.
+        const REPORT: u64 = 1 << 16;
+        let mut spill = Spill::new(&self.folder, self.usable_memory(), 64)?;
+        let seed = Seed::new(seed);
+        source.pass(&mut |key| {
+            spill.push(seed.hash128(key))?;
+            if spill.len() % REPORT == 0 {
+                meter.add(REPORT);
+            }
+            Ok(())
+        })?;
+        meter.add(spill.len() % REPORT);
+        Ok(spill)
+    }
+
+    fn usable_memory(&self) -> u64 {
+        self.memory.max(LEAST_MEMORY)
+    }
+
+    /// Builds all buckets, range by range.
+    fn construct(&self, settings: Settings, hashed: Spill, meter: &Meter) -> Result<Result<RecSplit, Failure>, Error> {
+        let keys = hashed.len();
+        let construction = Construction::new(settings, keys);
+        let capacity = self.usable_memory() / BYTES_PER_KEY;
+        let mut ranges = Ranges {
+            construction: &construction,
+            meter,
+            capacity,
+            next: 0,
+            loaded: Vec::with_capacity(keys.min(capacity) as usize),
+            parts: construction.no_parts(),
+        };
+        if let Err(stop) = self.drain(hashed, &mut ranges) {
+            return match stop {
+                Stop::Failure(failure) => Ok(Err(failure)),
+                Stop::Error(error) => Err(error),
+            };
+        }
+        Ok(construction.join(ranges.parts))
+    }
+
+    /// Takes the ranges of `hashed` in order, each whole, and builds when memory is full and at the end.
+    fn drain(&self, mut hashed: Spill, ranges: &mut Ranges) -> Result<(), Stop> {
+        let all = hashed.is_everything();
+        let bytes = hashed.len() * (size_of::<Hash128>() as u64 + BYTES_PER_KEY);
+        hashed.finish(all && bytes <= self.usable_memory())?;
+        for index in 0..hashed.ranges() {
+            let (count, limits) = (hashed.count(index), hashed.limits(index));
+            if count > ranges.capacity {
+                let bucket = bucket_of(limits.0, ranges.construction.buckets());
+                if bucket == bucket_of(limits.1, ranges.construction.buckets()) {
+                    return Err(overfull(&mut hashed, index, bucket)?.into());
+                }
+                let mut finer = hashed.finer(&self.folder, self.usable_memory(), index)?;
+                hashed.read(index, |hashes| hashes.iter().try_for_each(|hash| finer.push(*hash)))?;
+                self.drain(finer, ranges)?;
+            } else {
+                if ranges.loaded.len() as u64 + count > ranges.capacity {
+                    ranges.build(Some(limits.0))?;
+                }
+                hashed.read(index, |hashes| {
+                    ranges.loaded.extend_from_slice(hashes);
+                    Ok(())
+                })?;
+            }
+        }
+        if all {
+            ranges.build(None)?;
+        }
+        Ok(())
+    }
+}
+
+/// What has been read back and built so far.
+struct Ranges<'a> {
+    construction: &'a Construction,
+    meter: &'a Meter<'a>,
+    /// Keys in memory at a time.
+    capacity: u64,
+    /// The first bucket that is not built.
+    next: u64,
+    /// The hashes that have been read and not built, all of bucket `next` and later ones.
+    loaded: Vec<Hash128>,
+    parts: Parts,
+}
+
+impl Ranges<'_> {
+    /// Builds the buckets that are complete once all hashes with a high half below `end` are loaded; `None`: all.
+    fn build(&mut self, end: Option<u64>) -> Result<(), Failure> {
+        let end = end.map_or(self.construction.buckets(), |end| bucket_of(end, self.construction.buckets()));
+        if end == self.next {
+            return Ok(());
+        }
+        let mut complete = 0;
+        for at in 0..self.loaded.len() {
+            if bucket_of(self.loaded[at].high, self.construction.buckets()) < end {
+                self.loaded.swap(complete, at);
+                complete += 1;
+            }
+        }
+        let hashes = &self.loaded[..complete];
+        let all = self.next..end;
+        self.construction.build(complete, |at| hashes[at], all, self.meter, &mut self.parts)?;
+        self.loaded.drain(..complete);
+        self.next = end;
+        Ok(())
+    }
+}
+
+/// Why the bucket that a range lies in cannot be built: it has more keys than memory was kept for, and so more than a
+/// bucket can have.
+fn overfull(hashed: &mut Spill, range: usize, bucket: u64) -> Result<Failure, Error> {
+    // With so many keys in one bucket, keys that are equal are likely to be among any of them.
+    let mut sample: Vec<u64> = Vec::new();
+    hashed.read(range, |hashes| {
+        sample.extend(hashes.iter().map(|hash| hash.low).take((MAX_BUCKET + 1).saturating_sub(sample.len())));
+        Ok(())
+    })?;
+    sample.sort_unstable();
+    let equal = sample.windows(2).find(|pair| pair[0] == pair[1]);
+    Ok(equal.map_or(Failure::Unlucky, |pair| Failure::Collision { bucket, low: pair[0] }))
+}
+
+/// Why the ranges were not all built.
+enum Stop {
+    Failure(Failure),
+    Error(Error),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// Reads the keys again and compares those that collided.
+fn find_duplicates<S: KeySource>(
+    source: &mut S,
+    seed: u64,
+    (bucket, buckets): (u64, u64),
+    low: u64,
+    keys: u64,
+) -> Result<(), Error> {
+    let mut duplicates = Duplicates::default();
+    let (seed, mut position) = (Seed::new(seed), 0);
+    source.pass(&mut |key| {
+        let hash = seed.hash128(key);
+        if hash.low == low && bucket_of(hash.high, buckets) == bucket {
+            duplicates.see(position, key)?;
+        }
+        position += 1;
+        Ok(())
+    })?;
+    if position == keys { Ok(()) } else { Err(Error::InputChanged { first: keys, later: position }) }
+}

@@ -1,0 +1,134 @@
+//! HugeVec for what a build has of every key or bucket.
+//!
+//! These are the largest allocations of a build, and new each time. In pages of 4 KiB, a fifth of a build on many threads goes into
+//! faults, which the threads of a process take in turns, and into giving the pages back; so on Linux they are asked for in
+//! huge pages. All threads write to all of them, so each page is touched by one of them first: otherwise many would find it
+//! missing at once, and each would make a page of zeros, of which one is taken.
+
+use super::work_stealing;
+use rayon::prelude::*;
+use std::convert::Infallible;
+use std::mem::MaybeUninit;
+
+/// Bytes of a huge page. Linux puts a mapping of whole huge pages where they begin.
+const HUGE: usize = 2 << 20;
+
+/// Values that are written in any order.
+pub(crate) enum HugeVec<T> {
+    /// On the heap.
+    Heap(Vec<T>),
+    /// In pages of its own, with the number of values.
+    #[cfg(target_os = "linux")]
+    Pages(memmap2::MmapMut, usize),
+}
+
+impl<T: Copy> HugeVec<T> {
+    /// HugeVec for `len` values, of which there are none yet.
+    pub(crate) fn new(len: usize) -> Self {
+        /// Bytes from which on this pays: those of some huge pages.
+        #[cfg(target_os = "linux")]
+        const LARGE: usize = 4 << 20;
+        const { assert!(align_of::<T>() <= 4096) };
+        #[cfg(target_os = "linux")]
+        if len.checked_mul(size_of::<T>()).is_some_and(|bytes| bytes >= LARGE)
+            && let Ok(pages) = memmap2::MmapMut::map_anon((len * size_of::<T>()).next_multiple_of(HUGE))
+        {
+            // Where there are none, these are pages like others.
+            let _ = pages.advise(memmap2::Advice::HugePage);
+            return Self::Pages(pages, 0);
+        }
+        Self::Heap(Vec::with_capacity(len))
+    }
+
+    /// The values `value(0)` to `value(len - 1)`.
+    pub(crate) fn of(len: usize, value: impl Fn(usize) -> T + Sync) -> Self
+    where
+        T: Send,
+    {
+        let mut vec = Self::new(len);
+        let Ok(_) = work_stealing::for_each(vec.pages().collect::<Vec<_>>().into_iter(), |(): &mut (), page| {
+            page[0] = 0;
+            Ok::<_, Infallible>(())
+        });
+        vec.slots()[..len].par_iter_mut().enumerate().for_each(|(i, slot)| _ = slot.write(value(i)));
+        // SAFETY: all were written.
+        unsafe { vec.set_len(len) };
+        vec
+    }
+
+    /// Its fresh pages, for threads to touch. There are none on the heap.
+    pub(crate) fn pages(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        let pages: &mut [u8] = match self {
+            Self::Heap(_) => &mut [],
+            #[cfg(target_os = "linux")]
+            Self::Pages(pages, 0) => pages,
+            #[cfg(target_os = "linux")]
+            Self::Pages(..) => &mut [],
+        };
+        pages.chunks_mut(HUGE)
+    }
+
+    /// Places for `len` values, and maybe more.
+    pub(crate) fn slots(&mut self) -> &mut [MaybeUninit<T>] {
+        match self {
+            Self::Heap(values) => {
+                values.clear();
+                values.spare_capacity_mut()
+            }
+            #[cfg(target_os = "linux")]
+            Self::Pages(pages, _) => {
+                let len = pages.len() / size_of::<T>();
+                // SAFETY: that many fit in the pages, which are aligned for them.
+                unsafe { std::slice::from_raw_parts_mut(pages.as_mut_ptr().cast(), len) }
+            }
+        }
+    }
+
+    /// # Safety
+    /// There is room for `len` values, and they were written.
+    pub(crate) unsafe fn set_len(&mut self, len: usize) {
+        match self {
+            // SAFETY: as the caller says.
+            Self::Heap(values) => unsafe { values.set_len(len) },
+            #[cfg(target_os = "linux")]
+            Self::Pages(_, written) => *written = len,
+        }
+    }
+
+    pub(crate) fn as_slice(&self) -> &[T] {
+        match self {
+            Self::Heap(values) => values,
+            // SAFETY: that many values were written, and pages are aligned for them.
+            #[cfg(target_os = "linux")]
+            Self::Pages(pages, written) => unsafe { std::slice::from_raw_parts(pages.as_ptr().cast(), *written) },
+        }
+    }
+}
+
+/// All `slots`, with `value` in each.
+pub(crate) fn fill<T: Copy>(slots: &mut [MaybeUninit<T>], value: T) -> &mut [T] {
+    slots.fill(MaybeUninit::new(value));
+    // SAFETY: all were written, and `MaybeUninit` has the layout of what is in it.
+    unsafe { &mut *(std::ptr::from_mut(slots) as *mut [T]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_what_is_written() {
+        for len in [0, 1, 1000, (4 << 20) / 8 - 1, (4 << 20) / 8 + 1] {
+            let mut vec = HugeVec::new(len);
+            assert!(vec.as_slice().is_empty());
+            for i in (0..len).rev() {
+                vec.slots()[i].write(!i as u64);
+            }
+            // SAFETY: all were written.
+            unsafe { vec.set_len(len) };
+            assert_eq!(vec.as_slice().len(), len);
+            assert!(vec.as_slice().iter().enumerate().all(|(i, &value)| value == !i as u64));
+            assert!(HugeVec::of(len, |i| !i as u64).as_slice() == vec.as_slice());
+        }
+    }
+}

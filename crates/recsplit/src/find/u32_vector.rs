@@ -1,0 +1,59 @@
+//! Vectors of 32-bit lanes, as few operations as the search needs.
+
+pub(super) mod portable;
+#[cfg(target_arch = "x86_64")]
+pub(super) mod x86;
+
+/// A vector of `N` lanes of 32 bits. Masks are words with one bit for each lane.
+///
+/// # Safety
+/// Every method may only be called where the instructions that the implementation uses are known to exist; this is the
+/// one condition of all methods here, and of all functions that are generic over this trait. Pointers must be valid for
+/// the lanes read or written; none needs to be aligned.
+pub(crate) unsafe trait U32Vector: Copy {
+    /// U32Vector in a vector.
+    const N: usize;
+    /// A table of 16 words, kept in registers.
+    type Table: Copy;
+
+    unsafe fn splat(x: u32) -> Self;
+    /// 0, 1, 2, …
+    unsafe fn iota() -> Self;
+    unsafe fn load(from: *const u32) -> Self;
+    unsafe fn store(self, to: *mut u32);
+    unsafe fn add(self, other: Self) -> Self;
+    unsafe fn sub(self, other: Self) -> Self;
+    unsafe fn mul(self, other: Self) -> Self;
+    unsafe fn and(self, other: Self) -> Self;
+    unsafe fn or(self, other: Self) -> Self;
+    unsafe fn xor(self, other: Self) -> Self;
+    unsafe fn shr<const BY: u32>(self) -> Self;
+    /// Shifts each lane by its own count; 32 and more give zero.
+    unsafe fn shlv(self, by: Self) -> Self;
+    /// Shifts each lane by its own count; 32 and more give zero.
+    unsafe fn shrv(self, by: Self) -> Self;
+    /// High half of the product of the high halves, in the high half; the low half is zero if `other`'s is.
+    unsafe fn mul_high_halves(self, other: Self) -> Self;
+    unsafe fn eq(self, other: Self) -> u32;
+    /// `self + (a < b ? step : 0)`, unsigned.
+    unsafe fn add_if_less(self, a: Self, b: Self, step: Self) -> Self;
+    unsafe fn count_ones(self) -> Self;
+    unsafe fn table(words: &[u32; 16]) -> Self::Table;
+    /// Looks up each lane's index, below 16.
+    unsafe fn look_up(table: Self::Table, index: Self) -> Self;
+    /// Writes the lanes of `mask` one after another; may write `N` words in all.
+    unsafe fn compress(self, mask: u32, to: *mut u32);
+
+    /// The three-way exclusive or.
+    #[inline(always)]
+    unsafe fn xor3(self, b: Self, c: Self) -> Self {
+        // SAFETY: the caller vouches for the instructions.
+        unsafe { self.xor(b).xor(c) }
+    }
+}
+
+/// The mask of all `n` lanes.
+#[inline(always)]
+pub(crate) const fn lanes_below(n: usize) -> u32 {
+    if n >= 32 { u32::MAX } else { (1 << n) - 1 }
+}

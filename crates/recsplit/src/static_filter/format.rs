@@ -1,0 +1,51 @@
+//! The saved form: the header of every structure, the whole words of the function, the fingerprints one after the other.
+
+use super::lookup::Parameters;
+use crate::format::{self, COMMON_WORDS};
+use crate::query;
+use std::ops::RangeInclusive;
+use warpset_base::file::FileError;
+
+/// The number of this structure.
+pub(crate) const STRUCTURE: u16 = 17;
+/// Bits that a fingerprint may have.
+pub(super) const WIDTHS: RangeInclusive<u32> = 1..=32;
+
+/// Words of the fingerprints, with one more, so that each lies in two words.
+pub(super) fn fingerprint_words(keys: u64, width: u32) -> u128 {
+    (u128::from(keys) * u128::from(width)).div_ceil(64) + 1
+}
+
+/// Writes header and checksum around the words of the function and the fingerprints.
+pub(super) fn seal(words: &mut [u64], function_words: usize, width: u32) {
+    let fields = [width.into(), function_words as u64, 0, 0, 0, 0, 0, 0];
+    let payload = words.len() - COMMON_WORDS;
+    words[..COMMON_WORDS].copy_from_slice(&format::common(STRUCTURE, payload as u64, fields));
+    words[COMMON_WORDS - 1] = format::checksum(words);
+}
+
+impl Parameters {
+    /// Those of a filter in these words, which are checked, and of nothing after it.
+    pub(crate) fn of(words: &[u64]) -> Result<Self, FileError> {
+        let invalid = |field, value| Err(FileError::InvalidHeader { field, value });
+        let [width, function_words, unused @ ..] = format::parse_whole(words, STRUCTURE)?.fields;
+        format::verify(words)?;
+        let Some(width) = u32::try_from(width).ok().filter(|width| WIDTHS.contains(width)) else {
+            return invalid("bits of a fingerprint", width);
+        };
+        if let Some(&value) = unused.iter().find(|&&value| value != 0) {
+            return invalid("unused parameters", value);
+        }
+        let payload = &words[COMMON_WORDS..];
+        if function_words > payload.len() as u64 {
+            return invalid("words of the function", function_words);
+        }
+        let (function, fingerprints) = payload.split_at(function_words as usize);
+        let function = query::Parameters::of(function)?;
+        let expected = fingerprint_words(function.header.keys, width);
+        if !function.header.shape.is_minimal() || expected != fingerprints.len() as u128 {
+            return invalid("words of the function", function_words);
+        }
+        Ok(Self { function, function_words: function_words as usize, width })
+    }
+}

@@ -1,0 +1,104 @@
+//! Reads of unaligned bits, and walks to the ones after them: one load or a few words at a time.
+//!
+//! [`bits_from`] and [`scan`] do what `window` and `select_from` of `warpset_core::bits` do, faster: a lookup is a chain of
+//! them. Reads past the end give zeros.
+
+use warpset_core::bits::{Select, word};
+
+/// At least 57 bits from position `at` on, zeros above: one unaligned load. Within the last 8 bytes of `words` they are
+/// all zeros; what is read so stands before a jump array.
+#[inline(always)]
+pub(crate) fn bits_from(words: &[u64], at: u64) -> u64 {
+    if at / 64 + 1 < words.len() as u64 {
+        // SAFETY: there is a word after the one with position `at`, so that eight bytes from that position's on are within the words.
+        let low = unsafe { words.as_ptr().cast::<u8>().add((at / 8) as usize).cast::<u64>().read_unaligned() };
+        low >> (at % 8)
+    } else {
+        0
+    }
+}
+
+/// Position of the one with `rank` ones between it and position `from`; some position at the end if there is none. Takes
+/// `N` words at a time without a branch among them.
+#[inline(always)]
+pub(crate) fn scan<const N: usize>(words: &[u64], from: u64, mut rank: u32, select: impl Select) -> u64 {
+    let mut index = (from / 64) as usize;
+    let mut mask = u64::MAX << (from % 64);
+    while let Some(some) = words.get(index..).and_then(|rest| rest.first_chunk::<N>()) {
+        let (mut sum, mut before, mut at) = (0, 0, 0);
+        for (i, word) in some.iter().enumerate() {
+            let word = if i == 0 { word & mask } else { *word };
+            sum += word.count_ones();
+            let past = sum <= rank;
+            before = if past { sum } else { before };
+            at += usize::from(past);
+        }
+        if at < N {
+            let word = if at == 0 { some[0] & mask } else { some[at] };
+            return (index + at) as u64 * 64 + u64::from(select.pair(word, rank - before).trailing_zeros());
+        }
+        rank -= sum;
+        index += N;
+        mask = u64::MAX;
+    }
+    // The last few words.
+    while index < words.len() {
+        let word = word(words, index) & mask;
+        let ones = word.count_ones();
+        if rank < ones {
+            return index as u64 * 64 + u64::from(select.pair(word, rank).trailing_zeros());
+        }
+        rank -= ones;
+        index += 1;
+        mask = u64::MAX;
+    }
+    words.len() as u64 * 64
+}
+
+/// Brings the word at `index` into the cache.
+#[inline(always)]
+pub(crate) fn prefetch(words: &[u64], index: u64) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: prefetching any address is harmless, and nothing is read.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(words.as_ptr().wrapping_add(index as usize).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (words, index);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use warpset_base::processor::Pdep;
+    use warpset_core::bits::Portable;
+
+    #[test]
+    fn scans_to_every_one() {
+        let words: Vec<u64> = (0..40_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) & (i << 60 | 0xff0f)).collect();
+        let ones: Vec<u64> = (0..40 * 64).filter(|at| words[*at as usize / 64] >> (at % 64) & 1 == 1).collect();
+        for from in (0..40 * 64).step_by(7) {
+            let first = ones.partition_point(|&at| at < from);
+            for rank in 0..ones.len() - first + 3 {
+                let expected = ones.get(first + rank).copied().unwrap_or(40 * 64);
+                assert_eq!(scan::<1>(&words, from, rank as u32, Portable), expected);
+                assert_eq!(scan::<6>(&words, from, rank as u32, Portable), expected);
+                if let Some(pdep) = Pdep::detect() {
+                    assert_eq!(scan::<8>(&words, from, rank as u32, pdep), expected);
+                }
+            }
+        }
+        assert_eq!(scan::<8>(&[], 100, 3, Portable), 0);
+    }
+
+    #[test]
+    fn windows_end_in_zeros() {
+        let words = [u64::MAX; 3];
+        assert_eq!(bits_from(&words, 0), u64::MAX);
+        assert_eq!(bits_from(&words, 13), u64::MAX >> 5);
+        assert_eq!(bits_from(&words, 192), 0);
+        assert_eq!(bits_from(&words, u64::MAX), 0);
+        assert_eq!(bits_from(&[], 0), 0);
+    }
+}
