@@ -6,7 +6,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use warpset_recsplit::{RecSplit, StaticFilter, Words};
+use warpset_recsplit::{RecSplit, StaticFilter, StaticFilterView, View};
 use xxhash_rust::xxh3::Xxh3;
 
 /// Bytes of the header that every structure has.
@@ -15,11 +15,9 @@ const HEADER: usize = 128;
 const FUNCTION: u16 = 16;
 const FILTER: u16 = 17;
 
-fn ask<W: Words>(function: &RecSplit<W>) {
+fn ask(function: View) {
     let keys = [0, 1, 2, 3, u64::MAX, 1 << 63, 0x0123_4567_89ab_cdef];
-    let mut numbers = [u64::MAX; 7];
-    function.get_many(&keys, &mut numbers);
-    for (key, number) in keys.iter().zip(numbers) {
+    for (key, number) in keys.iter().zip(function.get_bulk(&keys)) {
         assert_eq!(function.get(key), number);
         assert!(number < function.values().max(1));
     }
@@ -31,13 +29,13 @@ fn ask<W: Words>(function: &RecSplit<W>) {
 fn load(bytes: &[u8]) {
     if let Ok(function) = RecSplit::read_from(bytes) {
         assert!(bytes.starts_with(&function.to_bytes()));
-        ask(&function);
-        let words = function.as_words();
-        ask(&RecSplit::from_words(words).unwrap());
+        ask(function.view());
+        ask(View::from_words(function.words()).unwrap());
     }
     if let Ok(filter) = StaticFilter::read_from(bytes) {
         assert!(bytes.starts_with(&filter.to_bytes()));
         ask(filter.function());
+        assert!(StaticFilterView::from_words(filter.words()).unwrap() == filter.view());
         for key in 0..8u64 {
             assert_eq!(filter.contains(&key), filter.get(&key).is_some());
             assert!(filter.get(&key).is_none_or(|number| number < filter.function().len()));

@@ -1,6 +1,6 @@
 //! Every way to build a RecSplit function gives the same bits.
 
-use warpset_recsplit::{Builder, Method, Simd};
+use warpset_recsplit::{Method, RecSplit, Simd};
 
 fn random(n: usize) -> Vec<u64> {
     (0..n as u64).map(|i| (i + 9).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()
@@ -12,8 +12,8 @@ fn every_search_gives_the_same_bits() {
         for bucket_size in [5, 100, 2000] {
             let keys = random(if leaf < 18 { 4_000 } else { 500 });
             let of = |simd| {
-                let builder = Builder::new().leaf_size(leaf).bucket_size(bucket_size).simd(simd);
-                builder.build(&keys).unwrap().as_words().to_vec()
+                let builder = RecSplit::builder().leaf_size(leaf).bucket_size(bucket_size).simd(simd);
+                builder.build_from(&keys).unwrap().words().to_vec()
             };
             let expected = of(Simd::Auto);
             assert!(of(Simd::Avx2) == expected, "AVX2, leaf {leaf}, bucket {bucket_size}");
@@ -26,7 +26,7 @@ fn every_search_gives_the_same_bits() {
     // Few keys, so that the sequential search gets at the large leaves too.
     for leaf in 11..=24 {
         let keys = random(leaf as usize * if leaf <= 16 { 2 } else { 1 });
-        let of = |simd| Builder::new().leaf_size(leaf).simd(simd).build(&keys).unwrap().as_words().to_vec();
+        let of = |simd| RecSplit::builder().leaf_size(leaf).simd(simd).build_from(&keys).unwrap().words().to_vec();
         assert!(of(Simd::Sequential) == of(Simd::Auto), "sequential, leaf {leaf}");
     }
 }
@@ -41,8 +41,8 @@ fn every_search_gives_the_same_bits_with_the_thesis_methods() {
                 }
                 let keys = random(n);
                 let of = |simd| {
-                    let builder = Builder::new().leaf_size(leaf).bucket_size(bucket_size).method(method);
-                    builder.simd(simd).build(&keys).unwrap().as_words().to_vec()
+                    let builder = RecSplit::builder().leaf_size(leaf).bucket_size(bucket_size).method(method);
+                    builder.simd(simd).build_from(&keys).unwrap().words().to_vec()
                 };
                 let expected = of(Simd::Auto);
                 for simd in [Simd::Avx2, Simd::Portable, Simd::Sequential] {
@@ -59,8 +59,8 @@ fn every_fanout_gives_the_same_bits() {
         for second in 1..=4 {
             let keys = random(1000);
             let of = |simd| {
-                let builder = Builder::new().leaf_size(5).fanouts(first, second).bucket_size(1000).simd(simd);
-                builder.build(&keys).unwrap().as_words().to_vec()
+                let builder = RecSplit::builder().leaf_size(5).fanouts(first, second).bucket_size(1000).simd(simd);
+                builder.build_from(&keys).unwrap().words().to_vec()
             };
             assert!(of(Simd::Sequential) == of(Simd::Auto), "{first} {second}");
         }
@@ -72,8 +72,8 @@ fn threads_do_not_matter() {
     let keys = random(200_000);
     for bucket_size in [5, 100, 2000] {
         let of = |threads| {
-            let builder = Builder::new().leaf_size(6).bucket_size(bucket_size).threads(threads);
-            builder.build(&keys).unwrap().as_words().to_vec()
+            let builder = RecSplit::builder().leaf_size(6).bucket_size(bucket_size).threads(threads);
+            builder.build_from(&keys).unwrap().words().to_vec()
         };
         let one = of(1);
         for threads in [2, 3, 7] {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
-use warpset_recsplit::{Builder, Bytes, Error, External, Hash128, KeyFile, KeySource, Progress, Stage};
+use warpset_recsplit::{Builder, Bytes, Error, External, Hash128, KeyFile, KeySource, Progress, RecSplit, Stage};
 
 /// The least that there is: some 100 thousand keys at a time.
 fn tight(builder: &Builder, folder: &Path) -> External {
@@ -29,9 +29,9 @@ fn same_bits_as_in_memory() {
     let folder = tempfile::tempdir().unwrap();
     for n in [0, 1, 2, 5, 100, 5000, 300_000] {
         for (leaf, bucket) in [(5, 5), (8, 2000), (4, 1), (6, 50_000)] {
-            let builder = Builder::new().leaf_size(leaf).bucket_size(bucket);
-            let in_memory = builder.build(&keys(n).collect::<Vec<_>>()).unwrap();
-            let external = tight(&builder, folder.path()).build(|| Ok(keys(n).map(Ok))).unwrap();
+            let builder = RecSplit::builder().leaf_size(leaf).bucket_size(bucket);
+            let in_memory = builder.build_from(&keys(n).collect::<Vec<_>>()).unwrap();
+            let external = tight(&builder, folder.path()).build_from(|| Ok(keys(n).map(Ok))).unwrap();
             assert!(external == in_memory, "{n} keys, leaf {leaf}, bucket {bucket}");
         }
     }
@@ -43,11 +43,11 @@ fn hashes_that_crowd_together_are_spread_again() {
     // All high halves within a 2^-24 of their range: but that is a single bucket's, of which there is no function.
     let folder = tempfile::tempdir().unwrap();
     let crowd = |i: u64| Hash128 { high: i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24, low: i };
-    let builder = Builder::new().leaf_size(4).bucket_size(100);
+    let builder = RecSplit::builder().leaf_size(4).bucket_size(100);
     let all: Vec<Hash128> = (0..150_000).map(crowd).collect();
-    let external = tight(&builder, folder.path()).build(|| Ok(all.iter().map(|hash| Ok(*hash))));
+    let external = tight(&builder, folder.path()).build_from(|| Ok(all.iter().map(|hash| Ok(*hash))));
     // Another seed mixes the halves.
-    assert!(external.unwrap() == builder.build(&all).unwrap());
+    assert!(external.unwrap() == builder.build_from(&all).unwrap());
 
     // Two thirds of the keys in a hundredth of the range: too large for memory at once, but many buckets.
     let crowd = |i: u64| {
@@ -59,8 +59,8 @@ fn hashes_that_crowd_together_are_spread_again() {
     };
     let all: Vec<Hash128> = (0..400_000).map(crowd).collect();
     let builder = builder.bucket_size(10);
-    let external = tight(&builder, folder.path()).build(|| Ok(all.iter().map(|hash| Ok(*hash))));
-    assert!(external.unwrap() == builder.build(&all).unwrap());
+    let external = tight(&builder, folder.path()).build_from(|| Ok(all.iter().map(|hash| Ok(*hash))));
+    assert!(external.unwrap() == builder.build_from(&all).unwrap());
     assert_empty(folder.path());
 }
 
@@ -68,38 +68,38 @@ fn hashes_that_crowd_together_are_spread_again() {
 fn files_of_every_form() {
     let folder = tempfile::tempdir().unwrap();
     let temporary = tempfile::tempdir().unwrap();
-    let builder = Builder::new().leaf_size(8).bucket_size(100);
+    let builder = RecSplit::builder().leaf_size(8).bucket_size(100);
     let external = tight(&builder, temporary.path());
     let path = |name: &str| folder.path().join(name);
 
     let words: Vec<String> = keys(20_000).map(|key| format!("{key:x}")).collect();
     fs::write(path("lines"), words.join("\n")).unwrap();
-    let function = builder.build(&words).unwrap();
-    assert!(external.build(KeyFile::lines(path("lines"))).unwrap() == function);
+    let function = builder.build_from(&words).unwrap();
+    assert!(external.build_from(KeyFile::lines(path("lines"))).unwrap() == function);
     fs::write(path("dos"), words.join("\r\n\r\n") + "\r\n").unwrap();
-    assert!(external.build(KeyFile::lines(path("dos"))).unwrap() == function);
+    assert!(external.build_from(KeyFile::lines(path("dos"))).unwrap() == function);
     assert!(words.iter().all(|word| function.get(word) == function.get(word.as_bytes())));
 
     let integers: Vec<u64> = keys(20_000).collect();
     let bytes: Vec<u8> = integers.iter().flat_map(|key| key.to_le_bytes()).collect();
     fs::write(path("u64"), &bytes).unwrap();
-    assert!(external.build(KeyFile::u64s(path("u64"))).unwrap() == builder.build(&integers).unwrap());
+    assert!(external.build_from(KeyFile::u64s(path("u64"))).unwrap() == builder.build_from(&integers).unwrap());
     let narrow: Vec<u32> = bytes.chunks(4).map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap())).collect();
     let distinct: Vec<u32> = std::collections::BTreeSet::from_iter(narrow).into_iter().collect();
     fs::write(path("u32"), distinct.iter().flat_map(|key| key.to_le_bytes()).collect::<Vec<u8>>()).unwrap();
-    assert!(external.build(KeyFile::u32s(path("u32"))).unwrap() == builder.build(&distinct).unwrap());
+    assert!(external.build_from(KeyFile::u32s(path("u32"))).unwrap() == builder.build_from(&distinct).unwrap());
 
     let wide: Vec<[u8; 16]> = bytes.chunks_exact(16).map(|bytes| bytes.try_into().unwrap()).collect();
-    assert!(external.build(KeyFile::bytes(path("u64"), 16)).unwrap() == builder.build(&wide).unwrap());
+    assert!(external.build_from(KeyFile::bytes(path("u64"), 16)).unwrap() == builder.build_from(&wide).unwrap());
     assert_empty(temporary.path());
 }
 
 #[test]
 fn duplicates_are_named() {
     let folder = tempfile::tempdir().unwrap();
-    let external = tight(&Builder::new().leaf_size(5).bucket_size(5), folder.path());
+    let external = tight(&RecSplit::builder().leaf_size(5).bucket_size(5), folder.path());
     let with_duplicate = || Ok((0..200_000_u64).map(|i| Ok(if i == 150_000 { 77 } else { i })));
-    match external.build(with_duplicate) {
+    match external.build_from(with_duplicate) {
         Err(Error::DuplicateKey { first, second, key }) => {
             assert_eq!((first, second, key.as_str()), (77, 150_000, "77"));
         }
@@ -107,9 +107,9 @@ fn duplicates_are_named() {
     }
     // So many that they are more than a bucket, and than memory.
     for n in [10, 1000, 200_000] {
-        let equal = external.build(|| Ok((0..n).map(|_| Ok(Bytes("same")))));
+        let equal = external.build_from(|| Ok((0..n).map(|_| Ok(Bytes("same")))));
         assert!(matches!(&equal, Err(Error::DuplicateKey { first: 0, second: 1, .. })), "{equal:?}");
-        let equal = Builder::new().bucket_size(5).build(&vec!["same"; n]);
+        let equal = RecSplit::builder().bucket_size(5).build_from(&vec!["same"; n]);
         assert!(matches!(&equal, Err(Error::DuplicateKey { first: 0, second: 1, .. })), "{equal:?}");
     }
     assert_empty(folder.path());
@@ -118,55 +118,50 @@ fn duplicates_are_named() {
 #[test]
 fn a_true_collision_takes_another_pass() {
     let folder = tempfile::tempdir().unwrap();
-    /// Collides under seed 0 only.
-    struct Unlucky(u64);
-    impl warpset_recsplit::Key for Unlucky {
-        fn hash128(&self, seed: u64) -> Hash128 {
-            if seed == 0 && self.0 == 5 { 4_u64.hash128(0) } else { self.0.hash128(seed) }
-        }
-        fn describe(&self) -> String {
-            self.0.to_string()
-        }
-    }
+    // Under seed 0, at which ready-made hashes are taken as they are, two keys have one bucket and one low half.
+    let hash = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let key = move |i| Hash128 { high: hash(i), low: if i == 5 { hash(4) } else { hash(i) } };
     let passes = AtomicU64::new(0);
     let source = || {
         passes.fetch_add(1, Ordering::Relaxed);
-        Ok((0..1000).map(|i| Ok(Unlucky(i))))
+        Ok((0..1000).map(move |i| Ok(key(i))))
     };
-    let function = tight(&Builder::new(), folder.path()).build(source).unwrap();
+    let function = tight(&RecSplit::builder(), folder.path()).build_from(source).unwrap();
     assert_ne!(function.seed(), 0);
     // Once for the hashes, once to look for duplicates, once under the other seed.
     assert_eq!(passes.into_inner(), 3);
-    let numbers: std::collections::BTreeSet<u64> = (0..1000).map(|i| function.get(&Unlucky(i))).collect();
+    let numbers: std::collections::BTreeSet<u64> = (0..1000).map(|i| function.get(key(i))).collect();
     assert_eq!(numbers.len(), 1000);
 }
 
 #[test]
 fn faults_are_errors_and_leave_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let external = tight(&Builder::new(), folder.path());
-    let missing = external.build(KeyFile::lines(folder.path().join("no such file")));
+    let external = tight(&RecSplit::builder(), folder.path());
+    let missing = external.build_from(KeyFile::lines(folder.path().join("no such file")));
     assert!(matches!(&missing, Err(Error::Io(error)) if error.kind() == io::ErrorKind::NotFound), "{missing:?}");
     let broken = || Ok(keys(200_000).map(Ok).chain([Err(io::Error::from(io::ErrorKind::BrokenPipe))]));
-    let broken = external.build(broken);
+    let broken = external.build_from(broken);
     assert!(matches!(&broken, Err(Error::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe), "{broken:?}");
-    let closed = external.build(|| Err::<[io::Result<u64>; 0], _>(io::Error::from(io::ErrorKind::PermissionDenied)));
+    let closed =
+        external.build_from(|| Err::<[io::Result<u64>; 0], _>(io::Error::from(io::ErrorKind::PermissionDenied)));
     assert!(matches!(closed, Err(Error::Io(_))));
-    let nowhere = external.clone().folder(folder.path().join("no such folder")).build(|| Ok(keys(9).map(Ok)));
+    let nowhere = external.clone().folder(folder.path().join("no such folder")).build_from(|| Ok(keys(9).map(Ok)));
     assert!(matches!(nowhere, Err(Error::Io(_))));
     let panics = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        external.build(|| Ok(keys(200_000).map(|key| if key == 0 { panic!("the key's own fault") } else { Ok(key) })))
+        external
+            .build_from(|| Ok(keys(200_000).map(|key| if key == 0 { panic!("the key's own fault") } else { Ok(key) })))
     }));
     assert!(panics.is_err());
     assert_empty(folder.path());
 
     let cut = tempfile::NamedTempFile::new().unwrap();
     fs::write(cut.path(), [0; 21]).unwrap();
-    let cut_short = external.build(KeyFile::u64s(cut.path()));
+    let cut_short = external.build_from(KeyFile::u64s(cut.path()));
     assert!(matches!(cut_short, Err(Error::PartialKey { width: 8, rest: 5 })), "{cut_short:?}");
-    assert!(matches!(external.build(KeyFile::bytes(cut.path(), 0)), Err(Error::InvalidParameter { .. })));
+    assert!(matches!(external.build_from(KeyFile::bytes(cut.path(), 0)), Err(Error::InvalidParameter { .. })));
     assert!(matches!(
-        Builder::new().leaf_size(1).external().build(|| Ok(keys(9).map(Ok))),
+        RecSplit::builder().leaf_size(1).external().build_from(|| Ok(keys(9).map(Ok))),
         Err(Error::InvalidShape { .. })
     ));
 }
@@ -181,7 +176,7 @@ fn keys_that_change_between_passes_are_noticed() {
         let duplicate = pass.get() == 1;
         Ok((0..1000_u64).map(move |i| if duplicate && i == 999 { 0 } else { i }).take(1000 - pass.get() + 1).map(Ok))
     };
-    let changed = tight(&Builder::new(), folder.path()).build(source);
+    let changed = tight(&RecSplit::builder(), folder.path()).build_from(source);
     assert!(matches!(changed, Err(Error::InputChanged { first: 1000, later: 999 })), "{changed:?}");
 }
 
@@ -191,8 +186,8 @@ fn progress_covers_both_stages() {
     let seen: Arc<Mutex<Vec<Progress>>> = Arc::default();
     let into = seen.clone();
     let builder =
-        Builder::new().leaf_size(4).bucket_size(5).progress(move |progress| into.lock().unwrap().push(progress));
-    tight(&builder, folder.path()).build(|| Ok(keys(200_000).map(Ok))).unwrap();
+        RecSplit::builder().leaf_size(4).bucket_size(5).progress(move |progress| into.lock().unwrap().push(progress));
+    tight(&builder, folder.path()).build_from(|| Ok(keys(200_000).map(Ok))).unwrap();
     let seen = seen.lock().unwrap();
     let most = |stage| seen.iter().filter(|progress| progress.stage == stage).map(|progress| progress.keys_done).max();
     assert_eq!((most(Stage::Hashing), most(Stage::Building)), (Some(200_000), Some(200_000)));
@@ -216,8 +211,8 @@ proptest! {
     #[test]
     fn any_source_any_setting(n in 0_u64..3000, leaf in 2_u32..12, bucket in 1_u32..3000, seed: u64) {
         let folder = tempfile::tempdir().unwrap();
-        let builder = Builder::new().leaf_size(leaf).bucket_size(bucket).seed(seed).threads(1);
-        let in_memory = builder.build(&(0..n).map(|i| i.to_string()).collect::<Vec<_>>()).unwrap();
-        prop_assert!(tight(&builder, folder.path()).build(Countdown(n)).unwrap() == in_memory);
+        let builder = RecSplit::builder().leaf_size(leaf).bucket_size(bucket).seed(seed).threads(1);
+        let in_memory = builder.build_from(&(0..n).map(|i| i.to_string()).collect::<Vec<_>>()).unwrap();
+        prop_assert!(tight(&builder, folder.path()).build_from(Countdown(n)).unwrap() == in_memory);
     }
 }

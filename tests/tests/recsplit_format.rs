@@ -1,11 +1,11 @@
 //! Saved RecSplit functions: round trips, damage, hostile lengths, mapping.
 
 use proptest::prelude::*;
-use warpset_recsplit::{Builder, Error, FileError, Key, Mapped, Method, RecSplit, Remix, StaticFilter};
+use warpset_recsplit::{Builder, Error, FileError, Key, Method, RecSplit, Remix, StaticFilter, StaticFilterView, View};
 
 fn function(keys: u64) -> (Vec<u64>, RecSplit) {
     let keys: Vec<u64> = (0..keys).map(|i| i * i + 7).collect();
-    let function = Builder::new().leaf_size(6).bucket_size(40).build(&keys).unwrap();
+    let function = RecSplit::builder().leaf_size(6).bucket_size(40).build_from(&keys).unwrap();
     (keys, function)
 }
 
@@ -14,16 +14,20 @@ fn round_trips() {
     for n in [0, 1, 2, 3, 1000, 100_000] {
         let (keys, function) = function(n);
         let bytes = function.to_bytes();
-        assert_eq!(bytes.len() as u64 * 8, function.bits());
-        // Something may stand behind it.
+        assert_eq!(bytes.len() as u64, function.memory_bytes());
+        // Something may come after it.
         let mut stream = bytes.clone();
         stream.extend(b"more");
         let mut rest = stream.as_slice();
         let loaded = RecSplit::read_from(&mut rest).unwrap();
         assert_eq!(rest, b"more");
         assert!(loaded == function);
-        let borrowed = RecSplit::from_words(function.as_words()).unwrap();
-        assert!(keys.iter().all(|key| borrowed.get(key) == function.get(key)));
+        assert!(RecSplit::from_bytes(&bytes).unwrap() == function);
+        for view in [View::from_words(function.words()).unwrap(), function.view()] {
+            assert!(view == function.view() && view.len() == n && view.words() == function.words());
+            assert!(keys.iter().all(|key| view.get(key) == function.get(key)));
+            assert_eq!(view.get_bulk(&keys), function.get_bulk(&keys));
+        }
         let json = serde_json::to_string(&function).unwrap();
         assert!(serde_json::from_str::<RecSplit>(&json).unwrap() == function);
     }
@@ -34,13 +38,21 @@ fn maps() {
     let (keys, function) = function(10_000);
     let path = std::env::temp_dir().join(format!("recsplit-map-{}", std::process::id()));
     std::fs::write(&path, function.to_bytes()).unwrap();
-    // SAFETY: nobody else knows the file.
-    let mapped: RecSplit<Mapped> = unsafe { RecSplit::map(&path) }.unwrap();
+    // SAFETY: no other process knows the file.
+    let mapped = unsafe { RecSplit::map(&path) }.unwrap();
     assert!(keys.iter().all(|key| mapped.get(key) == function.get(key)));
+    assert!(mapped.view() == function.view() && mapped.words() == function.words());
+    drop(mapped);
+    let filter = StaticFilter::builder(9).leaf_size(5).build_from(&keys).unwrap();
+    std::fs::write(&path, filter.to_bytes()).unwrap();
+    // SAFETY: no other process knows the file.
+    let mapped = unsafe { StaticFilter::map(&path) }.unwrap();
+    assert!(keys.iter().all(|key| mapped.get(key) == filter.get(key)));
+    assert!(mapped.view() == filter.view() && mapped.contains_bulk(&keys) == filter.contains_bulk(&keys));
     drop(mapped);
     std::fs::write(&path, b"short").unwrap();
-    // SAFETY: nobody else knows the file.
-    assert!(unsafe { RecSplit::map(&path) }.is_err());
+    // SAFETY: no other process knows the file.
+    assert!(unsafe { RecSplit::map(&path).is_err() && StaticFilter::map(&path).is_err() });
     std::fs::remove_file(&path).unwrap();
 }
 
@@ -65,8 +77,9 @@ fn what_is_wrong_has_its_error() {
         // Words, so that they are aligned.
         let mut words = vec![0u64; bytes.len().div_ceil(8)];
         bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(&bytes);
-        let viewed = RecSplit::from_bytes(&bytemuck::cast_slice(&words)[..bytes.len()]).map(|_| ());
+        let viewed = View::from_bytes(&bytemuck::cast_slice(&words)[..bytes.len()]).map(|_| ());
         let read = RecSplit::read_from(bytes.as_slice()).map(|_| ());
+        assert!(RecSplit::from_bytes(&bytes).is_err());
         match (viewed, read) {
             (Err(Error::File(viewed)), Err(Error::File(read))) => {
                 assert_eq!(std::mem::discriminant(&viewed), std::mem::discriminant(&read));
@@ -85,11 +98,11 @@ fn what_is_wrong_has_its_error() {
     assert!(matches!(error(&|bytes| bytes.truncate(100)), FileError::Truncated { found: 100, .. }));
     assert!(matches!(error(&|bytes| bytes.truncate(bytes.len() - 8)), FileError::Truncated { .. }));
     assert!(matches!(error(&|bytes| bytes[120] ^= 1), FileError::Corrupted { .. }));
-    let mut longer = function.as_words().to_vec();
+    let mut longer = function.words().to_vec();
     longer.push(0);
-    let viewed = RecSplit::from_bytes(bytemuck::cast_slice(&longer)).map(|_| ());
+    let viewed = View::from_bytes(bytemuck::cast_slice(&longer)).map(|_| ());
     assert!(matches!(viewed, Err(Error::File(FileError::TrailingBytes { extra: 8 }))));
-    let viewed = RecSplit::from_bytes(&bytemuck::cast_slice(&longer)[1..]).map(|_| ());
+    let viewed = View::from_bytes(&bytemuck::cast_slice(&longer)[1..]).map(|_| ());
     assert!(matches!(viewed, Err(Error::File(FileError::Misaligned { alignment: 8 }))));
 }
 
@@ -100,7 +113,7 @@ fn files() {
     let (keys, function) = function(1000);
     function.save(&path).unwrap();
     assert!(RecSplit::load(&path).unwrap() == function);
-    let filter = StaticFilter::build(&Builder::new().leaf_size(5), &keys, 9).unwrap();
+    let filter = StaticFilter::builder(9).leaf_size(5).build_from(&keys).unwrap();
     // The function's file is replaced.
     filter.save(&path).unwrap();
     assert!(StaticFilter::load(&path).unwrap() == filter);
@@ -108,6 +121,11 @@ fn files() {
     assert!(matches!(wrong, Err(Error::File(FileError::WrongStructure { expected: 16, found: 17 }))));
     std::fs::write(&path, [filter.to_bytes().as_slice(), &[0]].concat()).unwrap();
     let longer = StaticFilter::load(&path).map(|_| ());
+    assert!(matches!(
+        StaticFilter::from_bytes(&std::fs::read(&path).unwrap()),
+        Err(Error::File(FileError::TrailingBytes { extra: 1 }))
+    ));
+    assert!(StaticFilterView::from_words(filter.words()).unwrap() == filter.view());
     assert!(matches!(longer, Err(Error::File(FileError::TrailingBytes { extra: 1 }))));
     let missing = RecSplit::load(folder.path().join("no such file")).map(|_| ());
     assert!(matches!(missing, Err(Error::File(FileError::Io(_)))));
@@ -150,7 +168,7 @@ proptest! {
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u64>(), 0..64_u32), 1..4), queries in 0..40_u64
     ) {
         let (_, function) = function(300);
-        let mut words = function.as_words().to_vec();
+        let mut words = function.words().to_vec();
         for (position, value, shift) in changes {
             let at = position.index(words.len());
             words[at] = if shift < 32 { words[at] ^ 1 << shift } else { value >> (shift - 32) };
@@ -158,9 +176,7 @@ proptest! {
         seal(&mut words);
         if let Ok(function) = RecSplit::from_words(words) {
             let keys: Vec<u64> = (0..queries + 40).collect();
-            let mut numbers = vec![0; keys.len()];
-            function.get_many(&keys, &mut numbers);
-            for (key, number) in keys.iter().zip(numbers) {
+            for (key, number) in keys.iter().zip(function.get_bulk(&keys)) {
                 prop_assert!(number < function.values().max(1));
                 prop_assert_eq!(number, function.get(key));
             }
@@ -171,7 +187,7 @@ proptest! {
     #[test]
     fn hostile_headers_do_no_harm(head in prop::array::uniform20(any::<u64>()), small in any::<bool>()) {
         let (_, function) = function(300);
-        let mut words = function.as_words().to_vec();
+        let mut words = function.words().to_vec();
         for (i, value) in head.iter().enumerate().skip(3).filter(|(i, _)| !(11..16).contains(i)) {
             words[i] = if small { value % 100 } else { *value };
         }
@@ -186,7 +202,7 @@ proptest! {
     #[test]
     fn filters_notice_damage(position in any::<prop::sample::Index>(), bit in 0..8_u32) {
         let keys: Vec<u64> = (0..500).collect();
-        let filter = StaticFilter::build(&Builder::new().leaf_size(5).method(Method::Rotation), &keys, 9).unwrap();
+        let filter = StaticFilter::builder(9).leaf_size(5).method(Method::Rotation).build_from(&keys).unwrap();
         let mut bytes = filter.to_bytes();
         prop_assert!(StaticFilter::read_from(bytes.as_slice()).unwrap() == filter);
         let at = position.index(bytes.len());
@@ -199,8 +215,8 @@ proptest! {
 #[test]
 fn version_1_is_read() {
     let keys: Vec<u64> = (0..10).collect();
-    let function = Builder::new().leaf_size(4).fanouts(3, 2).bucket_size(5).build(&keys).unwrap();
-    let text: String = function.as_words().iter().map(|word| format!("{word:016x}\n")).collect();
+    let function = RecSplit::builder().leaf_size(4).fanouts(3, 2).bucket_size(5).build_from(&keys).unwrap();
+    let text: String = function.words().iter().map(|word| format!("{word:016x}\n")).collect();
     let written = include_str!("fixtures/recsplit_v1.txt");
     assert_eq!(text, written);
     let words: Vec<u64> = written.lines().map(|word| u64::from_str_radix(word, 16).unwrap()).collect();
@@ -210,7 +226,7 @@ fn version_1_is_read() {
 
 /// Hashes of what functions of every kind are saved as, and of the numbers that they give.
 fn hashes<K: Key + Sync>(builder: &Builder, keys: &[K]) -> [u64; 2] {
-    let function = builder.build(keys).unwrap();
+    let function = builder.build_from(keys).unwrap();
     let numbers: Vec<u8> = keys.iter().flat_map(|key| function.get(key).to_le_bytes()).collect();
     [function.to_bytes(), numbers].map(|bytes| xxhash_rust::xxh3::xxh3_64(&bytes))
 }
@@ -220,7 +236,7 @@ fn hashes<K: Key + Sync>(builder: &Builder, keys: &[K]) -> [u64; 2] {
 fn version_1_stays_as_it_is() {
     let keys: Vec<u64> = (0..5000_u64).map(|i| i.pow(3)).collect();
     let strings: Vec<String> = keys.iter().map(u64::to_string).collect();
-    let builder = |leaf, bucket| Builder::new().leaf_size(leaf).bucket_size(bucket);
+    let builder = |leaf, bucket| RecSplit::builder().leaf_size(leaf).bucket_size(bucket);
     let kinds = [
         ("grouped", hashes(&builder(12, 200), &keys)),
         ("large leaves, strings, a seed", hashes(&builder(21, 2000).seed(7), &strings)),
@@ -233,7 +249,7 @@ fn version_1_stays_as_it_is() {
     for ((kind, found), expected) in kinds.into_iter().zip(HASHES_OF_VERSION_1) {
         assert_eq!(found, expected, "{kind}");
     }
-    let filter = StaticFilter::build(&builder(5, 20), &strings, 9).unwrap();
+    let filter = StaticFilter::builder(9).leaf_size(5).bucket_size(20).build_from(&strings).unwrap();
     assert_eq!(xxhash_rust::xxh3::xxh3_64(&filter.to_bytes()), FILTER_OF_VERSION_1);
 }
 

@@ -1,7 +1,7 @@
 //! Bits for each key. The bounds are those of the thesis (figure 6.22), or of the measured C++ implementation at the same
 //! leaf and bucket sizes, plus 0.01.
 
-use warpset_recsplit::{Builder, Method, RecSplit};
+use warpset_recsplit::{Method, RecSplit};
 
 #[test]
 fn bits_per_key_of_the_thesis_shapes() {
@@ -10,14 +10,15 @@ fn bits_per_key_of_the_thesis_shapes() {
     for (leaf, bucket, brute_force, rotation) in [(5, 5, 2.956, 2.963), (8, 100, 1.792, 1.808), (8, 2000, 1.711, 1.727)]
     {
         for (method, bound) in [(Method::BruteForce, brute_force), (Method::Rotation, rotation)] {
-            let function = Builder::new().leaf_size(leaf).bucket_size(bucket).method(method).build(&keys).unwrap();
+            let function =
+                RecSplit::builder().leaf_size(leaf).bucket_size(bucket).method(method).build_from(&keys).unwrap();
             let bits = function.bits_per_key();
             assert!(bits < bound + 0.01, "leaf {leaf}, bucket {bucket}, {method:?}: {bits} bits, not {bound}");
         }
     }
     for (leaf, bucket, bound) in [(11, 7, 2.391), (12, 9, 2.222)] {
-        let builder = Builder::new().leaf_size(leaf).bucket_size(bucket).method(Method::Rotation);
-        let bits = builder.build(&keys[..100_000]).unwrap().bits_per_key();
+        let builder = RecSplit::builder().leaf_size(leaf).bucket_size(bucket).method(Method::Rotation);
+        let bits = builder.build_from(&keys[..100_000]).unwrap().bits_per_key();
         assert!(bits < bound + 0.01, "leaf {leaf}, bucket {bucket}: {bits} bits, not {bound}");
     }
 }
@@ -52,8 +53,8 @@ fn bits_per_key_of_the_large_thesis_shapes() {
 
 fn large_thesis_shape(leaf: u32, bucket: u32, n: u64) -> RecSplit {
     let keys: Vec<u64> = (0..n).collect();
-    let builder = Builder::new().leaf_size(leaf).bucket_size(bucket).method(Method::Rotation);
-    let function = builder.build(&keys).unwrap();
+    let builder = RecSplit::builder().leaf_size(leaf).bucket_size(bucket).method(Method::Rotation);
+    let function = builder.build_from(&keys).unwrap();
     let mut seen = vec![false; keys.len()];
     keys.iter().for_each(|key| seen[function.get(key) as usize] = true);
     assert!(seen.iter().all(|&seen| seen), "leaf {leaf}, bucket {bucket}");
@@ -64,7 +65,7 @@ fn large_thesis_shape(leaf: u32, bucket: u32, n: u64) -> RecSplit {
 fn bits_per_key_of_the_tuned_shapes() {
     let keys: Vec<u64> = (0..100_000_u64).collect();
     for (leaf, bucket, bound) in [(8, 2000, 1.712), (13, 2000, 1.62), (16, 2000, 1.6)] {
-        let bits = Builder::new().leaf_size(leaf).bucket_size(bucket).build(&keys).unwrap().bits_per_key();
+        let bits = RecSplit::builder().leaf_size(leaf).bucket_size(bucket).build_from(&keys).unwrap().bits_per_key();
         assert!(bits < bound, "leaf {leaf}: {bits} bits");
     }
 }

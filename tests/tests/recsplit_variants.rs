@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use warpset_recsplit::{Builder, Error, Key, Method, StaticFilter};
+use warpset_recsplit::{Error, Filter, LengthMismatch, Method, RecSplit, StaticFilter};
 
 fn random(n: usize) -> Vec<u64> {
     (0..n as u64).map(|i| (i + 77).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()
@@ -14,9 +14,9 @@ fn perfect_but_not_minimal() {
     for n in [0, 1, 2, 100, 20_000] {
         for (leaf, load_factor) in [(4, 0.8), (8, 0.89), (8, 0.8), (10, 0.91)] {
             let keys = random(n);
-            let builder = Builder::new().leaf_size(leaf).bucket_size(500);
-            let minimal = builder.build(&keys).unwrap();
-            let function = builder.load_factor(load_factor).build(&keys).unwrap();
+            let builder = RecSplit::builder().leaf_size(leaf).bucket_size(500);
+            let minimal = builder.build_from(&keys).unwrap();
+            let function = builder.load_factor(load_factor).build_from(&keys).unwrap();
             let mut seen = vec![false; function.values() as usize];
             for key in &keys {
                 let value = function.get(key) as usize;
@@ -25,11 +25,11 @@ fn perfect_but_not_minimal() {
             if n == 20_000 {
                 let reached = n as f64 / function.values() as f64;
                 assert!((reached - load_factor).abs() < 0.02, "load {reached} for {load_factor}");
-                assert!(function.bits() < minimal.bits(), "smaller than the minimal one");
+                assert!(function.memory_bytes() < minimal.memory_bytes(), "smaller than the minimal one");
             }
         }
     }
-    assert!(matches!(Builder::new().load_factor(1.5).build(&[1_u64]), Err(Error::InvalidParameter { .. })));
+    assert!(matches!(RecSplit::builder().load_factor(1.5).build_from(&[1_u64]), Err(Error::InvalidParameter { .. })));
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn k_perfect() {
     for k in [2, 3, 8, 16, 24] {
         for n in [0, 1, 2, 100, 20_000] {
             let keys = random(n);
-            let function = Builder::new().keys_per_value(k).bucket_size(1000).build(&keys).unwrap();
+            let function = RecSplit::builder().keys_per_value(k).bucket_size(1000).build_from(&keys).unwrap();
             let mut counts: HashMap<u64, u32> = HashMap::new();
             for key in &keys {
                 let value = function.get(key);
@@ -52,32 +52,50 @@ fn k_perfect() {
             }
         }
     }
-    assert!(matches!(Builder::new().keys_per_value(1).build(&[1_u64]), Err(Error::InvalidParameter { .. })));
+    assert!(matches!(RecSplit::builder().keys_per_value(1).build_from(&[1_u64]), Err(Error::InvalidParameter { .. })));
 }
 
 #[test]
 fn filters_know_their_members_and_few_others() {
     let keys = random(50_000);
     for width in [1, 8, 13, 32] {
-        let filter = StaticFilter::build(&Builder::new().leaf_size(8), &keys, width).unwrap();
+        let filter = StaticFilter::builder(width).leaf_size(8).build_from(&keys).unwrap();
         assert!(keys.iter().all(|key| filter.contains(key)));
-        let mut answers = vec![false; 1000];
-        filter.contains_many(&keys[..1000], &mut answers);
-        assert!(answers.iter().all(|&answer| answer));
-        let foreign: Vec<u64> = (0..1000).collect();
-        filter.contains_many(&foreign, &mut answers);
-        assert!(foreign.iter().zip(&answers).all(|(key, &answer)| filter.contains(key) == answer));
-        let wrong = (0..200_000_u64).filter(|key| filter.contains(key)).count();
-        let expected = 200_000.0 / 2_f64.powi(width as i32);
+        assert!(filter.contains_bulk(&keys).into_iter().all(|answer| answer));
+        assert!(filter == StaticFilter::builder(width).leaf_size(8).build_from_iter(|| keys.iter()).unwrap());
+        let foreign: Vec<u64> = (0..200_000).collect();
+        for n in [0, 1, 63, 64, 257, 1000, foreign.len()] {
+            let foreign = &foreign[..n];
+            let expected: Vec<bool> = foreign.iter().map(|key| filter.contains(key)).collect();
+            assert_eq!(filter.contains_bulk(foreign), expected);
+            let bitmap = Filter::contains_bitmap_bulk(&filter, foreign).unwrap();
+            assert!(bitmap.len() == n && (0..n).all(|i| bitmap.get(i) == expected[i]));
+            assert_eq!(filter.view().count_contained_bulk(foreign), expected.iter().filter(|&&answer| answer).count());
+        }
+        let wrong = filter.count_contained_bulk(&foreign);
+        let expected = 200_000.0 * filter.fpr();
         let tolerance = 5.0 * expected.sqrt() + 1.0;
         assert!((wrong as f64 - expected).abs() < tolerance, "{wrong} false positives at {width} bits");
+        assert_eq!((filter.len(), filter.function().len(), filter.width()), (50_000, 50_000, width));
     }
-    let empty = StaticFilter::build(&Builder::new(), &[0_u64; 0], 8).unwrap();
-    assert!(!empty.contains(&1_u64));
-    let mut answers = [true; 2];
-    empty.contains_many(&[1_u64, 2], &mut answers);
-    assert_eq!(answers, [false; 2]);
-    assert!(StaticFilter::build(&Builder::new(), &keys, 0).is_err());
+    let empty = StaticFilter::builder(8).build_from(&[0_u64; 0]).unwrap();
+    assert!(!empty.contains(1_u64) && empty.is_empty() && empty.fpr() == 0.0);
+    assert_eq!(empty.contains_bulk(&[1_u64, 2]), [false; 2]);
+    assert!(
+        StaticFilter::builder(0).build_from(&keys).is_err() && StaticFilter::builder(33).build_from(&keys).is_err()
+    );
+}
+
+#[test]
+fn slices_of_different_lengths_are_an_error() {
+    let keys = random(10);
+    let mismatch = LengthMismatch { keys: 10, answers: 9 };
+    let function = RecSplit::builder().build_from(&keys).unwrap();
+    let numbers = function.get_bulk_into(&keys, &mut [0; 9]);
+    assert!(matches!(numbers, Err(Error::LengthMismatch(error)) if error == mismatch));
+    let filter = StaticFilter::builder(8).build_from(&keys).unwrap();
+    let answers = filter.contains_bulk_into(&keys, &mut [false; 9]);
+    assert!(matches!(answers, Err(Error::LengthMismatch(error)) if error == mismatch));
 }
 
 #[test]
@@ -88,18 +106,16 @@ fn batches_agree_with_single_queries() {
             if method == Method::Rotation && leaf > 9 {
                 continue;
             }
-            let builder = Builder::new().leaf_size(leaf).bucket_size(bucket).method(method);
+            let builder = RecSplit::builder().leaf_size(leaf).bucket_size(bucket).method(method);
             for builder in [builder.clone(), builder.clone().load_factor(0.8), builder.keys_per_value(leaf)] {
-                let function = builder.build(&keys).unwrap();
-                for n in [0, 1, 31, 32, 33, keys.len()] {
-                    let mut numbers = vec![u64::MAX; n];
-                    function.get_many(&keys[..n], &mut numbers);
+                let function = builder.build_from(&keys).unwrap();
+                for n in [0, 1, 31, 32, 33, 8191, keys.len()] {
+                    let numbers = function.get_bulk(&keys[..n]);
                     let same = |(key, &number): (&u64, &u64)| function.get(key) == number;
                     assert!(keys.iter().zip(&numbers).all(same), "leaf {leaf}, bucket {bucket}, {n} keys");
-                    let hashes: Vec<_> = keys[..n].iter().map(|key| key.hash128(function.seed())).collect();
-                    let by_keys = numbers.clone();
-                    function.get_many_hashes(&hashes, &mut numbers);
-                    assert_eq!(numbers, by_keys);
+                    let mut into = vec![u64::MAX; n];
+                    function.get_bulk_into(&keys[..n], &mut into).unwrap();
+                    assert_eq!(into, numbers);
                 }
             }
         }
@@ -111,14 +127,14 @@ fn every_source_gives_the_same_function() {
     for n in [0, 1, 2, 300, 30_000] {
         for bucket_size in [5, 100, 2000] {
             let keys: Vec<String> = random(n).iter().map(u64::to_string).collect();
-            let builder = Builder::new().leaf_size(8).bucket_size(bucket_size);
-            let expected = builder.build(&keys).unwrap();
-            assert!(builder.build_iter(|| keys.iter()).unwrap() == expected, "iterator, {n}");
-            let external = builder.external().build(|| Ok(keys.iter().map(Ok))).unwrap();
+            let builder = RecSplit::builder().leaf_size(8).bucket_size(bucket_size);
+            let expected = builder.build_from(&keys).unwrap();
+            assert!(builder.build_from_iter(|| keys.iter()).unwrap() == expected, "iterator, {n}");
+            let external = builder.external().build_from(|| Ok(keys.iter().map(Ok))).unwrap();
             assert!(external == expected, "external, {n}, {bucket_size}");
         }
     }
-    assert!(matches!(Builder::new().build_iter(|| [4_u64, 5, 4]), Err(Error::DuplicateKey { .. })));
+    assert!(matches!(RecSplit::builder().build_from_iter(|| [4_u64, 5, 4]), Err(Error::DuplicateKey { .. })));
 }
 
 #[test]
@@ -126,17 +142,10 @@ fn progress_reaches_the_end() {
     let keys = random(200_000);
     let most = Arc::new(AtomicU64::new(0));
     let seen = most.clone();
-    let builder = Builder::new().leaf_size(5).progress(move |progress| {
+    let builder = RecSplit::builder().leaf_size(5).progress(move |progress| {
         assert!(progress.keys == 200_000 && progress.attempt == 0);
         seen.fetch_max(progress.keys_done, Ordering::Relaxed);
     });
-    builder.build(&keys).unwrap();
+    builder.build_from(&keys).unwrap();
     assert_eq!(most.load(Ordering::Relaxed), 200_000);
-}
-
-#[test]
-fn hashes_can_be_kept_by_the_caller() {
-    let keys = random(1000);
-    let function = Builder::new().seed(5).build(&keys).unwrap();
-    assert!(keys.iter().all(|key| function.get_hash(key.hash128(function.seed())) == function.get(key)));
 }

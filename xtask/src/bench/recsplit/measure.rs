@@ -96,7 +96,7 @@ impl Subject {
                 {
                     builder = builder.progress(move |progress| show(progress.keys_done, progress.keys));
                 }
-                Ok(Box::new(builder.build(keys)?))
+                Ok(Box::new(builder.build_from(keys)?))
             }
             Subject::Peer(peer) => peer.build(keys),
         }
@@ -169,7 +169,7 @@ pub fn measure<K: Key>(session: &mut Session, subject: Subject, work: Work<'_, K
     if let (Subject::Ours(settings), true, None) = (subject, session.effort > Effort::Quick, work.study) {
         let mut external: Option<RecSplit> = None;
         let seconds = session.time(Threads::All, &mut external, |external| {
-            *external = Some(settings.builder().external().build(|| Ok(keys.iter().copied().map(Ok)))?);
+            *external = Some(settings.builder().external().build_from(|| Ok(keys.iter().copied().map(Ok)))?);
             Ok(())
         })?;
         let right = external.is_some_and(|external| is_bijection(session, &external, keys));

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use anyhow::{Context, bail};
-use warpset_recsplit::{Builder, Method, RecSplit, Remix, Simd};
+use warpset_recsplit::{Builder, Method, RecSplit, Remix, Simd, StaticFilter};
 
 use super::super::clock::Effort;
 use super::measure::{Function, Key, chain};
@@ -70,15 +70,25 @@ impl Settings {
 
     /// The builder of these settings.
     pub fn builder(self) -> Builder {
-        let builder = Builder::new().leaf_size(self.leaf).bucket_size(self.bucket).method(self.method).simd(self.simd);
-        let mut builder = builder.remix(self.remix).load_factor(self.load_factor);
-        if let Some((first, second)) = self.fanouts {
-            builder = builder.fanouts(first, second);
-        }
+        let mut builder = self.apply(RecSplit::builder()).load_factor(self.load_factor);
         if let Some(k) = self.keys_per_value {
             builder = builder.keys_per_value(k);
         }
         builder
+    }
+
+    /// The builder of a filter with these settings.
+    pub fn filter_builder(self, width: u32) -> Builder<StaticFilter> {
+        self.apply(StaticFilter::builder(width))
+    }
+
+    fn apply<S>(self, builder: Builder<S>) -> Builder<S> {
+        let builder = builder.leaf_size(self.leaf).bucket_size(self.bucket).method(self.method).simd(self.simd);
+        let builder = builder.remix(self.remix);
+        match self.fanouts {
+            Some((first, second)) => builder.fanouts(first, second),
+            None => builder,
+        }
     }
 
     /// Seconds that a build takes for each key on one thread with AVX2, roughly: enough to choose a number of keys.
@@ -149,8 +159,7 @@ impl<K: Key> Function<K> for RecSplit {
     }
 
     fn batch(&self, keys: &[K], numbers: &mut [u64]) -> bool {
-        self.get_many(keys, numbers);
-        true
+        self.get_bulk_into(keys, numbers).is_ok()
     }
 }
 

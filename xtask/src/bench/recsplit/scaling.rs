@@ -51,8 +51,8 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
 fn time(builder: &Builder, pool: &ThreadPool, keys: &[u64], repeats: usize) -> anyhow::Result<(f64, RecSplit)> {
     pool.install(|| {
         let start = Instant::now();
-        (1..repeats).for_each(|_| _ = black_box(builder.build(keys)));
-        let function = builder.build(keys)?;
+        (1..repeats).for_each(|_| _ = black_box(builder.build_from(keys)));
+        let function = builder.build_from(keys)?;
         Ok((start.elapsed().as_secs_f64() / repeats as f64, function))
     })
 }

@@ -2,7 +2,7 @@
 //! that are not minimal, functions that give several keys the same number, and filters.
 
 use warpset_benches::keys::KeySpace;
-use warpset_recsplit::{Method, Remix, StaticFilter};
+use warpset_recsplit::{Method, Remix};
 
 use super::super::clock::Effort;
 use super::super::record::Record;
@@ -73,13 +73,11 @@ fn filters(session: &mut Session) -> anyhow::Result<()> {
 fn filter(session: &mut Session, settings: Settings, width: u32, keys: &[u64], others: &[u64]) -> anyhow::Result<()> {
     let mut filter = None;
     let build = session.time(Threads::One, &mut filter, |filter| {
-        *filter = Some(StaticFilter::build(&settings.builder(), keys, width)?);
+        *filter = Some(settings.filter_builder(width).build_from(keys)?);
         Ok(())
     })?;
     let Some(filter) = filter else { anyhow::bail!("nothing was built") };
-    let mut answers = vec![false; keys.len()];
-    filter.contains_many(keys, &mut answers);
-    let members = answers.iter().all(|&answer| answer);
+    let members = filter.count_contained_bulk(keys) == keys.len();
     let asked = &others[..others.len().min(queries(session.effort))];
     let mut answers = vec![false; asked.len()];
     let mut batch = answers.clone();
@@ -87,10 +85,7 @@ fn filter(session: &mut Session, settings: Settings, width: u32, keys: &[u64], o
         answers.iter_mut().zip(asked).for_each(|(answer, key)| *answer = filter.contains(key));
         Ok(())
     })?;
-    let many = session.time(Threads::One, &mut batch, |answers| {
-        filter.contains_many(asked, answers);
-        Ok(())
-    })?;
+    let many = session.time(Threads::One, &mut batch, |answers| Ok(filter.contains_bulk_into(asked, answers)?))?;
     let passed = answers.iter().filter(|&&answer| answer).count() as f64;
     let expected = asked.len() as f64 / f64::from(width).exp2();
     // Six standard deviations.
