@@ -95,27 +95,47 @@ impl Codes<'_> {
             }
             return;
         }
-        self.higher.clear();
         self.unary.clear();
+        self.higher.clear();
         self.subtree(keys);
-        self.fixed.append(self.higher);
+        if keys > self.second_unit {
+            self.fixed.append(self.higher);
+        }
         self.fixed.append(self.unary);
     }
 
     fn subtree(&mut self, keys: u32) {
-        let node = &self.nodes[keys as usize];
-        if node.nodes == 0 {
-            return;
+        let (nodes, is_higher) = (self.nodes, keys > self.second_unit);
+        let node = &nodes[keys as usize];
+        if node.fanout == 0 {
+            return self.leaf(node);
         }
+        self.code(node, is_higher);
+        let (full, unit) = (u32::from(node.fanout) - 1, u32::from(node.unit));
+        let (child, rest) = (&nodes[unit as usize], keys - full * unit);
+        if child.fanout == 0 {
+            (0..full).for_each(|_| self.leaf(child));
+            self.leaf(&nodes[rest as usize]);
+        } else {
+            (0..full).for_each(|_| self.subtree(unit));
+            self.subtree(rest);
+        }
+    }
+
+    #[inline(always)]
+    fn leaf(&mut self, node: &Node) {
+        if node.nodes > 0 {
+            self.code(node, false);
+        }
+    }
+
+    /// The code of one node.
+    #[inline(always)]
+    fn code(&mut self, node: &Node, is_higher: bool) {
         let number = self.next();
         self.fixed.push(number, node.golomb.into());
-        let unary = if keys > self.second_unit { &mut *self.higher } else { &mut *self.unary };
+        let unary = if is_higher { &mut *self.higher } else { &mut *self.unary };
         unary.push_unary(number >> node.golomb);
-        if node.fanout > 0 {
-            let (full, unit) = (u32::from(node.fanout) - 1, u32::from(node.unit));
-            (0..full).for_each(|_| self.subtree(unit));
-            self.subtree(keys - full * unit);
-        }
     }
 
     #[inline(always)]

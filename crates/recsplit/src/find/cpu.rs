@@ -1,9 +1,8 @@
 //! The finder for CPUs: picks the instructions, and lets threads share trees that take long.
 
-use super::node::NoSolution;
 use super::one_by_one::OneByOne;
 use super::portable::Portable;
-use super::walk::{self, Scratch};
+use super::walk::{self, Extent, Scratch};
 use super::{Buckets, Finder, Simd, Trees, Unsolved};
 use crate::build::work_stealing;
 use warpset_core::recsplit::{Level, Remix};
@@ -14,6 +13,9 @@ pub(crate) struct CpuFinder {
     /// Work from which on threads share a tree.
     share_from: f64,
 }
+
+/// The whole trees of buckets.
+const TREES: Extent = Extent { depth: 0, roots_only: false };
 
 /// What the processor has, and the settings ask for.
 #[derive(Clone, Copy)]
@@ -55,29 +57,17 @@ impl CpuFinder {
         &self,
         trees: &Trees,
         buckets: Buckets,
-        depth: u32,
+        extent: Extent,
         numbers: &mut [u64],
         scratch: &mut Scratch,
     ) -> Result<(), Unsolved> {
         match self.instructions {
-            Instructions::OneByOne => walk::find(OneByOne, trees, buckets, depth, numbers, scratch),
-            Instructions::Portable => walk::find(Portable, trees, buckets, depth, numbers, scratch),
+            Instructions::OneByOne => walk::find(OneByOne, trees, buckets, extent, numbers, scratch),
+            Instructions::Portable => walk::find(Portable, trees, buckets, extent, numbers, scratch),
             #[cfg(target_arch = "x86_64")]
-            Instructions::Avx2(avx2) => avx2.find(trees, buckets, depth, numbers, scratch),
+            Instructions::Avx2(avx2) => avx2.find(trees, buckets, extent, numbers, scratch),
             #[cfg(target_arch = "x86_64")]
-            Instructions::Avx512(avx512) => avx512.find(trees, buckets, depth, numbers, scratch),
-        }
-    }
-
-    /// [`walk::solve`] with the instructions.
-    fn solve(&self, trees: &Trees, keys: &mut [u64], depth: u32, scratch: &mut Scratch) -> Result<u64, NoSolution> {
-        match self.instructions {
-            Instructions::OneByOne => walk::solve(OneByOne, trees, keys, depth, scratch),
-            Instructions::Portable => walk::solve(Portable, trees, keys, depth, scratch),
-            #[cfg(target_arch = "x86_64")]
-            Instructions::Avx2(avx2) => avx2.solve(trees, keys, depth, scratch),
-            #[cfg(target_arch = "x86_64")]
-            Instructions::Avx512(avx512) => avx512.solve(trees, keys, depth, scratch),
+            Instructions::Avx512(avx512) => avx512.find(trees, buckets, extent, numbers, scratch),
         }
     }
 
@@ -90,15 +80,16 @@ impl CpuFinder {
         depth: u32,
         numbers: &mut [u64],
         scratch: &mut Scratch,
-    ) -> Result<(), NoSolution> {
+    ) -> Result<(), Unsolved> {
         let len = keys.len();
         let node = &trees.nodes()[len];
-        if node.fanout == 0 || trees.works[len] < self.share_from {
-            let bounds = &[0, len as u32];
-            return self.walk(trees, Buckets { keys, bounds }, depth, numbers, scratch).map_err(|_| NoSolution);
+        let roots_only = node.fanout > 0 && trees.works[len] >= self.share_from;
+        let buckets = Buckets { keys: &mut *keys, bounds: &[0, len as u32] };
+        self.walk(trees, buckets, Extent { depth, roots_only }, numbers, scratch)?;
+        if !roots_only {
+            return Ok(());
         }
-        let Some((root, mut numbers)) = numbers.split_first_mut() else { return Ok(()) };
-        *root = self.solve(trees, keys, depth, scratch)?;
+        let mut numbers = &mut numbers[1..];
         let depth = depth + u32::from(trees.shape.level(len as u32) == Level::Higher);
         let mut keys = keys;
         let mut children = Vec::with_capacity(node.fanout.into());
@@ -139,13 +130,13 @@ impl Finder for CpuFinder {
             let (numbers_before, rest) = numbers.split_at_mut(trees.count(before)?);
             let (own, rest) = rest.split_at_mut(trees.count(&bounds[bucket..bucket + 2])?);
             let failed = |unsolved: Unsolved| Unsolved { bucket: begin + unsolved.bucket };
-            self.walk(trees, Buckets { keys, bounds: before }, 0, numbers_before, scratch).map_err(failed)?;
+            self.walk(trees, Buckets { keys, bounds: before }, TREES, numbers_before, scratch).map_err(failed)?;
             let keys = &mut keys[bounds[bucket] as usize..bounds[bucket + 1] as usize];
             self.share(trees, keys, 0, own, scratch).map_err(|_| Unsolved { bucket })?;
             (numbers, begin) = (rest, bucket + 1);
         }
         let failed = |unsolved: Unsolved| Unsolved { bucket: begin + unsolved.bucket };
-        self.walk(trees, Buckets { keys, bounds: &bounds[begin..] }, 0, numbers, scratch).map_err(failed)
+        self.walk(trees, Buckets { keys, bounds: &bounds[begin..] }, TREES, numbers, scratch).map_err(failed)
     }
 }
 

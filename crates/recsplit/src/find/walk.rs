@@ -32,13 +32,23 @@ struct Subtree {
     depth: u32,
 }
 
-/// Finds the numbers of all nodes of `buckets`, which are subtrees with `depth` nodes of the higher levels above them.
+/// Which nodes to solve.
+#[derive(Clone, Copy)]
+pub(super) struct Extent {
+    /// Nodes of the higher levels above the roots: 0 for whole buckets.
+    pub depth: u32,
+    /// Whether only the roots are solved, and their keys moved to their children.
+    pub roots_only: bool,
+}
+
+/// Finds the numbers of all nodes of `buckets`, as far as `extent` goes. One function for both, so that the compiler has one
+/// caller of each search, and inlines them.
 #[inline(always)]
 pub(super) fn find<S: NodeSearch>(
     search: S,
     trees: &Trees,
     Buckets { keys, bounds }: Buckets,
-    depth: u32,
+    Extent { depth, roots_only }: Extent,
     numbers: &mut [u64],
     Scratch { moves, stack }: &mut Scratch,
 ) -> Result<(), Unsolved> {
@@ -54,9 +64,12 @@ pub(super) fn find<S: NodeSearch>(
                 continue;
             }
             let keys = &mut keys[start as usize..(start + len) as usize];
-            let number = solve_node(search, trees, node, keys, depth, moves).map_err(|_| Unsolved { bucket })?;
+            let number = solve(search, trees, node, keys, depth, moves).map_err(|_| Unsolved { bucket })?;
             if let Some(place) = numbers.next() {
                 *place = number;
+            }
+            if roots_only {
+                break;
             }
             let depth = depth + u32::from(trees.shape.level(len) == Level::Higher);
             let (fanout, unit) = (u32::from(node.fanout), u32::from(node.unit));
@@ -72,21 +85,9 @@ pub(super) fn find<S: NodeSearch>(
     Ok(())
 }
 
-/// Finds the number of the node of all `keys`, and moves them to its children.
+/// Finds the number of a node, and moves its keys to its children.
 #[inline(always)]
-pub(super) fn solve<S: NodeSearch>(
-    search: S,
-    trees: &Trees,
-    keys: &mut [u64],
-    depth: u32,
-    scratch: &mut Scratch,
-) -> Result<u64, NoSolution> {
-    solve_node(search, trees, &trees.nodes()[keys.len()], keys, depth, &mut scratch.moves)
-}
-
-/// [`solve`], given the node.
-#[inline(always)]
-fn solve_node<S: NodeSearch>(
+fn solve<S: NodeSearch>(
     search: S,
     trees: &Trees,
     node: &Node,

@@ -3,7 +3,7 @@
 use super::node::{NoSolution, NodeSearch, Task};
 use super::simd_leaf::by_leaf_size;
 use super::u32_vector::x86::{V256, V512};
-use super::walk::{self, Scratch};
+use super::walk::{self, Extent, Scratch};
 use super::{Buckets, Trees, Unsolved, simd_leaf, simd_splitting};
 
 macro_rules! instance {
@@ -23,7 +23,7 @@ macro_rules! instance {
                 self,
                 trees: &Trees,
                 buckets: Buckets,
-                depth: u32,
+                extent: Extent,
                 numbers: &mut [u64],
                 scratch: &mut Scratch,
             ) -> Result<(), Unsolved> {
@@ -32,36 +32,14 @@ macro_rules! instance {
                     this: $name,
                     trees: &Trees,
                     buckets: Buckets,
-                    depth: u32,
+                    extent: Extent,
                     numbers: &mut [u64],
                     scratch: &mut Scratch,
                 ) -> Result<(), Unsolved> {
-                    walk::find(this, trees, buckets, depth, numbers, scratch)
+                    walk::find(this, trees, buckets, extent, numbers, scratch)
                 }
                 // SAFETY: a value of this type exists, so the processor has the features.
-                unsafe { find(self, trees, buckets, depth, numbers, scratch) }
-            }
-
-            /// [`walk::solve`].
-            pub(super) fn solve(
-                self,
-                trees: &Trees,
-                keys: &mut [u64],
-                depth: u32,
-                scratch: &mut Scratch,
-            ) -> Result<u64, NoSolution> {
-                #[target_feature(enable = $features)]
-                fn solve(
-                    this: $name,
-                    trees: &Trees,
-                    keys: &mut [u64],
-                    depth: u32,
-                    scratch: &mut Scratch,
-                ) -> Result<u64, NoSolution> {
-                    walk::solve(this, trees, keys, depth, scratch)
-                }
-                // SAFETY: a value of this type exists, so the processor has the features.
-                unsafe { solve(self, trees, keys, depth, scratch) }
+                unsafe { find(self, trees, buckets, extent, numbers, scratch) }
             }
 
             /// # Safety
