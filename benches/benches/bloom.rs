@@ -102,10 +102,10 @@ impl Subjects {
         let in_chunks = |count: &(dyn Fn(&[u64]) -> usize + Sync)| {
             if parallel { queries.par_chunks(1 << 12).map(count).sum() } else { count(queries) }
         };
-        measure("contains/split-block", &mut || _ = black_box(split.count_contained(queries)));
-        measure("contains/blocked 256x32", &mut || _ = black_box(blocked256.count_contained(queries)));
-        measure("contains/blocked 512x64", &mut || _ = black_box(blocked512.count_contained(queries)));
-        measure("contains/rao", &mut || _ = black_box(rao.count_contained(queries)));
+        measure("contains/split-block", &mut || _ = black_box(split.count_contained_bulk(queries)));
+        measure("contains/blocked 256x32", &mut || _ = black_box(blocked256.count_contained_bulk(queries)));
+        measure("contains/blocked 512x64", &mut || _ = black_box(blocked512.count_contained_bulk(queries)));
+        measure("contains/rao", &mut || _ = black_box(rao.count_contained_bulk(queries)));
         measure("contains/split-block, key by key", &mut || {
             _ = black_box(in_chunks(&|keys| keys.iter().filter(|k| split.contains(*k)).count()))
         });

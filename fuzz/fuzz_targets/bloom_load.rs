@@ -20,7 +20,7 @@ fn load<L: Layout>(bytes: &[u8]) {
             let filter = Bloom::<L>::from_bytes(&fixed).unwrap();
             assert_eq!(filter.to_bytes(), fixed);
             filter.contains(7u64);
-            filter.estimated_fpr();
+            filter.fpr();
             let mut folded = filter.clone();
             let _ = folded.fold(2);
         }
@@ -32,7 +32,7 @@ fn load<L: Layout>(bytes: &[u8]) {
     if let Ok(view) = View::<L>::from_bytes_unverified(&aligned) {
         view.contains("key");
         view.contains_bulk(&[1u64, 2, 3]);
-        view.estimated_cardinality();
+        view.estimated_len();
     }
 }
 

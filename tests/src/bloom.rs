@@ -7,7 +7,8 @@ use std::collections::HashSet;
 use proptest::prelude::*;
 use warpset_bloom::cpu::Bloom;
 use warpset_bloom::{
-    BlockShape, BlockedLayout, BucketShape, Error, Filter, FirstLevel, Layout, RaoLayout, SplitBlockLayout,
+    BlockShape, BlockedLayout, BloomFilter, BucketShape, Error, FirstLevel, Insert, Layout, RaoLayout,
+    SplitBlockLayout, TestAndInsert, as_hashed,
 };
 
 /// One step of a test.
@@ -62,14 +63,14 @@ fn u64s(keys: &[u16]) -> Vec<u64> {
 }
 
 /// No false negatives, exact `test_and_insert` answers, and the bytes of the filter in host memory after each step.
-pub fn behaves_like_a_set<L: Layout, F: Filter<Layout = L>>(
+pub fn behaves_like_a_set<L: Layout, F: BloomFilter<Layout = L>>(
     layout: L,
     mut make: impl FnMut(L) -> F,
     reference: impl Fn(L) -> Bloom<L>,
     ops: Vec<Op>,
 ) -> Result<(), TestCaseError>
 where
-    Bloom<L>: Filter<Layout = L>,
+    Bloom<L>: BloomFilter<Layout = L>,
 {
     let mut filter = make(layout);
     let mut host = reference(layout);
@@ -78,7 +79,7 @@ where
         match op {
             Op::Insert(keys) => {
                 filter.insert_bulk(&u64s(&keys))?;
-                Filter::insert_bulk(&mut host, &u64s(&keys))?;
+                Insert::insert_bulk(&mut host, &u64s(&keys))?;
                 model.extend(keys);
             }
             Op::TestAndInsert(keys) => {
@@ -86,33 +87,33 @@ where
                 let mut seen = HashSet::new();
                 let expected: Vec<bool> = keys.iter().zip(before).map(|(key, was)| seen.insert(*key) && !was).collect();
                 prop_assert_eq!(filter.test_and_insert_bulk(&u64s(&keys))?, expected);
-                Filter::test_and_insert_bulk(&mut host, &u64s(&keys))?;
+                TestAndInsert::test_and_insert_bulk(&mut host, &u64s(&keys))?;
                 model.extend(keys);
             }
             Op::Union(keys) => {
                 let mut other = make(layout);
                 // A filter that chose another first-level hash after an overflow has other parameters.
                 other.insert_bulk(&u64s(&keys))?;
-                filter.union(&other)?;
-                Filter::union(&mut host, &other.to_cpu()?)?;
+                filter.merge(&other)?;
+                Insert::merge(&mut host, &other.to_host()?)?;
                 model.extend(keys);
             }
             Op::Clear => {
                 filter.clear()?;
-                Filter::clear(&mut host)?;
+                Insert::clear(&mut host)?;
                 model.clear();
             }
         }
-        prop_assert!(filter.to_cpu()? == host);
+        prop_assert!(filter.to_host()? == host);
         let keys: Vec<u16> = model.iter().copied().collect();
-        prop_assert_eq!(filter.count_contained(&u64s(&keys))?, keys.len());
+        prop_assert_eq!(filter.count_contained_bulk(&u64s(&keys))?, keys.len());
         let all: Vec<u64> = u64s(&(0..700).collect::<Vec<_>>());
-        let answers = filter.contains_bitmap(&all)?;
+        let answers = filter.contains_bitmap_bulk(&all)?;
         prop_assert_eq!(answers.iter().collect::<Vec<_>>(), filter.contains_bulk(&all)?);
-        prop_assert_eq!(answers.count_ones(), filter.count_contained(&all)?);
-        prop_assert_eq!(answers.count_ones() > 0, filter.any_contained(&all)?);
+        prop_assert_eq!(answers.count_ones(), filter.count_contained_bulk(&all)?);
+        prop_assert_eq!(answers.count_ones() > 0, filter.any_contained_bulk(&all)?);
         let mut kept = all.clone();
-        filter.retain_contained(&mut kept)?;
+        filter.retain_contained_bulk(&mut kept)?;
         prop_assert_eq!(kept.len(), answers.count_ones());
         prop_assert_eq!(filter.contains_bulk(&all)?, host.view().contains_bulk(&all));
     }
@@ -120,7 +121,7 @@ where
 }
 
 /// Folding gives the filter that the same keys make at the smaller size.
-pub fn folds_to_the_smaller_filter<L: Layout, F: Filter<Layout = L>>(
+pub fn folds_to_the_smaller_filter<L: Layout, F: BloomFilter<Layout = L>>(
     layout: L,
     small: L,
     mut make: impl FnMut(L) -> F,
@@ -131,54 +132,59 @@ pub fn folds_to_the_smaller_filter<L: Layout, F: Filter<Layout = L>>(
     large.insert_bulk(&keys).unwrap();
     expected.insert_bulk(&keys).unwrap();
     large.fold(factor).unwrap();
-    assert!(large.to_cpu().unwrap() == expected.to_cpu().unwrap());
+    assert!(large.to_host().unwrap() == expected.to_host().unwrap());
     let blocks = large.layout().blocks();
     for factor in [0, blocks + 1, 2 * blocks] {
         assert!(matches!(large.fold(factor), Err(Error::CannotFold { .. })), "{factor}");
     }
-    assert!(large.to_cpu().unwrap() == expected.to_cpu().unwrap());
+    assert!(large.to_host().unwrap() == expected.to_host().unwrap());
 }
 
 /// Union and intersection by bits, and the refusal of other parameters.
-pub fn merges<L: Layout, F: Filter<Layout = L>>(layout: L, other_layout: L, field: &str, mut make: impl FnMut(L) -> F) {
+pub fn merges<L: Layout, F: BloomFilter<Layout = L>>(
+    layout: L,
+    other_layout: L,
+    field: &str,
+    mut make: impl FnMut(L) -> F,
+) {
     let (left, right): (Vec<u64>, Vec<u64>) = ((0..1000).collect(), (600..1600).collect());
     let (mut a, mut b, mut both) = (make(layout), make(layout), make(layout));
     a.insert_bulk(&left).unwrap();
     b.insert_bulk(&right).unwrap();
     both.insert_bulk(&left).unwrap();
     both.insert_bulk(&right).unwrap();
-    let mut common = a.to_cpu().unwrap();
-    a.union(&b).unwrap();
-    assert!(a.to_cpu().unwrap() == both.to_cpu().unwrap());
-    common.intersect(&b.to_cpu().unwrap()).unwrap();
-    assert_eq!(common.count_contained(&(600..1000u64).collect::<Vec<_>>()), 400);
+    let mut common = a.to_host().unwrap();
+    a.merge(&b).unwrap();
+    assert!(a.to_host().unwrap() == both.to_host().unwrap());
+    common.intersect(&b.to_host().unwrap()).unwrap();
+    assert_eq!(common.count_contained_bulk(&(600..1000u64).collect::<Vec<_>>()), 400);
     a.intersect(&b).unwrap();
-    assert_eq!(a.count_contained(&right).unwrap(), right.len());
+    assert_eq!(a.count_contained_bulk(&right).unwrap(), right.len());
 
     let other = make(other_layout);
-    let before = a.to_cpu().unwrap();
-    for result in [a.union(&other), a.intersect(&other)] {
+    let before = a.to_host().unwrap();
+    for result in [a.merge(&other), a.intersect(&other)] {
         match result {
             Err(Error::Incompatible { field: found, .. }) => assert_eq!(found, field),
             unexpected => panic!("{unexpected:?}"),
         }
     }
-    assert!(a.to_cpu().unwrap() == before);
+    assert!(a.to_host().unwrap() == before);
 }
 
 /// Empty inputs, one key, and hashes given directly.
-pub fn takes_odd_inputs<L: Layout, F: Filter<Layout = L>>(layout: L, mut make: impl FnMut(L) -> F) {
+pub fn takes_odd_inputs<L: Layout, F: BloomFilter<Layout = L>>(layout: L, mut make: impl FnMut(L) -> F) {
     let mut filter = make(layout);
     filter.insert_bulk::<u64>(&[]).unwrap();
     assert!(filter.contains_bulk::<u64>(&[]).unwrap().is_empty());
     assert!(filter.test_and_insert_bulk::<&str>(&[]).unwrap().is_empty());
-    assert!(!filter.any_contained::<u32>(&[]).unwrap());
+    assert!(!filter.any_contained_bulk::<u32>(&[]).unwrap());
     assert_eq!(filter.count_ones().unwrap(), 0);
-    assert_eq!(filter.estimated_cardinality().unwrap(), 0.0);
+    assert_eq!(filter.estimated_len().unwrap(), 0.0);
     filter.insert_bulk(&["one key"]).unwrap();
     assert_eq!(filter.contains_bulk(&["one key"]).unwrap(), [true]);
-    filter.insert_hashes(&[0, 1, u64::MAX]).unwrap();
-    assert_eq!(filter.contains_hashes(&[0, u64::MAX]).unwrap(), [true, true]);
-    assert_eq!(filter.test_and_insert_hashes(&[7 << 33, 0, 7 << 33]).unwrap()[1..], [false, false]);
+    filter.insert_bulk(as_hashed(&[0, 1, u64::MAX])).unwrap();
+    assert_eq!(filter.contains_bulk(as_hashed(&[0, u64::MAX])).unwrap(), [true, true]);
+    assert_eq!(filter.test_and_insert_bulk(as_hashed(&[7 << 33, 0, 7 << 33])).unwrap()[1..], [false, false]);
     assert!(filter.fill_ratio().unwrap() > 0.0 && filter.fill_ratio().unwrap() < 1.0);
 }

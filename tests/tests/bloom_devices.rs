@@ -3,16 +3,16 @@
 use proptest::prelude::*;
 use warpset_bloom::cpu::Bloom;
 use warpset_bloom::gpu::{self, DeviceLayout};
-use warpset_bloom::{BlockShape, BlockedLayout, BucketShape, FirstLevel, Layout, RaoLayout, SplitBlockLayout};
+use warpset_bloom::{BlockShape, BlockedLayout, BucketShape, Builder, FirstLevel, Layout, RaoLayout, SplitBlockLayout};
 use warpset_gpu::{Device, testing};
 use warpset_tests::bloom::*;
 
 fn on_cpu<L: Layout>(layout: L) -> Bloom<L> {
-    Bloom::with_layout(layout).unwrap()
+    Builder::with_layout(layout).build().unwrap()
 }
 
 fn on<L: DeviceLayout>(device: &Device) -> impl FnMut(L) -> gpu::Bloom<L> + '_ {
-    move |layout| gpu::Bloom::with_layout(device, layout).unwrap()
+    move |layout| Builder::with_layout(layout).on(device).build().unwrap()
 }
 
 proptest! {

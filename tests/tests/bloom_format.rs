@@ -6,14 +6,14 @@ use std::path::PathBuf;
 
 use warpset_bloom::cpu::Bloom;
 use warpset_bloom::{
-    BlockShape, BlockedBloom, BlockedLayout, BucketShape, Error, FileError, FirstLevel, HEADER_BYTES, Layout, RaoBloom,
-    RaoLayout, SplitBlockBloom, SplitBlockLayout, StringHash, View,
+    BlockShape, BlockedBloom, BlockedLayout, BucketShape, Builder, Error, FileError, FirstLevel, HEADER_BYTES, Layout,
+    RaoBloom, RaoLayout, SplitBlockBloom, SplitBlockLayout, StringHash, View,
 };
 
 const WORDS: [&str; 4] = ["hello", "parquet", "bloom", "filter"];
 
 fn split_block() -> SplitBlockBloom {
-    let mut filter = Bloom::with_layout(SplitBlockLayout::new(3).unwrap()).unwrap();
+    let mut filter = Builder::with_layout(SplitBlockLayout::new(3).unwrap()).build().unwrap();
     filter.insert_bulk(&WORDS);
     filter.insert_bulk(&[1u64, 2, 3]);
     filter.insert_bulk(&[1u32, 2, 3]);
@@ -22,7 +22,7 @@ fn split_block() -> SplitBlockBloom {
 
 fn blocked() -> BlockedBloom {
     let shape = BlockShape::new(512, 64, 7).unwrap();
-    let mut filter = Bloom::with_layout(BlockedLayout::new(3, shape, 42).unwrap()).unwrap();
+    let mut filter = Builder::with_layout(BlockedLayout::new(3, shape, 42).unwrap()).build().unwrap();
     filter.insert_bulk(&WORDS);
     filter.insert_bulk(&[1u64, 2, 3]);
     filter
@@ -30,7 +30,7 @@ fn blocked() -> BlockedBloom {
 
 fn rao(first_level: FirstLevel) -> RaoBloom {
     let shape = BucketShape::new(21, 7).unwrap();
-    let mut filter = Bloom::with_layout(RaoLayout::new(3, shape, 2, first_level, 42).unwrap()).unwrap();
+    let mut filter = Builder::with_layout(RaoLayout::new(3, shape, 2, first_level, 42).unwrap()).build().unwrap();
     filter.insert_bulk(&WORDS).unwrap();
     filter.insert_bulk(&[1u64, 2, 3]).unwrap();
     filter
@@ -148,7 +148,7 @@ fn files_and_mapped_views() {
     let map = unsafe { memmap2::Mmap::map(&file) }.unwrap();
     let view = View::<SplitBlockLayout>::from_bytes(&map).unwrap();
     assert_eq!(view.words().as_ptr() as usize, map.as_ptr() as usize + HEADER_BYTES);
-    assert_eq!(view.count_contained(&keys), keys.len());
+    assert_eq!(view.count_contained_bulk(&keys), keys.len());
     assert!(view.contains(5u64));
     let quick = View::<SplitBlockLayout>::from_bytes_unverified(&map).unwrap();
     assert_eq!(quick.fill_ratio(), filter.fill_ratio());

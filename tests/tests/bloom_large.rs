@@ -1,7 +1,9 @@
 //! More than 2^32 bits: 640 MiB of zeroed memory, of which only the pages touched exist.
 
-use warpset_bloom::{BlockShape, BlockedBloom, BlockedLayout, BucketShape, FirstLevel, Layout, RaoBloom, RaoLayout};
-use warpset_bloom::{SplitBlockBloom, SplitBlockLayout};
+use warpset_bloom::{
+    BlockShape, BlockedBloom, BlockedLayout, BucketShape, Builder, FirstLevel, Hashed, Layout, RaoLayout,
+    SplitBlockBloom, SplitBlockLayout, as_hashed,
+};
 
 const BYTES: u64 = 640 << 20;
 
@@ -20,26 +22,26 @@ fn first_set_word(words: &[u32]) -> usize {
 #[test]
 fn split_block() {
     let layout = SplitBlockLayout::new(BYTES / 32).unwrap();
-    assert!(layout.bits() > 1 << 32);
-    let mut filter = SplitBlockBloom::with_layout(layout).unwrap();
-    filter.insert_hashes(&high_hashes());
-    assert!(filter.contains_hashes(&high_hashes()).iter().all(|&c| c));
+    assert!(layout.settable_bits() > 1 << 32);
+    let mut filter = Builder::with_layout(layout).build().unwrap();
+    filter.insert_bulk(as_hashed(&high_hashes()));
+    assert!(filter.contains_bulk(as_hashed(&high_hashes())).iter().all(|&c| c));
     assert!(first_set_word(filter.words()) as u64 * 32 > 1 << 32);
     let low: Vec<u64> = high_hashes().iter().map(|h| h & !(1 << 63)).collect();
-    assert!(filter.contains_hashes(&low).iter().all(|&c| !c));
+    assert!(filter.contains_bulk(as_hashed(&low)).iter().all(|&c| !c));
     // Parquet counts in 31 bits, our own form does not.
     assert!(filter.parquet_header().is_ok());
     let layout = SplitBlockLayout::new((1 << 31) / 32).unwrap();
-    let huge = SplitBlockBloom::with_layout(layout).unwrap();
+    let huge = Builder::with_layout(layout).build().unwrap();
     assert!(matches!(huge.parquet_header(), Err(warpset_bloom::Error::TooLarge { .. })));
 }
 
 #[test]
 fn blocked() {
     let layout = BlockedLayout::new(BYTES / 64, BlockShape::new(512, 64, 8).unwrap(), 0).unwrap();
-    let mut filter = BlockedBloom::with_layout(layout).unwrap();
-    filter.insert_hashes(&high_hashes());
-    assert!(filter.contains_hashes(&high_hashes()).iter().all(|&c| c));
+    let mut filter = Builder::with_layout(layout).build().unwrap();
+    filter.insert_bulk(as_hashed(&high_hashes()));
+    assert!(filter.contains_bulk(as_hashed(&high_hashes())).iter().all(|&c| c));
     assert!(first_set_word(filter.words()) as u64 * 32 > 1 << 32);
 }
 
@@ -47,11 +49,11 @@ fn blocked() {
 fn rao() {
     let shape = BucketShape::new(8192, 7).unwrap();
     let layout = RaoLayout::new(BYTES / 32_768, shape, 1, FirstLevel::Mixed, 0).unwrap();
-    let mut filter = RaoBloom::with_layout(layout).unwrap();
+    let mut filter = Builder::with_layout(layout).build().unwrap();
     for hash in high_hashes() {
-        filter.insert_hash(hash).unwrap();
+        filter.insert(Hashed(hash)).unwrap();
     }
-    assert!(filter.contains_hashes(&high_hashes()).iter().all(|&c| c));
+    assert!(filter.contains_bulk(as_hashed(&high_hashes())).iter().all(|&c| c));
     assert!(filter.bucket_ones()[17_000..].iter().any(|&ones| ones > 0));
 }
 
@@ -59,7 +61,7 @@ fn rao() {
 fn more_than_2_to_the_31_keys_are_planned_for() {
     let keys = 3_000_000_000;
     let layout = SplitBlockBloom::builder(keys).fpr(0.01).layout().unwrap();
-    assert!(layout.bits() > keys * 10);
+    assert!(layout.settable_bits() > keys * 10);
     let layout = BlockedBloom::builder(keys).fpr(0.01).layout().unwrap();
-    assert!(layout.bits() > keys * 9);
+    assert!(layout.settable_bits() > keys * 9);
 }

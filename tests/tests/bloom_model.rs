@@ -3,12 +3,12 @@
 use proptest::prelude::*;
 use warpset_bloom::cpu::Bloom;
 use warpset_bloom::{
-    BlockShape, BlockedLayout, BucketShape, FirstLevel, Layout, RaoLayout, SplitBlockLayout, StringHash,
+    BlockShape, BlockedLayout, BucketShape, Builder, FirstLevel, Layout, RaoLayout, SplitBlockLayout, StringHash,
 };
 use warpset_tests::bloom::*;
 
 fn on_cpu<L: Layout>(layout: L) -> Bloom<L> {
-    Bloom::with_layout(layout).unwrap()
+    Builder::with_layout(layout).build().unwrap()
 }
 
 proptest! {
@@ -52,7 +52,7 @@ fn folding() {
         let mut filter = on_cpu(rao(12, 2, first_level));
         filter.insert_bulk(&keys).unwrap();
         filter.fold(4).unwrap();
-        assert_eq!(filter.count_contained(&keys), keys.len());
+        assert_eq!(filter.count_contained_bulk(&keys), keys.len());
     }
 }
 
@@ -63,7 +63,7 @@ fn merging() {
     merges(blocked(100, 7), blocked(100, 8), "bits a key", on_cpu);
     merges(rao(4, 1, FirstLevel::Mixed), rao(5, 1, FirstLevel::Mixed), "buckets", on_cpu);
     let (mut two, other) = (on_cpu(rao(4, 2, FirstLevel::Mixed)), on_cpu(rao(4, 2, FirstLevel::Mixed)));
-    two.union(&other).unwrap();
+    two.merge(&other).unwrap();
     assert!(matches!(two.intersect(&other), Err(warpset_bloom::Error::NoIntersection)));
 }
 
@@ -89,7 +89,7 @@ fn answers_need_a_place_each() {
     let error = filter.contains_bulk_into(&[1u64, 2], &mut [false]).unwrap_err();
     assert!(matches!(error, warpset_bloom::Error::LengthMismatch { keys: 2, answers: 1 }));
     let mut bytes = [7; 2];
-    filter.contains_bytes_into(&[1u64, 2], &mut bytes).unwrap();
+    filter.contains_bytes_bulk_into(&[1u64, 2], &mut bytes).unwrap();
     assert_eq!(bytes, [0, 0]);
 }
 

@@ -57,7 +57,7 @@ fn folding_agrees() {
         // Their estimate predicts the fold, ours folds and looks: they may differ by a step at the border.
         let steps = by_rate.shrink_to_fpr(target).unwrap();
         assert!(steps.abs_diff(halvings) <= 1, "{target}: {steps} and {halvings}");
-        assert!(steps == 0 || by_rate.estimated_fpr() <= target);
+        assert!(steps == 0 || by_rate.fpr() <= target);
     }
 }
 

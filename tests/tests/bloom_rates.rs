@@ -2,8 +2,8 @@
 
 use warpset_bloom::cpu::Bloom;
 use warpset_bloom::{
-    BlockShape, BlockedBloom, BlockedLayout, BucketShape, FirstLevel, Layout, RaoBloom, RaoLayout, SplitBlockBloom,
-    SplitBlockLayout, rates,
+    BlockShape, BlockedBloom, BlockedLayout, BucketShape, Builder, FirstLevel, Layout, RaoBloom, RaoLayout,
+    SplitBlockBloom, SplitBlockLayout, rates,
 };
 
 /// Measures with as many samples as give 10,000 expected hits, at most `most`.
@@ -15,7 +15,7 @@ fn assert_near<L: Layout>(filter: &Bloom<L>, expected: f64, most: u64) {
     let bound = 0.10 * expected + 3.0 * (expected / samples as f64).sqrt();
     assert!((measured - expected).abs() <= bound, "{filter:?}: {measured} instead of {expected}");
     // The rate that the bits themselves imply.
-    let estimated = filter.estimated_fpr();
+    let estimated = filter.fpr();
     assert!((measured - estimated).abs() <= bound, "{filter:?}: {measured}, by its bits {estimated}");
 }
 
@@ -23,7 +23,7 @@ fn fill<L: Layout>(filter: &mut Bloom<L>, keys: u64, mut insert: impl FnMut(&mut
     for first in (0..keys).step_by(1 << 20) {
         insert(filter, &(first..keys.min(first + (1 << 20))).collect::<Vec<_>>());
     }
-    let estimate = filter.estimated_cardinality();
+    let estimate = filter.estimated_len();
     assert!((estimate - keys as f64).abs() < 0.02 * keys as f64, "{estimate} of {keys}");
 }
 
@@ -31,14 +31,14 @@ fn fill<L: Layout>(filter: &mut Bloom<L>, keys: u64, mut insert: impl FnMut(&mut
 fn split_block_at_every_size() {
     // 1 KiB to 16 MiB at powers of two, and neighbours; 16 bits a key.
     for blocks in [32u64, 33, 1 << 10, 1 << 15, (1 << 15) + 1, 1 << 19] {
-        let mut filter = SplitBlockBloom::with_layout(SplitBlockLayout::new(blocks).unwrap()).unwrap();
+        let mut filter = Builder::with_layout(SplitBlockLayout::new(blocks).unwrap()).build().unwrap();
         let keys = blocks * 16;
         fill(&mut filter, keys, |filter, keys| filter.insert_bulk(keys));
         if blocks > 1000 {
             assert_near(&filter, filter.expected_fpr(keys), 4_000_000);
         } else {
             // So few blocks have a rate of their own; the bits tell it.
-            assert_near(&filter, filter.estimated_fpr(), 4_000_000);
+            assert_near(&filter, filter.fpr(), 4_000_000);
         }
     }
 }
@@ -63,7 +63,7 @@ fn blocked_of_every_shape_at_powers_of_two() {
         let shape = BlockShape::new(block_bits, word_bits, hashes).unwrap();
         for log2_bits in [20u32, 23] {
             let blocks = 1u64 << (log2_bits - block_bits.ilog2());
-            let mut filter = BlockedBloom::with_layout(BlockedLayout::new(blocks, shape, 9).unwrap()).unwrap();
+            let mut filter = Builder::with_layout(BlockedLayout::new(blocks, shape, 9).unwrap()).build().unwrap();
             let keys = (1 << log2_bits) / 12;
             fill(&mut filter, keys, |filter, keys| filter.insert_bulk(keys));
             assert_near(&filter, filter.expected_fpr(keys), 2_000_000);
@@ -81,10 +81,11 @@ fn blocked_filters_of_kilobytes_on_average() {
             let keys: Vec<u64> = (0..(1 << log2_bits) / 12).collect();
             let (mut measured, mut estimated, mut expected) = (0.0, 0.0, 0.0);
             for seed in 0..filters {
-                let mut filter = BlockedBloom::with_layout(BlockedLayout::new(blocks, shape, seed).unwrap()).unwrap();
+                let mut filter =
+                    Builder::with_layout(BlockedLayout::new(blocks, shape, seed).unwrap()).build().unwrap();
                 filter.insert_bulk(&keys);
                 measured += filter.measured_fpr(4_000_000 / filters, !seed) / filters as f64;
-                estimated += filter.estimated_fpr() / filters as f64;
+                estimated += filter.fpr() / filters as f64;
                 expected += filter.expected_fpr(keys.len() as u64) / filters as f64;
             }
             let near = |a: f64| (measured - a).abs() <= 0.10 * a;
@@ -101,7 +102,7 @@ fn blocked_filters_of_tens_of_megabytes() {
     for (block_bits, word_bits, hashes) in [(256, 32, 8), (512, 64, 8)] {
         let shape = BlockShape::new(block_bits, word_bits, hashes).unwrap();
         let blocks = (1u64 << 28) / u64::from(block_bits);
-        let mut filter = BlockedBloom::with_layout(BlockedLayout::new(blocks, shape, 9).unwrap()).unwrap();
+        let mut filter = Builder::with_layout(BlockedLayout::new(blocks, shape, 9).unwrap()).build().unwrap();
         let keys = (1 << 28) / 16;
         fill(&mut filter, keys, |filter, keys| filter.insert_bulk(keys));
         assert_near(&filter, filter.expected_fpr(keys), 4_000_000);
@@ -114,7 +115,7 @@ fn many_hashes_do_not_repeat_themselves() {
     for (block_bits, word_bits, hashes, bits_per_key) in [(512, 64, 16, 14), (1024, 64, 24, 12), (512, 32, 32, 10)] {
         let shape = BlockShape::new(block_bits, word_bits, hashes).unwrap();
         let blocks = 1u64 << 14;
-        let mut filter = BlockedBloom::with_layout(BlockedLayout::new(blocks, shape, 1).unwrap()).unwrap();
+        let mut filter = Builder::with_layout(BlockedLayout::new(blocks, shape, 1).unwrap()).build().unwrap();
         let keys = blocks * block_bits as u64 / bits_per_key;
         fill(&mut filter, keys, |filter, keys| filter.insert_bulk(keys));
         assert_near(&filter, filter.expected_fpr(keys), 8_000_000);
@@ -130,7 +131,7 @@ fn rao_with_one_and_two_choices() {
         let mut rates = [0.0; 2];
         for choices in [1u32, 2] {
             let layout = RaoLayout::new(buckets, shape, choices, FirstLevel::Mixed, 3).unwrap();
-            let mut filter = RaoBloom::with_layout(layout).unwrap();
+            let mut filter = Builder::with_layout(layout).build().unwrap();
             let keys = buckets * keys_in_bucket;
             fill(&mut filter, keys, |filter, keys| filter.insert_bulk(keys).unwrap());
             assert_near(&filter, filter.expected_fpr(keys), 4_000_000);

@@ -1,12 +1,8 @@
 //! From what a user wants to a layout: capacity with a rate, bits a key, or a memory limit.
 
 use warpset_core::bloom::blocked;
-use warpset_gpu::Device;
 
-use crate::layout::engine::OneBlock;
-use crate::{
-    BlockedBloom, BlockedLayout, Error, Key, Layout, SplitBlockBloom, SplitBlockLayout, cpu::Bloom, gpu, rates,
-};
+use crate::{BlockedLayout, Error, Layout, SplitBlockLayout, rates};
 
 /// The rate unless the user asks for another.
 pub const DEFAULT_FPR: f64 = 0.01;
@@ -29,10 +25,6 @@ enum Goal {
     Bytes(f64),
 }
 
-pub(crate) fn check_fpr(fpr: f64) -> Result<(), Error> {
-    if fpr > 0.0 && fpr < 1.0 { Ok(()) } else { Err(Error::InvalidFpr { fpr }) }
-}
-
 impl Size {
     fn new(keys: u64) -> Size {
         Size { keys, fpr: None, bits_per_key: None, memory_limit: None }
@@ -43,7 +35,7 @@ impl Size {
             return Err(Error::ZeroCapacity);
         }
         if let Some(fpr) = self.fpr {
-            check_fpr(fpr)?;
+            rates::check_fpr(fpr)?;
         }
         match (self.bits_per_key, self.fpr, self.memory_limit) {
             (Some(bits_per_key), ..) => {
@@ -113,7 +105,34 @@ macro_rules! size_setters {
 mod rao;
 pub use rao::RaoBuilder;
 
-/// Settings of a [`SplitBlockBloom`]; each setter states its default.
+/// A builder whose parameters are known already: of any Bloom filter, the layout says which.
+///
+/// ```
+/// use warpset_bloom::{Builder, SplitBlockLayout};
+///
+/// let filter = Builder::with_layout(SplitBlockLayout::new(100)?).build_from(&[2u64, 3, 5, 7])?;
+/// assert_eq!(filter.memory_bytes(), 3200);
+/// # Ok::<(), warpset_bloom::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct Builder<L> {
+    layout: L,
+}
+
+impl<L: Layout> Builder<L> {
+    /// For a filter with these parameters.
+    pub fn with_layout(layout: L) -> Builder<L> {
+        Builder { layout }
+    }
+
+    /// The parameters.
+    pub fn layout(&self) -> &L {
+        &self.layout
+    }
+}
+
+/// Settings of a [`SplitBlockBloom`](crate::SplitBlockBloom); each setter states its default.
 ///
 /// ```
 /// use warpset_bloom::SplitBlockBloom;
@@ -157,26 +176,9 @@ impl SplitBlockBuilder {
         }
         self.size.check_limit(SplitBlockLayout::new(blocks)?)
     }
-
-    /// Checks every setting, then allocates.
-    pub fn build(&self) -> Result<SplitBlockBloom, Error> {
-        Bloom::with_layout(self.layout()?)
-    }
-
-    /// Checks every setting, then allocates on a device.
-    pub fn build_on(&self, device: &Device) -> Result<gpu::SplitBlockBloom, Error> {
-        gpu::Bloom::with_layout(device, self.layout()?)
-    }
 }
 
-impl SplitBlockBloom {
-    /// A filter for `keys` different keys; 1% false positives unless told otherwise.
-    pub fn builder(keys: u64) -> SplitBlockBuilder {
-        SplitBlockBuilder::new(keys)
-    }
-}
-
-/// Settings of a [`BlockedBloom`]; each setter states its default.
+/// Settings of a [`BlockedBloom`](crate::BlockedBloom); each setter states its default.
 ///
 /// ```
 /// use warpset_bloom::BlockedBloom;
@@ -278,62 +280,6 @@ impl BlockedBuilder {
         let block_bytes = self.block_bits as f64 / 8.0;
         let blocks = self.size.blocks(&goal, block_bytes, |fpr| rates::blocked_mean_at_fpr(shape, fpr))?;
         self.size.check_limit(BlockedLayout::new(blocks, shape, self.seed)?)
-    }
-
-    /// Checks every setting, then allocates.
-    pub fn build(&self) -> Result<BlockedBloom, Error> {
-        Bloom::with_layout(self.layout()?)
-    }
-
-    /// Checks every setting, then allocates on a device.
-    pub fn build_on(&self, device: &Device) -> Result<gpu::BlockedBloom, Error> {
-        gpu::Bloom::with_layout(device, self.layout()?)
-    }
-}
-
-impl BlockedBloom {
-    /// A filter for `keys` different keys; 1% false positives unless told otherwise.
-    pub fn builder(keys: u64) -> BlockedBuilder {
-        BlockedBuilder::new(keys)
-    }
-}
-
-/// Unwraps what a default builder made for the keys of an iterator, which memory held a moment ago.
-pub(crate) fn for_iterator<L: Layout>(built: Result<Bloom<L>, Error>) -> Bloom<L> {
-    match built {
-        Ok(filter) => filter,
-        // `FromIterator` cannot fail; the standard collections end the process here too.
-        Err(error) => panic!("{error}"),
-    }
-}
-
-/// A filter from keys whose number is known only at the end: hashed first, under a layout of one block.
-fn collect<L: OneBlock, K: Key>(
-    one_block: Result<L, Error>,
-    keys: impl IntoIterator<Item = K>,
-    build: impl FnOnce(u64) -> Result<Bloom<L>, Error>,
-) -> Bloom<L> {
-    let hashes: Vec<u64> = match one_block {
-        Ok(layout) => keys.into_iter().map(|key| L::hash_of(&layout.probe(&key))).collect(),
-        Err(_) => Vec::new(),
-    };
-    let mut filter = for_iterator(build(hashes.len().max(1) as u64));
-    filter.insert_hashes(&hashes);
-    filter
-}
-
-/// A filter for 1% false positives of the size that the keys need.
-impl<K: Key> FromIterator<K> for SplitBlockBloom {
-    fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> SplitBlockBloom {
-        collect(SplitBlockLayout::new(1), keys, |n| SplitBlockBuilder::new(n).build())
-    }
-}
-
-/// A filter for 1% false positives, with defaults, of the size that the keys need.
-impl<K: Key> FromIterator<K> for BlockedBloom {
-    fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> BlockedBloom {
-        let one_block = BlockedLayout::new(1, blocked::Shape::of::<256, 32, 8>(), 0);
-        collect(one_block, keys, |n| BlockedBuilder::new(n).build())
     }
 }
 

@@ -6,13 +6,14 @@ use rayon::prelude::*;
 use warpset_base::filter::same_length;
 use warpset_core::bloom::TEST_AND_INSERT_BATCH;
 
-use crate::key::as_hashed;
 use crate::layout::engine::OneBlock;
-use crate::{Bitmap, BlockedLayout, Error, FileError, Hashed, Key, Layout, RaoLayout, SplitBlockLayout, View, Words};
+use crate::{Bitmap, BlockedLayout, Error, Key, Layout, RaoLayout, SplitBlockLayout, View, Words};
 
+mod build;
 mod by_hash;
 mod insert;
 pub(crate) mod rao;
+mod traits;
 
 /// A Bloom filter in host memory; which one, the layout says.
 ///
@@ -37,7 +38,7 @@ pub struct Bloom<L> {
 /// let mut filter = SplitBlockBloom::builder(1_000).fpr(0.01).build()?;
 /// filter.insert_bulk(&[2u64, 3, 5, 7, 11]);
 /// assert!(filter.contains(7u64));
-/// assert_eq!(filter.count_contained(&[2u64, 3, 5]), 3);
+/// assert_eq!(filter.count_contained_bulk(&[2u64, 3, 5]), 3);
 /// assert!(filter.test_and_insert("a new key"));
 /// # Ok::<(), warpset_bloom::Error>(())
 /// ```
@@ -70,27 +71,17 @@ pub type BlockedBloom = Bloom<BlockedLayout>;
 /// let mut filter = RaoBloom::builder(10_000).fpr(0.01).choices(2).build()?;
 /// let keys: Vec<u64> = (0..10_000).collect();
 /// filter.insert_bulk(&keys)?;
-/// assert_eq!(filter.count_contained(&keys), keys.len());
+/// assert_eq!(filter.count_contained_bulk(&keys), keys.len());
 /// # Ok::<(), warpset_bloom::Error>(())
 /// ```
 pub type RaoBloom = Bloom<RaoLayout>;
 
 impl<L: Layout> Bloom<L> {
-    /// An empty filter with these parameters; most users want `builder`.
-    pub fn with_layout(layout: L) -> Result<Bloom<L>, Error> {
+    /// An empty filter with these parameters.
+    pub(crate) fn with_layout(layout: L) -> Result<Bloom<L>, Error> {
         let words = Words::zeroed(layout.words())?;
         let bucket_ones = if L::COUNTS_ONES { warpset_base::words::zeroed_vec(layout.blocks())? } else { Vec::new() };
         Ok(Bloom { layout, words, bucket_ones })
-    }
-
-    /// A filter with these parameters and words, such as another backend gave.
-    pub fn from_words(layout: L, words: &[u32]) -> Result<Bloom<L>, Error> {
-        if layout.words() != words.len() as u64 {
-            return Err(FileError::Truncated { needed: 4 * layout.words(), found: 4 * words.len() as u64 }.into());
-        }
-        let mut memory = Words::zeroed(layout.words())?;
-        memory.as_mut_slice().copy_from_slice(words);
-        Ok(Bloom::from_parts(layout, memory))
     }
 
     /// There must be as many words as `layout` says.
@@ -129,11 +120,6 @@ impl<L: Layout> Bloom<L> {
         4 * self.layout.words()
     }
 
-    /// Bits that keys can set.
-    pub fn bits(&self) -> u64 {
-        self.layout.bits()
-    }
-
     /// Bits of memory a key, were `keys` in the filter.
     pub fn bits_per_key(&self, keys: u64) -> f64 {
         8.0 * self.memory_bytes() as f64 / keys as f64
@@ -142,7 +128,7 @@ impl<L: Layout> Bloom<L> {
     /// Adds all keys of `other`, a filter with the same parameters: exactly the filter that both inputs together give.
     ///
     /// (Rao's filter with two choices may have sent a key to one bucket here and to the other there; it then is in both.)
-    pub fn union(&mut self, other: &Bloom<L>) -> Result<(), Error> {
+    pub fn merge(&mut self, other: &Bloom<L>) -> Result<(), Error> {
         self.check_compatible(other)?;
         insert::zip_words(self.words.as_mut_slice(), other.words.as_slice(), |a, b| *a |= b);
         self.count_bucket_ones();
@@ -162,7 +148,7 @@ impl<L: Layout> Bloom<L> {
         Ok(())
     }
 
-    /// Whether `union` and `intersect` would accept `other`; the error names the first difference.
+    /// Whether `merge` and `intersect` would accept `other`; the error names the first difference.
     pub fn check_compatible(&self, other: &Bloom<L>) -> Result<(), Error> {
         match self.layout.difference(&other.layout) {
             None => Ok(()),
@@ -198,17 +184,17 @@ impl<L: Layout> Bloom<L> {
         Ok(())
     }
 
-    /// Halves the filter as often as its number of blocks is even and [`Bloom::estimated_fpr`] stays at or below `fpr`;
+    /// Halves the filter as often as its number of blocks is even and [`Bloom::fpr`] stays at or below `fpr`;
     /// says how often.
     ///
     /// For filters that were sized for more keys than came.
     pub fn shrink_to_fpr(&mut self, fpr: f64) -> Result<u32, Error> {
-        crate::builder::check_fpr(fpr)?;
+        crate::rates::check_fpr(fpr)?;
         let mut halvings = 0;
         while self.layout.blocks() > 1 && self.layout.blocks().is_multiple_of(2) {
             let mut smaller = self.clone();
             smaller.fold(2)?;
-            if smaller.estimated_fpr() > fpr {
+            if smaller.fpr() > fpr {
                 break;
             }
             *self = smaller;
@@ -233,32 +219,28 @@ macro_rules! queries_of_view {
 queries_of_view! {
     /// Whether the key may be in the filter. Never false for a key that was inserted.
     fn contains(&self, key: impl Key) -> bool;
-    /// [`Bloom::contains`] for a hash.
-    fn contains_hash(&self, hash: u64) -> bool;
     /// One answer a key, in the order of the keys.
     fn contains_bulk<K>(&self, keys: &[K]) -> Vec<bool>;
     /// [`Bloom::contains_bulk`] into a slice of the same length.
     fn contains_bulk_into<K>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error>;
     /// [`Bloom::contains_bulk`] as bytes 0 and 1.
-    fn contains_bytes_into<K>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error>;
+    fn contains_bytes_bulk_into<K>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error>;
     /// [`Bloom::contains_bulk`] as one bit a key.
-    fn contains_bitmap<K>(&self, keys: &[K]) -> Bitmap;
-    /// [`Bloom::contains_bulk`] for hashes.
-    fn contains_hashes(&self, hashes: &[u64]) -> Vec<bool>;
+    fn contains_bitmap_bulk<K>(&self, keys: &[K]) -> Bitmap;
     /// How many of the keys may be in the filter.
-    fn count_contained<K>(&self, keys: &[K]) -> usize;
+    fn count_contained_bulk<K>(&self, keys: &[K]) -> usize;
     /// Whether at least one of the keys may be in the filter. Stops early.
-    fn any_contained<K>(&self, keys: &[K]) -> bool;
+    fn any_contained_bulk<K>(&self, keys: &[K]) -> bool;
     /// Drops the keys that are surely not in the filter; the others keep their order.
-    fn retain_contained<K>(&self, keys: &mut Vec<K>);
+    fn retain_contained_bulk<K>(&self, keys: &mut Vec<K>);
     /// How many bits are set.
     fn count_ones(&self) -> u64;
     /// The fraction of bits that are set; about half when the filter is as full as it was meant to be.
     fn fill_ratio(&self) -> f64;
     /// How many different keys the filter holds, estimated from the number of set bits.
-    fn estimated_cardinality(&self) -> f64;
+    fn estimated_len(&self) -> f64;
     /// The rate of false positives of the filter as it is now, from the number of ones in each block.
-    fn estimated_fpr(&self) -> f64;
+    fn fpr(&self) -> f64;
     /// The rate of false positives in theory, were `keys` different keys in the filter.
     fn expected_fpr(&self, keys: u64) -> f64;
     /// The fraction of `samples` random hashes, drawn with `seed`, that the filter claims to contain.
@@ -274,12 +256,6 @@ impl<L: OneBlock> Bloom<L> {
         self.layout.insert(self.words.as_mut_slice(), 0, &probe);
     }
 
-    /// Inserts a hash.
-    #[inline]
-    pub fn insert_hash(&mut self, hash: u64) {
-        self.insert(Hashed(hash));
-    }
-
     /// Inserts the key; true if that changed a bit, hence if the key surely was not there.
     #[inline]
     pub fn test_and_insert(&mut self, key: impl Key) -> bool {
@@ -292,11 +268,6 @@ impl<L: OneBlock> Bloom<L> {
     /// With several threads, the keys are dealt to parts of the filter first, so that no two threads write one block.
     pub fn insert_bulk<K: Key>(&mut self, keys: &[K]) {
         insert::insert_bulk(&self.layout, self.words.as_mut_slice(), keys);
-    }
-
-    /// Inserts all hashes.
-    pub fn insert_hashes(&mut self, hashes: &[u64]) {
-        self.insert_bulk(as_hashed(hashes));
     }
 
     /// Inserts all keys and says which were new.
@@ -319,11 +290,6 @@ impl<L: OneBlock> Bloom<L> {
             insert::test_and_insert_step(&self.layout, self.words.as_mut_slice(), keys, new);
         }
         Ok(())
-    }
-
-    /// [`Bloom::test_and_insert_bulk`] for hashes.
-    pub fn test_and_insert_hashes(&mut self, hashes: &[u64]) -> Vec<bool> {
-        self.test_and_insert_bulk(as_hashed(hashes))
     }
 }
 

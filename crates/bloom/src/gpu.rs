@@ -12,20 +12,24 @@
 
 use std::fmt;
 
-use warpset_gpu::batch::{Answers, DEFAULT_CHUNK_KEYS, Staging};
-use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
+use warpset_gpu::batch::{DEFAULT_CHUNK_KEYS, Staging};
+use warpset_gpu::{Device, DeviceSlice, DeviceVec, Stream};
 use warpset_simt::LaunchConfig;
 
 use crate::{BlockedLayout, Error, Layout, OutOfMemory, RaoLayout, SplitBlockLayout, Words, cpu};
 
+mod build;
 mod host;
 mod insert;
 mod kernels;
 mod merge;
+mod query;
 mod rao;
 mod rates;
 mod test_and_insert;
+mod traits;
 
+pub use build::Builder;
 pub use insert::Grouping;
 use kernels::BLOCK;
 pub use kernels::{DeviceLayout, DeviceOneBlock, SPECIALISED_SHAPES};
@@ -50,11 +54,11 @@ pub struct Bloom<L> {
 /// [`cpu::SplitBlockBloom`] in device memory.
 ///
 /// ```
-/// use warpset_bloom::{cpu, gpu, SplitBlockLayout};
+/// use warpset_bloom::{Builder, SplitBlockLayout, cpu, gpu};
 /// use warpset_gpu::Device;
 ///
 /// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
-/// let mut filter = gpu::SplitBlockBloom::with_layout(&device, SplitBlockLayout::new(100)?)?;
+/// let mut filter: gpu::SplitBlockBloom = Builder::with_layout(SplitBlockLayout::new(100)?).on(&device).build()?;
 /// filter.insert_bulk(&[2u64, 3, 5, 7])?;
 /// assert_eq!(filter.contains_bulk(&[5u64, 7])?, [true, true]);
 ///
@@ -70,7 +74,7 @@ pub type RaoBloom = Bloom<RaoLayout>;
 
 impl<L: DeviceLayout> Bloom<L> {
     /// An empty filter with these parameters.
-    pub fn with_layout(device: &Device, layout: L) -> Result<Bloom<L>, Error> {
+    pub(crate) fn with_layout(device: &Device, layout: L) -> Result<Bloom<L>, Error> {
         layout.check_device_limits()?;
         let too_large = |_| Error::from(OutOfMemory { bytes: layout.words().saturating_mul(4) });
         let words = device.alloc_zeroed(usize::try_from(layout.words()).map_err(too_large)?)?;
@@ -134,11 +138,6 @@ impl<L: DeviceLayout> Bloom<L> {
         4 * self.layout.words()
     }
 
-    /// Bits that keys can set.
-    pub fn bits(&self) -> u64 {
-        self.layout.bits()
-    }
-
     /// Bits of memory a key, were `keys` in the filter.
     pub fn bits_per_key(&self, keys: u64) -> f64 {
         8.0 * self.memory_bytes() as f64 / keys as f64
@@ -155,122 +154,34 @@ impl<L: DeviceLayout> Bloom<L> {
         self.chunk_keys = keys;
     }
 
-    /// Queues the lookup of `keys`: answer `i` becomes 1 or 0.
-    ///
-    /// # Safety
-    /// Until `stream` has passed this work, the filter, `keys` and `answers` stay allocated, nobody writes the filter or
-    /// the keys, and nobody else touches the answers.
-    pub unsafe fn contains_bytes_async<K: DeviceKeys>(
-        &self,
-        stream: &Stream,
-        keys: K,
-        answers: DeviceSliceMut<'_, u8>,
-    ) -> Result<(), Error> {
-        let answers = Answers::bytes(answers, keys.count())?;
-        // SAFETY: there is room; the rest is the caller's promise.
-        unsafe { self.contains_async(stream, keys, answers) }
-    }
-
-    /// Queues the lookup of `keys`: answer `i` becomes bit `i % 64` of word `i / 64`.
-    ///
-    /// # Safety
-    /// As for [`Bloom::contains_bytes_async`].
-    pub unsafe fn contains_bitmap_async<K: DeviceKeys>(
-        &self,
-        stream: &Stream,
-        keys: K,
-        answers: DeviceSliceMut<'_, u64>,
-    ) -> Result<(), Error> {
-        let answers = Answers::bits(answers, keys.count())?;
-        // SAFETY: there is room; the rest is the caller's promise.
-        unsafe { self.contains_async(stream, keys, answers) }
-    }
-
-    /// Queues the lookup of `keys`: adds how many of them may be in the filter to the first word of `count`.
-    ///
-    /// # Safety
-    /// As for [`Bloom::contains_bytes_async`]; other such counts may run at the same time.
-    pub unsafe fn count_contained_async<K: DeviceKeys>(
-        &self,
-        stream: &Stream,
-        keys: K,
-        count: DeviceSliceMut<'_, u64>,
-    ) -> Result<(), Error> {
-        let answers = Answers::count(count, keys.count())?;
-        // SAFETY: there is room; the rest is the caller's promise.
-        unsafe { self.contains_async(stream, keys, answers) }
-    }
-
-    /// # Safety
-    /// As for the three above; `answers` has room.
-    unsafe fn contains_async<K: DeviceKeys>(&self, stream: &Stream, keys: K, answers: Answers) -> Result<(), Error> {
-        let hashing = self.layout.hashing();
-        let (n, chunk) = (keys.count(), keys.at_a_time(&hashing));
-        for first in (0..n).step_by(chunk) {
-            let part = keys.part(first..n.min(first + chunk));
-            // SAFETY: the words are this layout's; scratch is freed in the order of the stream; `first` is a multiple of
-            // 64; the rest is the caller's promise.
-            unsafe {
-                let hashed = part.kernel_keys(&hashing, stream)?;
-                let (words, strings) = (self.words.global(), hashed.string_hashes());
-                self.layout.launch_contains(stream, words, hashed.keys, strings, part.count(), answers.from(first))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Queues the selection of the keys that may be in the filter: they go to the start of `retained`, in order, and
-    /// their number to `count`.
-    ///
-    /// # Safety
-    /// As for [`Bloom::contains_bytes_async`]; `keys` and `retained` do not overlap.
-    pub unsafe fn retain_contained_async<K: DeviceKey + warpset_primitives::select::Item>(
-        &self,
-        stream: &Stream,
-        keys: DeviceSlice<'_, K>,
-        retained: DeviceSliceMut<'_, K>,
-        count: DeviceSliceMut<'_, u64>,
-    ) -> Result<(), Error> {
-        let mut bitmap = stream.alloc_uninit::<u64>(keys.len().div_ceil(64))?;
-        // SAFETY: the bitmap is this call's own and freed in the order of the stream; the rest is the caller's promise.
-        unsafe {
-            self.contains_bitmap_async(stream, keys, bitmap.as_mut_slice())?;
-            warpset_primitives::select::select_async(stream, keys, bitmap.as_slice(), retained, count)?;
-        }
-        Ok(())
-    }
-
-    /// Queues the selection of the keys that may be in the filter by number: the places that they have in `keys` go to the
-    /// start of `retained`, in order, and their number to `count`. For strings too, which stay where they are.
-    ///
-    /// # Safety
-    /// As for [`Bloom::contains_bytes_async`].
-    pub unsafe fn retain_contained_indices_async<K: DeviceKeys>(
-        &self,
-        stream: &Stream,
-        keys: K,
-        retained: DeviceSliceMut<'_, u64>,
-        count: DeviceSliceMut<'_, u64>,
-    ) -> Result<(), Error> {
-        let n = keys.count();
-        let mut bitmap = stream.alloc_uninit::<u64>(n.div_ceil(64))?;
-        // SAFETY: the bitmap is this call's own and freed in the order of the stream; the rest is the caller's promise.
-        unsafe {
-            self.contains_bitmap_async(stream, keys, bitmap.as_mut_slice())?;
-            warpset_primitives::select::select_indices_async(stream, n, bitmap.as_slice(), retained, count)?;
-        }
-        Ok(())
-    }
-
     /// The way of host slices to this filter.
     fn staging(&self) -> Staging<'_> {
         Staging::new(&self.device, self.layout.hashing()).chunk_keys(self.chunk_keys)
     }
 
-    /// A stream behind all work on the device, some of which the caller may have queued on streams of their own.
+    /// A stream, after all work on the device, some of which the caller may have queued on other streams.
     fn synchronised_stream(&self) -> Result<Stream, Error> {
         self.device.synchronize()?;
         Ok(self.device.new_stream()?)
+    }
+
+    /// Runs what queues work on a stream, and waits for that work whether all of it could be queued or not.
+    fn waiting<R>(&mut self, queue: impl FnOnce(&mut Self, &Stream) -> Result<R, Error>) -> Result<R, Error> {
+        let stream = self.synchronised_stream()?;
+        let queued = queue(self, &stream);
+        finish(&stream, queued)
+    }
+
+    /// The same for what leaves the filter as it is.
+    fn waiting_query<R>(&self, queue: impl FnOnce(&Stream) -> Result<R, Error>) -> Result<R, Error> {
+        let stream = self.synchronised_stream()?;
+        let queued = queue(&stream);
+        finish(&stream, queued)
+    }
+
+    /// An error unless all of these are the filter's device.
+    fn expect_here<const N: usize>(&self, operation: &'static str, devices: [&Device; N]) -> Result<(), Error> {
+        devices.into_iter().try_for_each(|other| Ok(self.device.expect_same(other, operation)?))
     }
 
     /// As many blocks as fit at once, for kernels that walk by grid stride.
@@ -278,6 +189,14 @@ impl<L: DeviceLayout> Bloom<L> {
         let resident = self.device.properties().multiprocessors * 8;
         LaunchConfig::new(LaunchConfig::covering(n, BLOCK).grid.x.min(resident), BLOCK)
     }
+}
+
+/// Waits for the stream; the first error counts.
+fn finish<R>(stream: &Stream, queued: Result<R, Error>) -> Result<R, Error> {
+    let waited = stream.synchronize();
+    let result = queued?;
+    waited?;
+    Ok(result)
 }
 
 impl<L: DeviceLayout> cpu::Bloom<L> {

@@ -40,7 +40,7 @@ pub trait Layout: Copy + PartialEq + Eq + Debug + Send + Sync + engine::Engine {
         self.blocks() * self.words_per_block() as u64
     }
     /// Bits that keys can set.
-    fn bits(&self) -> u64 {
+    fn settable_bits(&self) -> u64 {
         self.blocks() * self.bits_per_block()
     }
 }

@@ -12,7 +12,7 @@
 //! let mut filter = SplitBlockBloom::builder(1_000_000).fpr(0.01).build()?;
 //! let keys: Vec<u64> = (0..1_000_000).collect();
 //! filter.insert_bulk(&keys);
-//! assert_eq!(filter.count_contained(&keys), keys.len());
+//! assert_eq!(filter.count_contained_bulk(&keys), keys.len());
 //!
 //! let bytes = filter.to_bytes();
 //! assert_eq!(SplitBlockBloom::from_bytes(&bytes)?, filter);
@@ -38,16 +38,17 @@ mod view;
 #[cfg(target_endian = "big")]
 compile_error!("the memory image of the filters is little-endian, and this crate reads it in place");
 
-pub use builder::{BlockedBuilder, DEFAULT_FPR, RaoBuilder, SplitBlockBuilder};
+pub use builder::{BlockedBuilder, Builder, DEFAULT_FPR, RaoBuilder, SplitBlockBuilder};
 pub use cpu::{BlockedBloom, RaoBloom, SplitBlockBloom};
 pub use error::Error;
-pub use filter::Filter;
+pub use filter::BloomFilter;
 pub use layout::{BlockedLayout, FirstLevel, Layout, RaoLayout, SplitBlockLayout};
 pub use view::View;
 pub use warpset_base::bitmap::Bitmap;
 pub use warpset_base::file::{FORMAT_VERSION, FileError, HEADER_BYTES};
+pub use warpset_base::filter::{Filter, Insert, TestAndInsert};
 use warpset_base::key;
-pub use warpset_base::key::{Bytes, Hashed, Key};
+pub use warpset_base::key::{Bytes, Hash128, Hashed, Key, as_hashed};
 pub use warpset_base::words::OutOfMemory;
 pub use warpset_core::bloom::{TEST_AND_INSERT_BATCH, blocked::Shape as BlockShape, rao::Shape as BucketShape};
 pub use warpset_core::hash::string::StringHash;

@@ -7,6 +7,13 @@
 
 use warpset_core::bloom::{blocked, rao, split_block};
 
+use crate::Error;
+
+/// An error unless `fpr` is strictly between 0 and 1.
+pub(crate) fn check_fpr(fpr: f64) -> Result<(), Error> {
+    if fpr > 0.0 && fpr < 1.0 { Ok(()) } else { Err(Error::InvalidFpr { fpr }) }
+}
+
 /// Rate of a classic Bloom filter with `bits` bits, `hashes` distinct bits a key and `keys` keys.
 pub fn classic_fpr(bits: f64, hashes: u32, keys: f64) -> f64 {
     let fill = -(keys * (-(hashes as f64) / bits).ln_1p()).exp_m1();

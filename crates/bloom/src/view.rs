@@ -3,7 +3,6 @@
 use rayon::prelude::*;
 use warpset_base::filter::same_length;
 
-use crate::key::as_hashed;
 use crate::layout::BATCH;
 use crate::{Bitmap, Error, Hashed, Key, Layout};
 
@@ -47,16 +46,20 @@ impl<'a, L: Layout> View<'a, L> {
         self.words
     }
 
+    /// Bytes of memory that the words take.
+    pub fn memory_bytes(&self) -> u64 {
+        4 * self.layout.words()
+    }
+
+    /// Bits of memory per key, were `keys` in the filter.
+    pub fn bits_per_key(&self, keys: u64) -> f64 {
+        8.0 * self.memory_bytes() as f64 / keys as f64
+    }
+
     /// Whether the key may be in the filter. Never false for a key that was inserted.
     #[inline]
     pub fn contains(&self, key: impl Key) -> bool {
         self.layout.contains(self.words, &self.layout.probe(&key))
-    }
-
-    /// [`View::contains`] for a hash.
-    #[inline]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        self.contains(Hashed(hash))
     }
 
     /// Answers 64 keys at a time: `answer(i, bits, probes)` has the answers for keys `64 i` and up, and their probes.
@@ -106,7 +109,7 @@ impl<'a, L: Layout> View<'a, L> {
     }
 
     /// [`View::contains_bulk`] as bytes 0 and 1.
-    pub fn contains_bytes_into<K: Key>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error> {
+    pub fn contains_bytes_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error> {
         same_length(keys.len(), answers.len())?;
         self.fill(keys, answers, u8::from);
         Ok(())
@@ -128,7 +131,7 @@ impl<'a, L: Layout> View<'a, L> {
     }
 
     /// One bit a key.
-    pub fn contains_bitmap<K: Key>(&self, keys: &[K]) -> Bitmap {
+    pub fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Bitmap {
         let mut words = vec![0; keys.len().div_ceil(64)];
         let task = |keys: &[K], words: &mut [u64]| self.answer(keys, |i, bits, _| words[i] = bits);
         if is_serial(keys.len()) {
@@ -140,7 +143,7 @@ impl<'a, L: Layout> View<'a, L> {
     }
 
     /// How many of the keys may be in the filter.
-    pub fn count_contained<K: Key>(&self, keys: &[K]) -> usize {
+    pub fn count_contained_bulk<K: Key>(&self, keys: &[K]) -> usize {
         let task = |keys: &[K]| {
             let mut count = 0;
             self.answer(keys, |_, bits, _| count += bits.count_ones() as usize);
@@ -150,7 +153,7 @@ impl<'a, L: Layout> View<'a, L> {
     }
 
     /// Whether at least one of the keys may be in the filter. Stops early.
-    pub fn any_contained<K: Key>(&self, keys: &[K]) -> bool {
+    pub fn any_contained_bulk<K: Key>(&self, keys: &[K]) -> bool {
         let task = |keys: &[K]| {
             keys.chunks(16 * BATCH).any(|keys| {
                 let mut any = 0;
@@ -162,15 +165,10 @@ impl<'a, L: Layout> View<'a, L> {
     }
 
     /// Drops the keys that are surely not in the filter; the others keep their order.
-    pub fn retain_contained<K: Key>(&self, keys: &mut Vec<K>) {
-        let answers = self.contains_bitmap(keys);
+    pub fn retain_contained_bulk<K: Key>(&self, keys: &mut Vec<K>) {
+        let answers = self.contains_bitmap_bulk(keys);
         let mut answers = answers.iter();
         keys.retain(|_| answers.next() == Some(true));
-    }
-
-    /// [`View::contains_bulk`] for hashes.
-    pub fn contains_hashes(&self, hashes: &[u64]) -> Vec<bool> {
-        self.contains_bulk(as_hashed(hashes))
     }
 
     /// How many bits are set.
@@ -181,17 +179,17 @@ impl<'a, L: Layout> View<'a, L> {
 
     /// The fraction of bits that are set; about half when the filter is as full as it was meant to be.
     pub fn fill_ratio(&self) -> f64 {
-        self.count_ones() as f64 / self.layout.bits() as f64
+        self.count_ones() as f64 / self.layout.settable_bits() as f64
     }
 
     /// How many different keys the filter holds, estimated from the number of set bits.
-    pub fn estimated_cardinality(&self) -> f64 {
+    pub fn estimated_len(&self) -> f64 {
         self.layout.cardinality(self.count_ones())
     }
 
     /// The rate of false positives of the filter as it is now: the mean over its blocks of the probability that all
     /// bits of a random key are set, from the number of ones in each. Reads the whole filter.
-    pub fn estimated_fpr(&self) -> f64 {
+    pub fn fpr(&self) -> f64 {
         let words = self.layout.words_per_block();
         let blocks = (TASK / words).max(1);
         let sum = |part: &[u32]| part.chunks_exact(words).map(|block| self.layout.block_rate(block)).sum::<f64>();
@@ -216,7 +214,7 @@ impl<'a, L: Layout> View<'a, L> {
             for (i, hash) in hashes[..n].iter_mut().enumerate() {
                 hash.0 = warpset_core::hash::mix_spread(done + i as u64, spread);
             }
-            hits += self.count_contained(&hashes[..n]);
+            hits += self.count_contained_bulk(&hashes[..n]);
             done += n as u64;
         }
         hits as f64 / samples.max(1) as f64

@@ -2,9 +2,10 @@
 //!
 //! Runs on the emulator, and on a CUDA device too where the feature `cuda` is on and a device answers.
 
-use warpset_bloom::gpu::{self, DeviceOneBlock, DeviceStrings, Grouping, Offset, StringVec};
+use warpset_bloom::gpu::{DeviceOneBlock, DeviceStrings, Grouping, Offset, StringVec};
 use warpset_bloom::{
-    BlockShape, BlockedLayout, BucketShape, Filter, FirstLevel, RaoLayout, SplitBlockLayout, StringHash, cpu,
+    BlockShape, BlockedLayout, BucketShape, Builder, Error, FirstLevel, Insert, RaoLayout, SplitBlockLayout,
+    StringHash, TestAndInsert, cpu,
 };
 use warpset_core::hash::mix;
 use warpset_gpu::emulator::Config;
@@ -58,20 +59,20 @@ impl<O: Offset> Placed<O> {
 /// The three queries and the insertion of one filter, against the host's.
 fn agrees<L: DeviceOneBlock>(device: &Device, layout: L, placed: DeviceStrings<'_>, present: &[Vec<u8>])
 where
-    cpu::Bloom<L>: Filter,
+    cpu::Bloom<L>: TestAndInsert<Error = Error>,
 {
     let n = present.len();
-    let mut on_host = cpu::Bloom::with_layout(layout).unwrap();
-    Filter::insert_bulk(&mut on_host, present).unwrap();
+    let mut on_host = Builder::with_layout(layout).build().unwrap();
+    Insert::insert_bulk(&mut on_host, present).unwrap();
     let stream = device.new_stream().unwrap();
-    let mut on_device = gpu::Bloom::with_layout(device, layout).unwrap();
+    let mut on_device = Builder::with_layout(layout).on(device).build().unwrap();
     let mut bytes = device.alloc_uninit::<u8>(n).unwrap();
     let mut bits = device.alloc_uninit::<u64>(n.div_ceil(64)).unwrap();
     let mut count = device.alloc_zeroed::<u64>(1).unwrap();
     // SAFETY: everything lives until the stream has been waited for.
     unsafe {
-        on_device.insert_bulk_async(&stream, placed).unwrap();
-        on_device.contains_bytes_async(&stream, placed, bytes.as_mut_slice()).unwrap();
+        on_device.insert_async(&stream, placed).unwrap();
+        on_device.contains_async(&stream, placed, bytes.as_mut_slice()).unwrap();
         on_device.contains_bitmap_async(&stream, placed, bits.as_mut_slice()).unwrap();
         on_device.count_contained_async(&stream, placed, count.as_mut_slice()).unwrap();
     }
@@ -81,12 +82,13 @@ where
     assert_eq!(bits.to_vec().unwrap().iter().map(|word| word.count_ones() as usize).sum::<usize>(), n);
     assert_eq!(count.to_vec().unwrap(), [n as u64]);
 
-    let mut fresh = gpu::Bloom::with_layout(device, layout).unwrap();
-    let expected = Filter::test_and_insert_bulk(&mut cpu::Bloom::with_layout(layout).unwrap(), present).unwrap();
-    let mut again = gpu::Bloom::with_layout(device, layout).unwrap();
+    let mut fresh = Builder::with_layout(layout).on(device).build().unwrap();
+    let expected =
+        TestAndInsert::test_and_insert_bulk(&mut Builder::with_layout(layout).build().unwrap(), present).unwrap();
+    let mut again = Builder::with_layout(layout).on(device).build().unwrap();
     // SAFETY: everything lives until the stream has been waited for.
     unsafe {
-        fresh.test_and_insert_bytes_async(&stream, placed, bytes.as_mut_slice()).unwrap();
+        fresh.test_and_insert_async(&stream, placed, bytes.as_mut_slice()).unwrap();
         again.test_and_insert_bitmap_async(&stream, placed, bits.as_mut_slice()).unwrap();
     }
     stream.synchronize().unwrap();
@@ -120,14 +122,14 @@ fn strings_are_grouped_as_other_keys() {
     for device in devices(22) {
         let present = strings(300, 2);
         let layout = SplitBlockLayout::new(500).unwrap();
-        let mut on_host = cpu::SplitBlockBloom::with_layout(layout).unwrap();
+        let mut on_host = Builder::with_layout(layout).build().unwrap();
         on_host.insert_bulk(&present);
         let owned = StringVec::from_slice(&device, &present).unwrap();
         let stream = device.new_stream().unwrap();
-        let mut on_device = gpu::SplitBlockBloom::with_layout(&device, layout).unwrap();
+        let mut on_device = Builder::with_layout(layout).on(&device).build().unwrap();
         on_device.set_grouping(Grouping::Bits(5));
         // SAFETY: strings and filter live until the stream has been waited for.
-        unsafe { on_device.insert_bulk_async(&stream, owned.as_strings()) }.unwrap();
+        unsafe { on_device.insert_async(&stream, owned.as_strings()) }.unwrap();
         stream.synchronize().unwrap();
         assert!(on_device.to_host().unwrap() == on_host);
     }
@@ -148,16 +150,16 @@ fn raos_filter_works_on_the_device_with_every_function_of_table_1() {
             let choices = 1 + i as u32 % 2;
             let layout = RaoLayout::new(7, BucketShape::new(300, 7).unwrap(), choices, first_level, 99).unwrap();
             let layout = layout.at_attempt(i as u32 % 3);
-            let mut on_host = cpu::RaoBloom::with_layout(layout).unwrap();
-            let mut on_device = gpu::RaoBloom::with_layout(&device, layout).unwrap();
+            let mut on_host = Builder::with_layout(layout).build().unwrap();
+            let mut on_device = Builder::with_layout(layout).on(&device).build().unwrap();
             on_host.insert_bulk(&present).unwrap();
-            on_device.insert_device_slice(placed.strings()).unwrap();
+            on_device.insert_device(placed.strings()).unwrap();
             assert!(on_device.to_host().unwrap() == on_host, "{first_level:?}: strings");
             on_host.insert_bulk(&numbers).unwrap();
-            on_device.insert_device_slice(wide_on_device.as_slice()).unwrap();
+            on_device.insert_device(wide_on_device.as_slice()).unwrap();
             assert!(on_device.to_host().unwrap() == on_host, "{first_level:?}: 64 bits");
             on_host.insert_bulk(&narrow).unwrap();
-            on_device.insert_device_slice(narrow_on_device.as_slice()).unwrap();
+            on_device.insert_device(narrow_on_device.as_slice()).unwrap();
             assert!(on_device.to_host().unwrap() == on_host, "{first_level:?}: 32 bits");
             let stream = device.new_stream().unwrap();
             let mut counts = device.alloc_zeroed::<u64>(1).unwrap();
@@ -170,7 +172,7 @@ fn raos_filter_works_on_the_device_with_every_function_of_table_1() {
             stream.synchronize().unwrap();
             assert_eq!(counts.to_vec().unwrap(), [101 + 90 + 90], "{first_level:?}");
             on_device.clear().unwrap();
-            on_device.insert_device_slice(placed.strings().slice(4..4)).unwrap();
+            on_device.insert_device(placed.strings().slice(4..4)).unwrap();
             assert_eq!(on_device.count_ones().unwrap(), 0);
         }
     }
@@ -195,14 +197,14 @@ fn wrong_offsets_are_named_and_read_nothing_outside() {
         let strings = DeviceStrings::unchecked(offsets.as_slice(), bytes.as_slice()).unwrap();
         assert!(matches!(strings.check(), Err(GpuError::InvalidOffsets { index: 0, .. })));
         let layout = SplitBlockLayout::new(10).unwrap();
-        let mut filter = gpu::SplitBlockBloom::with_layout(&device, layout).unwrap();
+        let mut filter = Builder::with_layout(layout).on(&device).build().unwrap();
         let stream = device.new_stream().unwrap();
         // SAFETY: strings and filter live until the stream has been waited for.
-        unsafe { filter.insert_bulk_async(&stream, strings) }.unwrap();
+        unsafe { filter.insert_async(&stream, strings) }.unwrap();
         stream.synchronize().unwrap();
         let all = b"abcdefghijklmnopqrstuvwxyzabcdefghijklmnop";
         let cut: [&[u8]; 4] = [b"", &all[1..], &all[7..], &all[40..]];
-        let mut expected = cpu::SplitBlockBloom::with_layout(layout).unwrap();
+        let mut expected = Builder::with_layout(layout).build().unwrap();
         expected.insert_bulk(&cut);
         assert!(filter.to_host().unwrap() == expected);
 

@@ -6,10 +6,10 @@
 use std::collections::HashSet;
 
 use warpset_bloom::gpu::{self, DeviceKeys, StringVec};
-use warpset_bloom::{BucketShape, Error, FirstLevel, Key, RaoLayout, StringHash, cpu};
+use warpset_bloom::{BucketShape, Builder, Error, FirstLevel, Key, RaoLayout, StringHash, cpu};
 use warpset_core::hash::mix;
 use warpset_gpu::testing::devices;
-use warpset_gpu::{Device, EmulatorOptions};
+use warpset_gpu::{Device, EmulatorOptions, GpuError};
 
 fn keys(n: u64, seed: u64) -> Vec<u64> {
     (0..n).map(|i| mix(i, seed)).collect()
@@ -59,12 +59,12 @@ fn raos_filter_takes_device_slices_between_queries() {
             let present = keys(800, 1);
             for batch in present.chunks(300) {
                 on_host.insert_bulk(batch).unwrap();
-                on_device.insert_device_slice(device.from_slice(batch).unwrap().as_slice()).unwrap();
+                on_device.insert_device(device.from_slice(batch).unwrap().as_slice()).unwrap();
                 assert!(on_device.contains_bulk(batch).unwrap().into_iter().all(|yes| yes));
             }
             assert!(on_device.to_host().unwrap() == on_host);
             let other = on_device.try_clone().unwrap();
-            on_device.union(&other).unwrap();
+            on_device.merge(&other).unwrap();
             assert!(on_device.to_host().unwrap() == on_host);
             assert_eq!(matches!(on_device.intersect(&other), Err(Error::NoIntersection)), choices == 2);
         }
@@ -125,12 +125,12 @@ fn stream_agrees<K: Key + std::hash::Hash + Eq, D: DeviceKeys>(
     // SAFETY: everything lives until the stream has been waited for.
     let queued = unsafe {
         let (places, contained) = (places.as_mut_slice(), counts.slice_mut(..1));
-        let inserted = by_bytes.insert_bulk_async(&stream, present.1).unwrap();
+        let inserted = by_bytes.insert_async(&stream, present.1).unwrap();
         by_bytes.retain_contained_indices_async(&stream, asked.1, places, contained).unwrap();
         by_bytes.count_contained_async(&stream, asked.1, counts.slice_mut(1..2)).unwrap();
-        let tested = by_bytes.test_and_insert_bytes_async(&stream, asked.1, bytes.as_mut_slice()).unwrap();
+        let tested = by_bytes.test_and_insert_async(&stream, asked.1, bytes.as_mut_slice()).unwrap();
         by_bytes.count_contained_async(&stream, asked.1, counts.slice_mut(2..)).unwrap();
-        let other = by_bits.insert_bulk_async(&stream, present.1).unwrap();
+        let other = by_bits.insert_async(&stream, present.1).unwrap();
         let again = by_bits.test_and_insert_bitmap_async(&stream, asked.1, bits.as_mut_slice()).unwrap();
         [inserted, tested, other, again]
     };
@@ -184,10 +184,10 @@ fn raos_filter_has_few_and_many_buckets_and_tiles_of_several_keys() {
             let shape = BucketShape::new(if buckets == 300 { 40 } else { 3000 }, 3).unwrap();
             let layout = RaoLayout::new(buckets, shape, 1, FirstLevel::Mixed, 3).unwrap();
             let present = keys(n, 4);
-            let mut on_host = cpu::RaoBloom::with_layout(layout).unwrap();
-            let mut on_device = gpu::RaoBloom::with_layout(&device, layout).unwrap();
+            let mut on_host = Builder::with_layout(layout).build().unwrap();
+            let mut on_device = Builder::with_layout(layout).on(&device).build().unwrap();
             on_host.insert_bulk(&present).unwrap();
-            on_device.insert_device_slice(device.from_slice(&present).unwrap().as_slice()).unwrap();
+            on_device.insert_device(device.from_slice(&present).unwrap().as_slice()).unwrap();
             assert!(on_device.to_host().unwrap() == on_host, "{buckets} buckets, {n} keys");
         }
     }
@@ -209,12 +209,12 @@ fn what_overflows_on_a_stream_is_undone_there() {
                 let mut counts = device.alloc_zeroed::<u64>(2).unwrap();
                 // SAFETY: everything lives until the stream has been waited for.
                 let [too_many, again, fine] = unsafe {
-                    let too_many = on_device.insert_bulk_async(&stream, many_there.as_slice()).unwrap();
+                    let too_many = on_device.insert_async(&stream, many_there.as_slice()).unwrap();
                     on_device.count_ones_async(&stream, counts.slice_mut(..1)).unwrap();
                     let bytes = bytes.as_mut_slice();
-                    let again = on_device.test_and_insert_bytes_async(&stream, many_there.as_slice(), bytes).unwrap();
+                    let again = on_device.test_and_insert_async(&stream, many_there.as_slice(), bytes).unwrap();
                     on_device.count_ones_async(&stream, counts.slice_mut(1..)).unwrap();
-                    let fine = on_device.insert_bulk_async(&stream, few_there.as_slice()).unwrap();
+                    let fine = on_device.insert_async(&stream, few_there.as_slice()).unwrap();
                     [too_many, again, fine]
                 };
                 let (ones, limit) = (too_many.fullest().to_vec().unwrap()[0], too_many.limit());
@@ -248,10 +248,10 @@ fn test_and_insert_restarts_an_empty_filter() {
         // Somewhere between what always fits and what never does.
         for different in (300..500).step_by(3) {
             let present: Vec<u64> = (0..600).map(|i| i % different).collect();
-            let mut on_host = cpu::RaoBloom::with_layout(layout).unwrap();
+            let mut on_host = Builder::with_layout(layout).build().unwrap();
             let Ok(expected) = on_host.test_and_insert_bulk(&present) else { continue };
             if on_host.layout().attempt() > 0 && restarted < 3 {
-                let mut on_device = gpu::RaoBloom::with_layout(&device, layout).unwrap();
+                let mut on_device = Builder::with_layout(layout).on(&device).build().unwrap();
                 assert_eq!(on_device.test_and_insert_bulk(&present).unwrap(), expected);
                 assert!(on_device.to_host().unwrap() == on_host, "{different} keys");
                 restarted += 1;
@@ -264,7 +264,7 @@ fn test_and_insert_restarts_an_empty_filter() {
 #[test]
 fn raos_filter_without_memory_stays_as_it_was() {
     let device = Device::emulator_with(EmulatorOptions::default().memory_bytes(220_000));
-    let mut filter: gpu::RaoBloom = cpu::RaoBloom::builder(40_000).fpr(0.05).build_on(&device).unwrap();
+    let mut filter: gpu::RaoBloom = cpu::RaoBloom::builder(40_000).fpr(0.05).on(&device).build().unwrap();
     filter.insert_bulk(&keys(100, 1)).unwrap();
     let before = filter.to_host().unwrap();
     let many = keys(9000, 2);
@@ -274,10 +274,70 @@ fn raos_filter_without_memory_stays_as_it_was() {
     let stream = device.new_stream().unwrap();
     let on_device = device.from_slice(&many).unwrap();
     // SAFETY: everything lives until the stream has been waited for.
-    let queued = unsafe { filter.insert_bulk_async(&stream, on_device.as_slice()) };
+    let queued = unsafe { filter.insert_async(&stream, on_device.as_slice()) };
     assert!(out_of_memory(queued.unwrap_err()));
     drop(on_device);
     assert!(filter.to_host().unwrap() == before);
     filter.insert_bulk(&many[..100]).unwrap();
-    assert_eq!(filter.count_contained(&many[..100]).unwrap(), 100);
+    assert_eq!(filter.count_contained_bulk(&many[..100]).unwrap(), 100);
+}
+
+#[test]
+fn memory_of_another_device_is_refused_and_changes_nothing() {
+    let (here, elsewhere) = (Device::emulator(Default::default()), Device::emulator(Default::default()));
+    let mut filter = cpu::RaoBloom::builder(1000).on(&here).build_from(&keys(500, 1)).unwrap();
+    let before = filter.to_host().unwrap();
+    let there = elsewhere.from_slice(&keys(50, 2)).unwrap();
+    let mut bytes = elsewhere.alloc_uninit::<u8>(50).unwrap();
+    let mut bits = elsewhere.alloc_uninit::<u64>(1).unwrap();
+    let near = here.from_slice(&keys(50, 2)).unwrap();
+    let stream = elsewhere.new_stream().unwrap();
+    // SAFETY: everything lives until the streams have been waited for; on the emulator calls wait.
+    let results = unsafe {
+        [
+            filter.insert_device(there.as_slice()),
+            filter.insert_async(&stream, near.as_slice()).map(drop),
+            filter.insert_async(&here.new_stream().unwrap(), there.as_slice()).map(drop),
+            filter.test_and_insert_device(near.as_slice(), bytes.as_mut_slice()),
+            filter.test_and_insert_device(there.as_slice(), bytes.as_mut_slice()),
+            filter.test_and_insert_bitmap_device(near.as_slice(), bits.as_mut_slice()),
+            filter.test_and_insert_async(&here.new_stream().unwrap(), near.as_slice(), bytes.as_mut_slice()).map(drop),
+            filter.test_and_insert_bitmap_async(&stream, near.as_slice(), bits.as_mut_slice()).map(drop),
+            filter.contains_device(near.as_slice(), bytes.as_mut_slice()),
+        ]
+    };
+    for result in results {
+        assert!(matches!(result, Err(Error::Gpu(GpuError::OtherDevice { .. }))), "{result:?}");
+    }
+    assert!(filter.to_host().unwrap() == before);
+}
+
+#[test]
+fn waiting_test_and_insert_on_the_device_follows_the_hosts_rule() {
+    for device in devices(18) {
+        for choices in [1, 2] {
+            let builder = cpu::RaoBloom::builder(2000).choices(choices).bucket_words(64);
+            let (mut on_host, mut on_device) = (builder.build().unwrap(), builder.on(&device).build().unwrap());
+            for asked in [keys(700, 1), [keys(300, 1), keys(300, 2), keys(300, 2)].concat()] {
+                let there = device.from_slice(&asked).unwrap();
+                let mut new = device.alloc_uninit::<u8>(asked.len()).unwrap();
+                on_device.test_and_insert_device(there.as_slice(), new.as_mut_slice()).unwrap();
+                let expected = on_host.test_and_insert_bulk(&asked).unwrap();
+                assert!(new.to_vec().unwrap().iter().map(|byte| *byte == 1).eq(expected), "{choices}");
+                assert!(on_device.to_host().unwrap() == on_host);
+            }
+            let there = device.from_slice(&keys(100, 3)).unwrap();
+            let mut new = device.alloc_uninit::<u64>(2).unwrap();
+            on_device.test_and_insert_bitmap_device(there.as_slice(), new.as_mut_slice()).unwrap();
+            let expected = on_host.test_and_insert_bulk(&keys(100, 3)).unwrap();
+            let words = new.to_vec().unwrap();
+            assert!((0..100).map(|i| words[i / 64] >> (i % 64) & 1 == 1).eq(expected));
+            // Far too many keys: an error, and no change.
+            let many = device.from_slice(&keys(9000, 4)).unwrap();
+            let mut new = device.alloc_uninit::<u8>(9000).unwrap();
+            let result = on_device.test_and_insert_device(many.as_slice(), new.as_mut_slice());
+            assert!(matches!(result, Err(Error::BucketOverflow { attempts: 1, .. })), "{result:?}");
+            assert!(on_device.to_host().unwrap() == on_host);
+        }
+    }
 }

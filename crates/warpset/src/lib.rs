@@ -10,7 +10,7 @@ pub use warpset_recsplit as recsplit;
 
 /// What most programs need: `use warpset::prelude::*;`
 pub mod prelude {
-    pub use crate::bloom::{BlockedBloom, Bytes, Filter, Hashed, RaoBloom, SplitBlockBloom};
+    pub use crate::bloom::{BlockedBloom, Bytes, Filter, Hashed, Insert, RaoBloom, SplitBlockBloom, TestAndInsert};
     pub use crate::gpu::{Backend, Device};
     pub use crate::quotient::{Duplicates, StandardQuotientFilter};
     pub use crate::recsplit::{RecSplit, StaticFilter};

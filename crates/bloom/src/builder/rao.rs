@@ -1,13 +1,11 @@
 //! Rao's filter: buckets, choices, and how full they may get.
 
 use warpset_core::bloom::rao;
-use warpset_gpu::Device;
 
 use super::{Goal, Size};
-use crate::cpu::Bloom;
-use crate::{Error, FirstLevel, RaoBloom, RaoLayout, gpu, rates};
+use crate::{Error, FirstLevel, RaoLayout, rates};
 
-/// Settings of a [`RaoBloom`]; each setter states its default.
+/// Settings of a [`RaoBloom`](crate::RaoBloom); each setter states its default.
 ///
 /// ```
 /// use warpset_bloom::RaoBloom;
@@ -153,25 +151,8 @@ impl RaoBuilder {
         };
         self.size.check_limit(RaoLayout::new(buckets, shape, self.choices, self.first_level, self.seed)?)
     }
-
-    /// Checks every setting, then allocates.
-    pub fn build(&self) -> Result<RaoBloom, Error> {
-        Bloom::with_layout(self.layout()?)
-    }
-
-    /// Checks every setting, then allocates on a device.
-    pub fn build_on(&self, device: &Device) -> Result<gpu::RaoBloom, Error> {
-        gpu::Bloom::with_layout(device, self.layout()?)
-    }
 }
 
 fn previous_prime_of(words: u32) -> Result<u32, Error> {
     rao::Shape::new(words, 1).map(|s| s.bits).ok_or(Error::InvalidBucket { bucket_words: words, hashes: 1 })
-}
-
-impl RaoBloom {
-    /// A filter for `keys` different keys; 1% false positives unless told otherwise.
-    pub fn builder(keys: u64) -> RaoBuilder {
-        RaoBuilder::new(keys)
-    }
 }

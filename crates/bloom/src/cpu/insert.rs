@@ -258,7 +258,7 @@ mod tests {
         for (blocks, n) in [(2u64, 200u64), (40, 3000), (100, 60_000)] {
             let layout = crate::SplitBlockLayout::new(blocks).unwrap();
             let mut filter = SplitBlockBloom::with_layout(layout).unwrap();
-            filter.insert_hashes(&[finalise(1), finalise(2)]);
+            filter.insert_bulk(crate::as_hashed(&[finalise(1), finalise(2)]));
             let keys: Vec<Hashed> = (0..n).map(|i| Hashed(finalise(i % (n / 3)))).collect();
             let before = filter.clone();
             let mut seen = std::collections::HashSet::new();

@@ -14,10 +14,9 @@ use warpset_core::bloom::rao::round_keys;
 
 use super::RaoBloom;
 use super::by_hash::ByHash;
-use crate::key::as_hashed;
 use crate::layout::engine::Engine;
 use crate::layout::rao::{RaoProbe, probing};
-use crate::{Error, Hashed, Key, Layout, RaoBuilder};
+use crate::{Error, Key, Layout};
 
 mod dealing;
 mod round;
@@ -41,12 +40,6 @@ impl RaoBloom {
     #[inline]
     pub fn insert(&mut self, key: impl Key) -> Result<(), Error> {
         self.test_and_insert(key).map(|_| ())
-    }
-
-    /// Inserts a hash.
-    #[inline]
-    pub fn insert_hash(&mut self, hash: u64) -> Result<(), Error> {
-        self.insert(Hashed(hash))
     }
 
     /// Inserts the key; true if that changed a bit, hence if the key surely was not there.
@@ -148,11 +141,6 @@ impl RaoBloom {
         }
     }
 
-    /// Inserts all hashes.
-    pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Error> {
-        self.insert_bulk(as_hashed(hashes))
-    }
-
     /// Inserts all keys and says which were new; the rule is that of
     /// [`SplitBlockBloom::test_and_insert_bulk`](crate::SplitBlockBloom::test_and_insert_bulk).
     ///
@@ -203,11 +191,6 @@ impl RaoBloom {
         }
         self.insert_undoable(&fresh, is_last, undo)
     }
-
-    /// [`RaoBloom::test_and_insert_bulk`] for hashes.
-    pub fn test_and_insert_hashes(&mut self, hashes: &[u64]) -> Result<Vec<bool>, Error> {
-        self.test_and_insert_bulk(as_hashed(hashes))
-    }
 }
 
 /// Keys that find their buckets full go in all the same, as in a classic filter: the rate of false positives rises.
@@ -218,17 +201,6 @@ impl<K: Key> Extend<K> for RaoBloom {
             // With no limit there is no overflow.
             let _ = self.insert_one(&probe, u32::MAX);
         }
-    }
-}
-
-/// A filter for 1% false positives, with defaults, of the size that the keys need.
-impl<K: Key> FromIterator<K> for RaoBloom {
-    fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> RaoBloom {
-        let hashes: Vec<Hashed> =
-            keys.into_iter().map(|key| Hashed(key.seeded_hash(0, warpset_core::hash::spread_seed(0)))).collect();
-        let mut filter = crate::builder::for_iterator(RaoBuilder::new(hashes.len().max(1) as u64).build());
-        filter.extend(hashes);
-        filter
     }
 }
 
@@ -246,8 +218,8 @@ mod tests {
             let mut filter = RaoBloom::builder(50_000).choices(choices).bucket_words(256).build().unwrap();
             filter.insert_bulk(&keys[..20_000]).unwrap();
             filter.insert_bulk(&keys).unwrap();
-            assert_eq!(filter.count_contained(&keys), keys.len());
-            let estimate = filter.estimated_cardinality();
+            assert_eq!(filter.count_contained_bulk(&keys), keys.len());
+            let estimate = filter.estimated_len();
             assert!((49_000.0..51_000.0).contains(&estimate), "{estimate}");
             assert_eq!(filter.bucket_ones().iter().map(|&n| n as u64).sum::<u64>(), filter.count_ones());
             assert!(filter.bucket_ones().iter().all(|&n| n <= filter.layout().shape().most_ones()));
@@ -295,7 +267,7 @@ mod tests {
                 i += 1;
             }
             filter.extend(keys.iter());
-            assert_eq!(filter.count_contained(&keys), keys.len());
+            assert_eq!(filter.count_contained_bulk(&keys), keys.len());
         }
     }
 
@@ -328,7 +300,7 @@ mod tests {
             let mut filter = RaoBloom::with_layout(layout).unwrap();
             filter.insert_bulk(&keys).unwrap();
             restarted += (filter.layout().attempt() > 0) as u32;
-            assert_eq!(filter.count_contained(&keys), keys.len());
+            assert_eq!(filter.count_contained_bulk(&keys), keys.len());
         }
         assert!(restarted > 0);
     }
@@ -346,7 +318,7 @@ mod tests {
                     .build()
                     .unwrap();
                 filter.insert_bulk(&keys).unwrap();
-                assert_eq!(filter.count_contained(&keys), keys.len());
+                assert_eq!(filter.count_contained_bulk(&keys), keys.len());
             }
         }
     }
@@ -361,7 +333,7 @@ mod tests {
             let mut seen = std::collections::HashSet::new();
             let expected: Vec<bool> = keys.iter().map(|k| seen.insert(*k) && !before.contains(*k)).collect();
             assert_eq!(filter.test_and_insert_bulk(&keys).unwrap(), expected);
-            assert_eq!(filter.count_contained(&keys), keys.len());
+            assert_eq!(filter.count_contained_bulk(&keys), keys.len());
         }
     }
 

@@ -4,10 +4,9 @@ use warpset_base::filter::same_length;
 use warpset_gpu::batch::{Answers, Reply, bits_to};
 
 use super::{Bloom, DeviceLayout, DeviceOneBlock};
-use crate::key::as_hashed;
-use crate::{Bitmap, Error, Key};
+use crate::{Bitmap, Error, Insert, Key};
 
-/// Keys that `any_contained` asks first.
+/// Keys that `any_contained_bulk` asks first.
 const FIRST_STEP: usize = 1 << 16;
 /// Keys that are gathered from an iterator before they are inserted.
 const GATHERED: usize = 1 << 20;
@@ -15,7 +14,10 @@ const GATHERED: usize = 1 << 20;
 impl<L: DeviceLayout> Bloom<L> {
     /// Brings a bit a key to `take`, chunk by chunk in any order; `first` is a multiple of 64.
     fn answer<K: Key>(&self, keys: &[K], mut take: impl FnMut(usize, &[u64])) -> Result<(), Error> {
-        // Work that the caller queued on streams of their own comes first.
+        if keys.is_empty() {
+            return Ok(());
+        }
+        // Work that the caller queued on other streams comes first.
         self.device.synchronize()?;
         self.staging().run(
             keys,
@@ -51,7 +53,7 @@ impl<L: DeviceLayout> Bloom<L> {
     }
 
     /// [`Bloom::contains_bulk`] as bytes 0 and 1.
-    pub fn contains_bytes_into<K: Key>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error> {
+    pub fn contains_bytes_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error> {
         same_length(keys.len(), answers.len())?;
         self.answer(keys, |first, words| {
             let end = answers.len().min(first + words.len() * 64);
@@ -60,30 +62,25 @@ impl<L: DeviceLayout> Bloom<L> {
     }
 
     /// [`Bloom::contains_bulk`] as one bit a key.
-    pub fn contains_bitmap<K: Key>(&self, keys: &[K]) -> Result<Bitmap, Error> {
+    pub fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Result<Bitmap, Error> {
         let mut bitmap = vec![0; keys.len().div_ceil(64)];
         self.answer(keys, |first, words| bitmap[first / 64..][..words.len()].copy_from_slice(words))?;
         Ok(Bitmap::from_words(bitmap, keys.len()))
     }
 
-    /// [`Bloom::contains_bulk`] for hashes.
-    pub fn contains_hashes(&self, hashes: &[u64]) -> Result<Vec<bool>, Error> {
-        self.contains_bulk(as_hashed(hashes))
-    }
-
     /// How many of the keys may be in the filter.
-    pub fn count_contained<K: Key>(&self, keys: &[K]) -> Result<usize, Error> {
+    pub fn count_contained_bulk<K: Key>(&self, keys: &[K]) -> Result<usize, Error> {
         let mut count = 0;
         self.answer(keys, |_, words| count += words.iter().map(|w| w.count_ones() as usize).sum::<usize>())?;
         Ok(count)
     }
 
     /// Whether at least one of the keys may be in the filter. Stops early: asks 65,536 keys, then twice as many, and so on.
-    pub fn any_contained<K: Key>(&self, keys: &[K]) -> Result<bool, Error> {
+    pub fn any_contained_bulk<K: Key>(&self, keys: &[K]) -> Result<bool, Error> {
         let (mut rest, mut step) = (keys, FIRST_STEP);
         while !rest.is_empty() {
             let (now, later) = rest.split_at(step.min(rest.len()));
-            if self.count_contained(now)? > 0 {
+            if self.count_contained_bulk(now)? > 0 {
                 return Ok(true);
             }
             (rest, step) = (later, step.saturating_mul(2));
@@ -92,30 +89,58 @@ impl<L: DeviceLayout> Bloom<L> {
     }
 
     /// Drops the keys that are surely not in the filter; the others keep their order.
-    pub fn retain_contained<K: Key>(&self, keys: &mut Vec<K>) -> Result<(), Error> {
-        let answers = self.contains_bitmap(keys)?;
+    pub fn retain_contained_bulk<K: Key>(&self, keys: &mut Vec<K>) -> Result<(), Error> {
+        let answers = self.contains_bitmap_bulk(keys)?;
         let mut answers = answers.iter();
         keys.retain(|_| answers.next() == Some(true));
         Ok(())
     }
 }
 
-/// Insertion of keys on the host. Keys of any kind; those that are no integers are hashed on the host, because 8 bytes a key
-/// then cross the bus instead of the whole key.
-impl<L: DeviceLayout> Bloom<L> {
+/// Keys of any kind; those that are no integers are hashed on the host, because 8 bytes per key then cross the bus instead of
+/// the whole key.
+impl<L: DeviceOneBlock> Bloom<L> {
     /// Inserts all keys.
     ///
-    /// On an error for want of memory the filter is as it was. Rao's filter can overflow: it comes out as
-    /// [`cpu::RaoBloom::insert_bulk`](crate::cpu::RaoBloom::insert_bulk) would leave it, restarts and errors included.
+    /// On an error for want of memory the filter is as it was.
     pub fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
-        L::insert_from_host(self, keys)
+        if keys.is_empty() {
+            return Ok(());
+        }
+        self.device.synchronize()?;
+        self.staging().run(
+            keys,
+            Reply::None,
+            |chunk| {
+                // SAFETY: insertions of several chunks are atomic, and the filter is borrowed until `run` has waited. The bus
+                // is slower than direct insertion, so nothing is grouped.
+                unsafe { self.insert_direct(chunk.stream, chunk.keys, chunk.range.len()) }
+            },
+            |_, _| {},
+        )
     }
 
-    /// Inserts all hashes.
-    pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Error> {
-        self.insert_bulk(as_hashed(hashes))
+    /// Inserts all keys and says which were new; the rule is that of
+    /// [`cpu::Bloom::test_and_insert_bulk`](crate::cpu::Bloom::test_and_insert_bulk), with the same answers.
+    ///
+    /// On an error for want of memory the filter is as it was.
+    pub fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
+        let mut new = vec![false; keys.len()];
+        self.test_and_insert_bulk_into(keys, &mut new)?;
+        Ok(new)
     }
 
+    /// [`Bloom::test_and_insert_bulk`] into a slice of the same length, which holds nothing of use after an error.
+    pub fn test_and_insert_bulk_into<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
+        same_length(keys.len(), new.len())?;
+        self.test_and_insert_host_keys(keys, new)
+    }
+}
+
+impl<L: DeviceLayout> Bloom<L>
+where
+    Bloom<L>: Insert<Error = Error>,
+{
     /// Inserts the keys of an iterator, a million at a time. (`Extend` would have no way to tell of a failing device.)
     ///
     /// On an error the keys of earlier portions are in the filter. Only the first portion can restart Rao's filter.
@@ -128,93 +153,7 @@ impl<L: DeviceLayout> Bloom<L> {
             if gathered.is_empty() {
                 return Ok(());
             }
-            self.insert_bulk(&gathered)?;
+            Insert::insert_bulk(self, &gathered)?;
         }
-    }
-
-    /// Inserts all keys and says which were new; the rule is that of
-    /// [`cpu::Bloom::test_and_insert_bulk`](crate::cpu::Bloom::test_and_insert_bulk), with the same answers.
-    ///
-    /// On an error for want of memory the filter is as it was; so it is if Rao's filter overflows.
-    pub fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
-        let mut new = vec![false; keys.len()];
-        self.test_and_insert_bulk_into(keys, &mut new)?;
-        Ok(new)
-    }
-
-    /// [`Bloom::test_and_insert_bulk`] into a slice of the same length, which holds nothing of use after an error.
-    pub fn test_and_insert_bulk_into<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
-        same_length(keys.len(), new.len())?;
-        L::test_and_insert_from_host(self, keys, new)
-    }
-
-    /// [`Bloom::test_and_insert_bulk`] for hashes.
-    pub fn test_and_insert_hashes(&mut self, hashes: &[u64]) -> Result<Vec<bool>, Error> {
-        self.test_and_insert_bulk(as_hashed(hashes))
-    }
-}
-
-/// [`Bloom::insert_bulk`] where a key has one block.
-pub(super) fn insert<L: DeviceOneBlock, K: Key>(filter: &mut Bloom<L>, keys: &[K]) -> Result<(), Error> {
-    filter.device.synchronize()?;
-    filter.staging().run(
-        keys,
-        Reply::None,
-        |chunk| {
-            // SAFETY: insertions of several chunks are atomic, and the filter is borrowed until `run` has waited. The bus is
-            // slower than direct insertion, so nothing is grouped.
-            unsafe { filter.insert_direct(chunk.stream, chunk.keys, chunk.range.len()) }
-        },
-        |_, _| {},
-    )
-}
-
-impl<L: DeviceLayout> crate::Filter for Bloom<L> {
-    type Layout = L;
-
-    fn layout(&self) -> &L {
-        &self.layout
-    }
-    fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
-        self.insert_bulk(keys)
-    }
-    fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
-        self.test_and_insert_bulk(keys)
-    }
-    fn contains_bitmap<K: Key>(&self, keys: &[K]) -> Result<Bitmap, Error> {
-        self.contains_bitmap(keys)
-    }
-    fn union(&mut self, other: &Self) -> Result<(), Error> {
-        self.union(other)
-    }
-    fn intersect(&mut self, other: &Self) -> Result<(), Error> {
-        self.intersect(other)
-    }
-    fn clear(&mut self) -> Result<(), Error> {
-        self.clear()
-    }
-    fn fold(&mut self, factor: u64) -> Result<(), Error> {
-        self.fold(factor)
-    }
-    fn count_ones(&self) -> Result<u64, Error> {
-        self.count_ones()
-    }
-    fn estimated_fpr(&self) -> Result<f64, Error> {
-        self.estimated_fpr()
-    }
-    fn to_cpu(&self) -> Result<crate::cpu::Bloom<L>, Error> {
-        self.to_host()
-    }
-    fn count_contained<K: Key>(&self, keys: &[K]) -> Result<usize, Error> {
-        self.count_contained(keys)
-    }
-    fn any_contained<K: Key>(&self, keys: &[K]) -> Result<bool, Error> {
-        self.any_contained(keys)
-    }
-    fn measured_fpr(&self, samples: u64, seed: u64) -> Result<f64, Error> {
-        self.measured_fpr(samples, seed)
-    }
-    fn shrink_to_fpr(&mut self, fpr: f64) -> Result<u32, Error> {
-        self.shrink_to_fpr(fpr)
     }
 }

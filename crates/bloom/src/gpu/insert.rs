@@ -50,13 +50,29 @@ impl Grouping {
 }
 
 impl<L: DeviceOneBlock> Bloom<L> {
-    /// Queues the insertion of `keys`.
+    /// Inserts keys on the device.
+    ///
+    /// # Errors
+    /// Memory of another device. If there is no memory for scratch, some keys may be in the filter.
+    pub fn insert_device<K: DeviceKeys>(&mut self, keys: K) -> Result<(), Error> {
+        // SAFETY: filter and keys are borrowed until the stream has been waited for.
+        self.waiting(|filter, stream| unsafe { filter.insert_async(stream, keys) })
+    }
+
+    /// Queues [`Bloom::insert_device`].
+    ///
+    /// # Errors
+    /// As there.
     ///
     /// # Safety
-    /// Until `stream` has passed this work, the filter and `keys` stay allocated, nobody else writes the keys, and the
-    /// filter is not read, written or lent elsewhere. (Other insertions may run at the same time: all of them are
-    /// atomic.)
-    pub unsafe fn insert_bulk_async<K: DeviceKeys>(&mut self, stream: &Stream, keys: K) -> Result<(), Error> {
+    /// Until `stream` has passed this work:
+    /// - the filter and `keys` stay allocated, and nothing writes the keys;
+    /// - nothing accesses the filter, except that other insertions may run at the same time: all of them are atomic.
+    pub unsafe fn insert_async<K: DeviceKeys>(&mut self, stream: &Stream, keys: K) -> Result<(), Error> {
+        if keys.count() == 0 {
+            return Ok(());
+        }
+        self.expect_here("an insertion into a Bloom filter", [stream.device(), keys.device()])?;
         let (n, l2_bytes) = (keys.count(), self.device.properties().l2_bytes);
         if let Some(bits) = self.grouping.bits(self.memory_bytes(), n, l2_bytes) {
             let required = self.grouping != Grouping::Auto;
@@ -80,7 +96,7 @@ impl<L: DeviceOneBlock> Bloom<L> {
     }
 
     /// # Safety
-    /// As [`Bloom::insert_bulk_async`]; there are `n` keys.
+    /// As [`Bloom::insert_async`]; there are `n` keys.
     pub(super) unsafe fn insert_direct(&self, stream: &Stream, keys: KeySlice, n: usize) -> Result<(), Error> {
         if n == 0 {
             return Ok(()); // the driver rejects a grid of zero blocks
@@ -91,12 +107,9 @@ impl<L: DeviceOneBlock> Bloom<L> {
     }
 
     /// # Safety
-    /// As [`Bloom::insert_bulk_async`].
+    /// As [`Bloom::insert_async`].
     unsafe fn insert_grouped<K: DeviceKeys>(&self, stream: &Stream, keys: K, bits: u32) -> Result<(), Error> {
         let n = keys.count();
-        if n == 0 {
-            return Ok(());
-        }
         // All scratch comes first: an insertion that runs out of memory has not begun.
         let chunk = n.min(MOST_KEYS);
         let mut grouped = stream.alloc_uninit::<u64>(chunk)?;
@@ -111,7 +124,7 @@ impl<L: DeviceOneBlock> Bloom<L> {
             // SAFETY: scratch is freed in the order of the stream; the rest is the caller's promise.
             unsafe {
                 let hashed = part.kernel_keys(&self.layout.hashing(), stream)?;
-                radix::group_kernel_keys_async(stream, hashed.keys, len, bits, hashes.reborrow())?;
+                radix::group_kernel_keys(stream, hashed.keys, len, bits, hashes.reborrow())?;
                 drop(hashed);
                 self.insert_direct(stream, KeySlice::new(hashes.global(), keys::HASH, 0), len)?;
             }

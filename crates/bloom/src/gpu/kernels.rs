@@ -9,8 +9,7 @@ use warpset_kernels::bloom::{blocked, sectors_narrow, sectors_wide, split_block}
 use warpset_simt::{Global, GlobalMut};
 
 use super::rates::RateOf;
-use super::{Bloom, host, test_and_insert};
-use crate::{BlockedLayout, Error, Key, Layout, SplitBlockLayout};
+use crate::{BlockedLayout, Error, Layout, SplitBlockLayout};
 
 /// Threads of a block, in all kernels of Bloom filters.
 pub(super) const BLOCK: u32 = 256;
@@ -60,31 +59,6 @@ pub trait DeviceLayout: Layout {
         n: usize,
         answers: Answers,
     ) -> Result<(), GpuError>;
-
-    /// [`Bloom::insert_bulk`].
-    #[doc(hidden)]
-    fn insert_from_host<K: Key>(filter: &mut Bloom<Self>, keys: &[K]) -> Result<(), Error>;
-
-    /// [`Bloom::test_and_insert_bulk_into`]; there are as many places as keys.
-    #[doc(hidden)]
-    fn test_and_insert_from_host<K: Key>(filter: &mut Bloom<Self>, keys: &[K], new: &mut [bool]) -> Result<(), Error>;
-}
-
-/// The insertions of keys on the host, for a layout in which a key has one block.
-macro_rules! one_block_from_host {
-    () => {
-        fn insert_from_host<K: Key>(filter: &mut Bloom<Self>, keys: &[K]) -> Result<(), Error> {
-            host::insert(filter, keys)
-        }
-
-        fn test_and_insert_from_host<K: Key>(
-            filter: &mut Bloom<Self>,
-            keys: &[K],
-            new: &mut [bool],
-        ) -> Result<(), Error> {
-            test_and_insert::from_host(filter, keys, new)
-        }
-    };
 }
 
 /// A layout that kernels know and in which a key has one block.
@@ -127,8 +101,6 @@ impl DeviceLayout for SplitBlockLayout {
     fn rate_of(&self) -> RateOf {
         RateOf::Block(Shape::of::<256, 32, 8>())
     }
-
-    one_block_from_host!();
 
     unsafe fn launch_contains(
         &self,
@@ -317,8 +289,6 @@ impl DeviceLayout for BlockedLayout {
     fn rate_of(&self) -> RateOf {
         RateOf::Block(self.shape())
     }
-
-    one_block_from_host!();
 
     unsafe fn launch_contains(
         &self,

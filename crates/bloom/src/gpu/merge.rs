@@ -7,6 +7,9 @@ use warpset_kernels::bloom::words as kernels;
 use super::{Bloom, DeviceLayout};
 use crate::Error;
 
+/// What operations on two filters are called in errors.
+const MERGING: &str = "merging Bloom filters";
+
 impl<L: DeviceLayout> Bloom<L> {
     /// Queues what brings the counts up to date with the words.
     pub(super) fn count_bucket_ones(&mut self, stream: &Stream) -> Result<(), Error> {
@@ -40,21 +43,22 @@ impl<L: DeviceLayout> Bloom<L> {
     }
 
     /// Adds all keys of `other`, a filter with the same parameters on the same device; see
-    /// [`cpu::Bloom::union`](crate::cpu::Bloom::union).
-    pub fn union(&mut self, other: &Bloom<L>) -> Result<(), Error> {
+    /// [`cpu::Bloom::merge`](crate::cpu::Bloom::merge).
+    pub fn merge(&mut self, other: &Bloom<L>) -> Result<(), Error> {
         let stream = self.synchronised_stream()?;
         // SAFETY: both filters are borrowed until the stream has been waited for.
-        unsafe { self.union_async(&stream, other)? };
+        unsafe { self.merge_async(&stream, other)? };
         Ok(stream.synchronize()?)
     }
 
-    /// Queues [`Bloom::union`].
+    /// Queues [`Bloom::merge`].
     ///
     /// # Safety
     /// Until `stream` has passed this work, both filters stay allocated, nobody else touches this one, and nobody writes
     /// the other.
-    pub unsafe fn union_async(&mut self, stream: &Stream, other: &Bloom<L>) -> Result<(), Error> {
+    pub unsafe fn merge_async(&mut self, stream: &Stream, other: &Bloom<L>) -> Result<(), Error> {
         self.check_compatible(other)?;
+        self.expect_here(MERGING, [stream.device()])?;
         let (n, config) = (self.words.len(), self.covering(self.words.len()));
         // SAFETY: equal layouts have equal lengths; the rest is the caller's promise.
         unsafe { kernels::words_or::launch(stream, config, self.words.global_mut(), other.words.global(), n)? };
@@ -73,9 +77,10 @@ impl<L: DeviceLayout> Bloom<L> {
     /// Queues [`Bloom::intersect`].
     ///
     /// # Safety
-    /// As for [`Bloom::union_async`].
+    /// As for [`Bloom::merge_async`].
     pub unsafe fn intersect_async(&mut self, stream: &Stream, other: &Bloom<L>) -> Result<(), Error> {
         self.check_compatible(other)?;
+        self.expect_here(MERGING, [stream.device()])?;
         self.layout.check_intersection()?;
         let (n, config) = (self.words.len(), self.covering(self.words.len()));
         // SAFETY: equal layouts have equal lengths; the rest is the caller's promise.
@@ -83,9 +88,9 @@ impl<L: DeviceLayout> Bloom<L> {
         self.count_bucket_ones(stream)
     }
 
-    /// Whether `union` and `intersect` would accept `other`; the error names the first difference.
+    /// Whether `merge` and `intersect` would accept `other`; the error names the first difference.
     pub fn check_compatible(&self, other: &Bloom<L>) -> Result<(), Error> {
-        self.device.expect_same(&other.device, "merging filters")?;
+        self.expect_here(MERGING, [&other.device])?;
         match self.layout.difference(&other.layout) {
             None => Ok(()),
             Some((field, left, right)) => Err(Error::Incompatible { field, left, right }),
@@ -118,6 +123,7 @@ impl<L: DeviceLayout> Bloom<L> {
     /// Until `stream` has passed this work, both filters stay allocated, nobody writes this one, and nobody but later
     /// work on `stream` touches the new one.
     pub unsafe fn folded_async(&self, stream: &Stream, factor: u64) -> Result<Bloom<L>, Error> {
+        self.expect_here("folding a Bloom filter", [stream.device()])?;
         let layout = self.layout.folded(factor)?;
         let ones = if L::COUNTS_ONES { layout.blocks() as usize } else { 0 };
         let mut folded = Bloom {
@@ -161,6 +167,7 @@ impl<L: DeviceLayout> Bloom<L> {
     /// but other such counts touches `count`.
     pub unsafe fn count_ones_async(&self, stream: &Stream, mut count: DeviceSliceMut<'_, u64>) -> Result<(), Error> {
         expect_room(1, 1, count.len())?;
+        self.expect_here("counting in a Bloom filter", [stream.device(), count.device()])?;
         let (n, config) = (self.words.len(), self.covering(self.words.len()));
         // SAFETY: there is a word; the rest is the caller's promise.
         unsafe { kernels::words_count_ones::launch(stream, config, self.words.global(), n, count.global_mut())? };
@@ -169,11 +176,11 @@ impl<L: DeviceLayout> Bloom<L> {
 
     /// The fraction of bits that are set; about half when the filter is as full as it was meant to be.
     pub fn fill_ratio(&self) -> Result<f64, Error> {
-        Ok(self.count_ones()? as f64 / self.layout.bits() as f64)
+        Ok(self.count_ones()? as f64 / self.layout.settable_bits() as f64)
     }
 
     /// How many different keys the filter holds, estimated from the number of set bits.
-    pub fn estimated_cardinality(&self) -> Result<f64, Error> {
+    pub fn estimated_len(&self) -> Result<f64, Error> {
         Ok(self.layout.cardinality(self.count_ones()?))
     }
 

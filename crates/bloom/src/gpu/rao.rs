@@ -13,8 +13,8 @@ use warpset_simt::Global;
 
 use super::kernels::one_thread_each;
 use super::rates::RateOf;
-use super::{Bloom, DeviceKeys, DeviceLayout, RaoBloom};
-use crate::{Error, FirstLevel, Key, Layout, RaoLayout};
+use super::{DeviceKeys, DeviceLayout, RaoBloom};
+use crate::{Error, FirstLevel, Layout, RaoLayout};
 
 mod insert;
 mod test_and_insert;
@@ -105,14 +105,6 @@ impl DeviceLayout for RaoLayout {
                 out,
             )
         }
-    }
-
-    fn insert_from_host<K: Key>(filter: &mut Bloom<Self>, keys: &[K]) -> Result<(), Error> {
-        filter.insert_host_keys(keys)
-    }
-
-    fn test_and_insert_from_host<K: Key>(filter: &mut Bloom<Self>, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
-        filter.test_and_insert_host_keys(keys, new)
     }
 }
 

@@ -7,7 +7,7 @@ use warpset_gpu::batch::Answers;
 use warpset_kernels::bloom::words as kernels;
 
 use super::{Bloom, DeviceLayout};
-use crate::{Error, Hashed, builder};
+use crate::{Error, Hashed, rates};
 
 /// Samples that one launch looks up.
 const SAMPLES: usize = 1 << 22;
@@ -26,7 +26,7 @@ pub enum RateOf {
 impl<L: DeviceLayout> Bloom<L> {
     /// The rate of false positives of the filter as it is now, from the number of ones in each block. Waits for all work
     /// on the device.
-    pub fn estimated_fpr(&self) -> Result<f64, Error> {
+    pub fn fpr(&self) -> Result<f64, Error> {
         let stream = self.synchronised_stream()?;
         let blocks = self.layout.blocks() as usize;
         let sum: f64 = match self.layout.rate_of() {
@@ -67,7 +67,7 @@ impl<L: DeviceLayout> Bloom<L> {
             unsafe {
                 let to = hashes.global_mut();
                 kernels::words_sample_hashes::launch(&stream, self.covering(n), to, n, first, spread)?;
-                self.contains_async(&stream, hashes.slice(..n).cast::<Hashed>()?, answers)?;
+                self.answer_async(&stream, hashes.slice(..n).cast::<Hashed>()?, &self.device, answers)?;
             }
             first += n as u64;
         }
@@ -76,14 +76,14 @@ impl<L: DeviceLayout> Bloom<L> {
         Ok(hits[0] as f64 / samples.max(1) as f64)
     }
 
-    /// Halves the filter as often as its number of blocks is even and [`Bloom::estimated_fpr`] stays at or below `fpr`;
+    /// Halves the filter as often as its number of blocks is even and [`Bloom::fpr`] stays at or below `fpr`;
     /// says how often. See [`cpu::Bloom::shrink_to_fpr`](crate::cpu::Bloom::shrink_to_fpr).
     pub fn shrink_to_fpr(&mut self, fpr: f64) -> Result<u32, Error> {
-        builder::check_fpr(fpr)?;
+        rates::check_fpr(fpr)?;
         let mut halvings = 0;
         while self.layout.blocks() > 1 && self.layout.blocks().is_multiple_of(2) {
             let smaller = self.folded(2)?;
-            if smaller.estimated_fpr()? > fpr {
+            if smaller.fpr()? > fpr {
                 break;
             }
             *self = smaller;

@@ -2,7 +2,7 @@
 
 use warpset_core::bloom::TEST_AND_INSERT_BATCH;
 use warpset_gpu::batch::{Answers, bits_to};
-use warpset_gpu::{DeviceSliceMut, DeviceVec, Stream};
+use warpset_gpu::{Device, DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::bloom::claims;
 
@@ -24,46 +24,88 @@ pub(super) fn emptied(stream: &Stream, table: &mut DeviceVec<u64>, n: usize) -> 
 }
 
 impl<L: DeviceOneBlock> Bloom<L> {
-    /// Queues the insertion of `keys`; answer `i` becomes 1 if key `i` was new, 0 if not. The rule is that of
+    /// Inserts keys on the device; answer `i` becomes 1 if key `i` was new, 0 if not. The rule is that of
     /// [`cpu::Bloom::test_and_insert_bulk`](crate::cpu::Bloom::test_and_insert_bulk).
     ///
-    /// Takes scratch memory of up to 512 MiB.
+    /// Takes up to 512 MiB of scratch memory.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if there are fewer bytes than keys; memory of another device. If there is no memory for scratch,
+    /// some keys may be in the filter.
+    pub fn test_and_insert_device<K: DeviceKeys>(&mut self, keys: K, new: DeviceSliceMut<'_, u8>) -> Result<(), Error> {
+        // SAFETY: filter, keys and answers are borrowed until the stream has been waited for.
+        self.waiting(|filter, stream| unsafe { filter.test_and_insert_async(stream, keys, new) })
+    }
+
+    /// Queues [`Bloom::test_and_insert_device`].
+    ///
+    /// # Errors
+    /// As there.
     ///
     /// # Safety
-    /// Until `stream` has passed this work, the filter, `keys` and `new` stay allocated, nobody else writes the keys, and
-    /// nobody touches the filter or `new`.
-    pub unsafe fn test_and_insert_bytes_async<K: DeviceKeys>(
+    /// Until `stream` has passed this work:
+    /// - the filter, `keys` and `new` stay allocated;
+    /// - nothing writes the keys, and nothing else accesses the filter or `new`.
+    pub unsafe fn test_and_insert_async<K: DeviceKeys>(
         &mut self,
         stream: &Stream,
         keys: K,
         new: DeviceSliceMut<'_, u8>,
     ) -> Result<(), Error> {
+        let there = new.device();
         let answers = Answers::bytes(new, keys.count())?;
         // SAFETY: there is room; the rest is the caller's promise.
-        unsafe { self.batches(stream, keys, answers) }
+        unsafe { self.batches(stream, keys, there, answers) }
     }
 
-    /// [`Bloom::test_and_insert_bytes_async`] with one bit a key.
+    /// [`Bloom::test_and_insert_device`] with one bit per key: answer `i` becomes bit `i % 64` of word `i / 64`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn test_and_insert_bitmap_device<K: DeviceKeys>(
+        &mut self,
+        keys: K,
+        new: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        // SAFETY: filter, keys and answers are borrowed until the stream has been waited for.
+        self.waiting(|filter, stream| unsafe { filter.test_and_insert_bitmap_async(stream, keys, new) })
+    }
+
+    /// Queues [`Bloom::test_and_insert_bitmap_device`].
+    ///
+    /// # Errors
+    /// As there.
     ///
     /// # Safety
-    /// As there.
+    /// As for [`Bloom::test_and_insert_async`].
     pub unsafe fn test_and_insert_bitmap_async<K: DeviceKeys>(
         &mut self,
         stream: &Stream,
         keys: K,
         new: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
+        let there = new.device();
         let answers = Answers::bits(new, keys.count())?;
         // SAFETY: there is room; the rest is the caller's promise.
-        unsafe { self.batches(stream, keys, answers) }
+        unsafe { self.batches(stream, keys, there, answers) }
     }
 
-    /// All batches.
+    /// All batches; `answers` are on the device `there`.
     ///
     /// # Safety
     /// As above; `answers` has room.
-    unsafe fn batches<K: DeviceKeys>(&mut self, stream: &Stream, keys: K, answers: Answers) -> Result<(), Error> {
+    unsafe fn batches<K: DeviceKeys>(
+        &mut self,
+        stream: &Stream,
+        keys: K,
+        there: &Device,
+        answers: Answers,
+    ) -> Result<(), Error> {
         let n = keys.count();
+        if n == 0 {
+            return Ok(());
+        }
+        self.expect_here("an insertion into a Bloom filter", [stream.device(), keys.device(), there])?;
         let mut table = claim_words(stream, n)?;
         for first in (0..n).step_by(TEST_AND_INSERT_BATCH) {
             let batch = keys.part(first..n.min(first + TEST_AND_INSERT_BATCH));
@@ -98,31 +140,27 @@ impl<L: DeviceOneBlock> Bloom<L> {
         unsafe { self.layout.launch_test_and_insert(stream, words, keys, n, answers, table)? };
         Ok(())
     }
-}
 
-/// [`Bloom::test_and_insert_bulk_into`] where a key has one block.
-pub(super) fn from_host<L: DeviceOneBlock, K: Key>(
-    filter: &mut Bloom<L>,
-    keys: &[K],
-    new: &mut [bool],
-) -> Result<(), Error> {
-    if keys.is_empty() {
-        return Ok(());
+    /// [`Bloom::test_and_insert_bulk_into`], for slices of the same length.
+    pub(super) fn test_and_insert_host_keys<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let stream = self.synchronised_stream()?;
+        let most = keys.len().min(TEST_AND_INSERT_BATCH);
+        let mut table = claim_words(&stream, most)?;
+        let mut on_device = self.device.alloc_uninit::<u64>(most)?;
+        let mut answers = stream.alloc_uninit::<u64>(most.div_ceil(64))?;
+        let mut words = vec![0; most.div_ceil(64)];
+        for (keys, new) in keys.chunks(TEST_AND_INSERT_BATCH).zip(new.chunks_mut(TEST_AND_INSERT_BATCH)) {
+            let slice = self.staging().gather(keys, &mut on_device)?;
+            let to = Answers::bits_at(answers.global_mut());
+            // SAFETY: everything lives until the stream has been waited for, in `download`; the filter is borrowed.
+            unsafe { self.batch(&stream, slice, keys.len(), to, &mut table)? };
+            let words = &mut words[..keys.len().div_ceil(64)];
+            stream.download(answers.slice(..words.len()), words)?;
+            bits_to(new, words);
+        }
+        Ok(())
     }
-    let stream = filter.synchronised_stream()?;
-    let most = keys.len().min(TEST_AND_INSERT_BATCH);
-    let mut table = claim_words(&stream, most)?;
-    let mut on_device = filter.device.alloc_uninit::<u64>(most)?;
-    let mut answers = stream.alloc_uninit::<u64>(most.div_ceil(64))?;
-    let mut words = vec![0; most.div_ceil(64)];
-    for (keys, new) in keys.chunks(TEST_AND_INSERT_BATCH).zip(new.chunks_mut(TEST_AND_INSERT_BATCH)) {
-        let slice = filter.staging().gather(keys, &mut on_device)?;
-        let to = Answers::bits_at(answers.global_mut());
-        // SAFETY: everything lives until the stream has been waited for, in `download`; the filter is borrowed.
-        unsafe { filter.batch(&stream, slice, keys.len(), to, &mut table)? };
-        let words = &mut words[..keys.len().div_ceil(64)];
-        stream.download(answers.slice(..words.len()), words)?;
-        bits_to(new, words);
-    }
-    Ok(())
 }

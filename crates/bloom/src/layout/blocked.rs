@@ -222,7 +222,7 @@ impl Engine for BlockedLayout {
             .product()
     }
     fn cardinality(&self, ones: u64) -> f64 {
-        self.blocks as f64 * rates::blocked_mean_at_fill(self.shape, ones as f64 / self.bits() as f64)
+        self.blocks as f64 * rates::blocked_mean_at_fill(self.shape, ones as f64 / self.settable_bits() as f64)
     }
     fn difference(&self, other: &Self) -> Option<(&'static str, u64, u64)> {
         [

@@ -273,7 +273,7 @@ impl Engine for RaoLayout {
         (ones as f64 / self.shape.bits as f64).powi(self.shape.hashes as i32)
     }
     fn cardinality(&self, ones: u64) -> f64 {
-        let fill = ones as f64 / self.bits() as f64;
+        let fill = ones as f64 / self.settable_bits() as f64;
         let mean = (-fill).ln_1p() / (-(self.shape.hashes as f64) / self.shape.bits as f64).ln_1p();
         self.buckets as f64 * mean
     }

@@ -301,3 +301,6 @@ impl Drop for Lane {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 //! device's own; then host slices, with the copies.
 
 use warpset::bloom::gpu::{Bloom, DeviceKeys, DeviceLayout};
-use warpset::bloom::{BlockedLayout, Filter, RaoLayout, SplitBlockLayout, cpu};
+use warpset::bloom::{BlockedLayout, BloomFilter, Builder, RaoLayout, SplitBlockLayout, cpu};
 use warpset::gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 use warpset_benches::keys::KeySpace;
 use warpset_kernels::limits;
@@ -75,7 +75,7 @@ macro_rules! insert_by_queueing {
         impl Insert for $layout {
             fn insert<K: DeviceKeys>(filter: &mut Bloom<Self>, stream: &Stream, keys: K) -> anyhow::Result<()> {
                 // SAFETY: as the trait says, the stream is waited for before anybody else touches either.
-                let _ = unsafe { filter.insert_bulk_async(stream, keys)? };
+                let _ = unsafe { filter.insert_async(stream, keys)? };
                 Ok(())
             }
 
@@ -86,7 +86,7 @@ macro_rules! insert_by_queueing {
                 new: DeviceSliceMut<'_, u8>,
             ) -> anyhow::Result<()> {
                 // SAFETY: as above; the answers are lent to this call alone and read after waiting.
-                let _ = unsafe { filter.test_and_insert_bytes_async(stream, keys, new)? };
+                let _ = unsafe { filter.test_and_insert_async(stream, keys, new)? };
                 Ok(())
             }
         }
@@ -125,7 +125,7 @@ impl<L: Insert> Subject<'_, L> {
 
 fn measure<L: Insert>(session: &mut Session, device: &Device, variant: Variant, layout: L) -> anyhow::Result<()>
 where
-    cpu::Bloom<L>: Filter<Layout = L>,
+    cpu::Bloom<L>: BloomFilter<Layout = L>,
 {
     let bytes = 4 * layout.words() as usize;
     let n = bytes * 8 / BITS_PER_KEY;
@@ -139,7 +139,7 @@ where
         stream,
         variant,
         bytes,
-        filter: Bloom::with_layout(device, layout)?,
+        filter: Builder::with_layout(layout).on(device).build()?,
     };
     let limits = Limits::of(session, device, bytes)?;
     let effort = session.effort;
@@ -162,8 +162,8 @@ where
     let found = subject.count(&keys)?;
     let mut right = found == n;
     if bytes <= COMPARED {
-        let mut host = cpu::Bloom::with_layout(layout)?;
-        Filter::insert_bulk(&mut host, &keys.to_vec()?)?;
+        let mut host = Builder::with_layout(layout).build()?;
+        warpset::bloom::Insert::insert_bulk(&mut host, &keys.to_vec()?)?;
         right &= subject.filter.to_host()?.words() == host.words();
     }
     row.checked = session.verify(right, || format!("{}, {bytes} bytes: insert differs from the CPU's", variant.name()));
@@ -182,7 +182,7 @@ where
                 let answers = answers.slice_mut(..asked);
                 // SAFETY: the filter, the keys and the answers live, and nobody else uses them, until the stream has been
                 // waited for.
-                unsafe { subject.filter.contains_bytes_async(&subject.stream, keys.as_slice(), answers)? };
+                unsafe { subject.filter.contains_async(&subject.stream, keys.as_slice(), answers)? };
                 Ok(())
             },
         )?;
@@ -287,14 +287,16 @@ fn union<L: Insert>(
 ) -> anyhow::Result<()> {
     let middle = keys.len() / 2;
     let layout = *subject.filter.layout();
-    let (mut low, mut high) =
-        (Bloom::with_layout(subject.device, layout)?, Bloom::with_layout(subject.device, layout)?);
+    let (mut low, mut high) = (
+        Builder::with_layout(layout).on(subject.device).build()?,
+        Builder::with_layout(layout).on(subject.device).build()?,
+    );
     L::insert(&mut low, &subject.stream, keys.slice(..middle))?;
     L::insert(&mut high, &subject.stream, keys.slice(middle..))?;
     subject.stream.synchronize()?;
     // The method waits, so the host's clock includes one launch and one wait.
     let seconds =
-        super::super::clock::median_seconds(session.effort, &mut low, |_| Ok(()), |low| Ok(low.union(&high)?))?;
+        super::super::clock::median_seconds(session.effort, &mut low, |_| Ok(()), |low| Ok(low.merge(&high)?))?;
     subject.filter.clear()?;
     L::insert(&mut subject.filter, &subject.stream, keys.as_slice())?;
     subject.stream.synchronize()?;
@@ -319,7 +321,7 @@ fn break_even(session: &mut Session, device: &Device) -> anyhow::Result<()> {
     let keys = KeySpace::new(SEED).stream(INSERTED).u64_keys(1 << most);
     // A filter beyond the processor's caches.
     let layout = variant::split_block(1 << 27)?;
-    let mut on_host = cpu::Bloom::with_layout(layout)?;
+    let mut on_host = Builder::with_layout(layout).build()?;
     session.pool(Threads::All).install(|| on_host.insert_bulk(&keys));
     let on_device = Bloom::from_host(device, &on_host)?;
     let mut answers = vec![false; keys.len()];

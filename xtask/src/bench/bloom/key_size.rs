@@ -1,7 +1,7 @@
 //! Build time by key size, after Rao's Figure 7: integers and strings, on the CPU and on devices.
 
 use warpset::bloom::gpu::{Bloom, DeviceKeys, StringVec};
-use warpset::bloom::{Filter, Hashed, Key, RaoBloom, RaoLayout, SplitBlockBloom, SplitBlockLayout};
+use warpset::bloom::{BloomFilter, Builder, Hashed, Key, RaoBloom, RaoLayout, SplitBlockBloom, SplitBlockLayout};
 use warpset::gpu::Device;
 use warpset_benches::keys::KeySpace;
 use warpset_core::hash::xxh64;
@@ -101,7 +101,7 @@ impl Filters {
 }
 
 /// One row of the CPU.
-fn build<F: Filter + Send, K: Key>(
+fn build<F: BloomFilter + Send, K: Key>(
     session: &mut Session,
     variant: Variant,
     filter: &mut F,
@@ -110,7 +110,7 @@ fn build<F: Filter + Send, K: Key>(
 ) -> anyhow::Result<()> {
     let clear = |filter: &mut F| Ok(filter.clear()?);
     let seconds = session.time_after(Threads::One, filter, clear, |filter| Ok(filter.insert_bulk(keys)?))?;
-    let right = filter.count_contained(keys)? == keys.len();
+    let right = filter.count_contained_bulk(keys)? == keys.len();
     push(session, &Target::Cpu, variant, kind, keys.len(), seconds, right);
     Ok(())
 }
@@ -125,8 +125,8 @@ fn on_device(session: &mut Session, device: &Device) -> anyhow::Result<()> {
     let rao = *RaoBloom::builder(most as u64).fpr(0.01).choices(1).build()?.layout();
     let mut filters = DeviceFilters {
         device,
-        split_block: Bloom::with_layout(device, split_block)?,
-        rao: Bloom::with_layout(device, rao)?,
+        split_block: Builder::with_layout(split_block).on(device).build()?,
+        rao: Builder::with_layout(rao).on(device).build()?,
     };
     let stream = KeySpace::new(SEED).stream(INSERTED);
     filters.build(session, U32, device.from_slice(&stream.u32_keys(most))?.as_slice())?;

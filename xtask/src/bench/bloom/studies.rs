@@ -1,7 +1,6 @@
 //! The measurements behind the figures: false-positive rates, first-level hashes.
 
-use warpset::bloom::cpu::Bloom;
-use warpset::bloom::{Error, FirstLevel, RaoBloom, RaoLayout};
+use warpset::bloom::{Builder, Error, FirstLevel, RaoBloom, RaoLayout};
 use warpset_benches::keys::KeySpace;
 use warpset_core::bloom::rao::Shape;
 use warpset_core::hash::string::StringHash;
@@ -113,7 +112,7 @@ fn fpr_over_n(session: &mut Session) -> anyhow::Result<()> {
     let absent = absent(session.effort);
     for log_bytes in [16, 18, 20, 22] {
         let bytes = 1usize << log_bytes;
-        let mut filter = Bloom::with_layout(variant::rao(bytes, 1, 7)?)?;
+        let mut filter = Builder::with_layout(variant::rao(bytes, 1, 7)?).build()?;
         // From 64 bits a key down to 4, one filter that fills up.
         let mut n = 0;
         for step in 0..=8 {
@@ -151,7 +150,7 @@ fn first_level_hashes(session: &mut Session) -> anyhow::Result<()> {
                 let mut restarts = Vec::new();
                 for trial in 0..trials {
                     let strings = KeySpace::new(SEED + trial).stream(INSERTED).strings(n, 41);
-                    let mut filter: RaoBloom = Bloom::with_layout(layout)?;
+                    let mut filter: RaoBloom = Builder::with_layout(layout).build()?;
                     restarts.push(match filter.insert_bulk(&strings.slices()) {
                         Ok(()) => Some(filter.layout().attempt()),
                         Err(Error::BucketOverflow { .. }) => None,

@@ -4,7 +4,7 @@ use anyhow::Context;
 use warpset::bloom::cpu::Bloom;
 use warpset::bloom::gpu::{self, DeviceLayout};
 use warpset::bloom::{
-    BlockedBloom, BlockedLayout, FirstLevel, Layout, RaoBloom, RaoLayout, SplitBlockBloom, SplitBlockLayout,
+    BlockedBloom, BlockedLayout, Builder, FirstLevel, Layout, RaoBloom, RaoLayout, SplitBlockBloom, SplitBlockLayout,
 };
 use warpset_core::bloom::{blocked, rao};
 
@@ -78,11 +78,11 @@ impl Variant {
     /// An empty filter of `bytes`, Rao's with `rao_hashes` bits a key.
     pub fn of_size_and_hashes(self, bytes: usize, rao_hashes: u32) -> anyhow::Result<Box<dyn Subject>> {
         Ok(match self {
-            Variant::SplitBlock => Box::new(Bloom::with_layout(split_block(bytes)?)?),
+            Variant::SplitBlock => Box::new(Builder::with_layout(split_block(bytes)?).build()?),
             Variant::Blocked(block, word, hashes) => {
-                Box::new(Bloom::with_layout(blocked(bytes, block, word, hashes)?)?)
+                Box::new(Builder::with_layout(blocked(bytes, block, word, hashes)?).build()?)
             }
-            Variant::Rao(choices) => Box::new(Bloom::with_layout(rao(bytes, choices, rao_hashes)?)?),
+            Variant::Rao(choices) => Box::new(Builder::with_layout(rao(bytes, choices, rao_hashes)?).build()?),
         })
     }
 }
@@ -165,7 +165,7 @@ macro_rules! subject {
             }
 
             fn union(&mut self, other: &dyn Subject) -> anyhow::Result<()> {
-                Ok(Bloom::union(self, same_type(other)?)?)
+                Ok(Bloom::merge(self, same_type(other)?)?)
             }
 
             fn theory(&self, n: usize) -> Option<f64> {
@@ -216,7 +216,7 @@ macro_rules! subject_on_device {
             }
 
             fn union(&mut self, other: &dyn Subject) -> anyhow::Result<()> {
-                Ok(gpu::Bloom::union(self, same_type(other)?)?)
+                Ok(gpu::Bloom::merge(self, same_type(other)?)?)
             }
 
             fn theory(&self, n: usize) -> Option<f64> {

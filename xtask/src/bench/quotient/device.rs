@@ -196,12 +196,12 @@ fn builds(session: &mut Session, device: &Device, size: Size, loads: &[f64]) -> 
         let clear = |filter: &mut bloom::SplitBlockBloom| Ok(filter.clear()?);
         let seconds = wall(session, device, &mut filter, clear, |filter| {
             // SAFETY: filter and keys stay alive, and no other work touches them, until the stream has been waited for.
-            unsafe { filter.insert_bulk_async(&stream, keys.as_slice())? };
+            unsafe { filter.insert_async(&stream, keys.as_slice())? };
             Ok(stream.synchronize()?)
         })?;
         let mut row = point.row("build", n, seconds).by(Kind::Bloom.name(), false);
         row.bits_per_item = Some(8.0 * filter.memory_bytes() as f64 / n as f64);
-        let right = filter.count_contained(&keys.to_vec()?)? == n;
+        let right = filter.count_contained_bulk(&keys.to_vec()?)? == n;
         push(session, device, row, right);
     }
     Ok(())
@@ -319,7 +319,7 @@ fn lookups(session: &mut Session, device: &Device, size: Size, loads: &[f64]) ->
             limit: None,
             queue: &|stream, keys, answers| {
                 // SAFETY: as for the quotient filter.
-                unsafe { filter.contains_bytes_async(stream, keys, answers)? };
+                unsafe { filter.contains_async(stream, keys, answers)? };
                 Ok(())
             },
         };
@@ -438,7 +438,7 @@ fn sort_alone(session: &mut Session, device: &Device, point: Point, all: &Device
         let mut sorted = device.alloc_uninit::<u32>(n)?;
         let (seconds, ()) = making(session, device, || {
             // SAFETY: both stay alive, and no other work touches them, until the stream has been waited for.
-            unsafe { sort::sort_keys_async(&stream, all.as_slice(), sorted.as_mut_slice(), by.clone())? };
+            unsafe { sort::sort_keys(&stream, all.as_slice(), sorted.as_mut_slice(), by.clone())? };
             Ok(stream.synchronize()?)
         })?;
         (seconds, sorted.to_vec()?.is_sorted_by_key(|key| u64::from(*key) & ((1 << bits) - 1)))
@@ -448,7 +448,7 @@ fn sort_alone(session: &mut Session, device: &Device, point: Point, all: &Device
         let mut sorted = device.alloc_uninit::<u64>(n)?;
         let (seconds, ()) = making(session, device, || {
             // SAFETY: as above.
-            unsafe { sort::sort_keys_async(&stream, wide.as_slice(), sorted.as_mut_slice(), by.clone())? };
+            unsafe { sort::sort_keys(&stream, wide.as_slice(), sorted.as_mut_slice(), by.clone())? };
             Ok(stream.synchronize()?)
         })?;
         (seconds, sorted.to_vec()?.is_sorted())

@@ -7,6 +7,9 @@ use super::super::{DeviceKeys, DeviceLayout, RaoBloom};
 use super::{BATCH, RaoInsertion};
 use crate::{Error, Key};
 
+/// What insertions are called in errors.
+pub(super) const INSERTION: &str = "an insertion into a Bloom filter";
+
 /// Device memory for the keys of a batch that come from the host.
 pub(super) struct Intake {
     keys: DeviceVec<u64>,
@@ -45,7 +48,7 @@ impl RaoBloom {
     /// Queues the insertion of all of `keys`, or of none: if a bucket overflows, the insertion is undone on the device.
     ///
     /// What comes back tells which, when the caller asks it to. There is no other attempt with another first-level hash, not
-    /// even if the filter was empty: the host would have to decide that, so [`RaoBloom::insert_device_slice`] does.
+    /// even if the filter was empty: the host would have to decide that, so [`RaoBloom::insert_device`] does.
     ///
     /// Takes a copy of the filter from the stream's pool, besides 12 bytes a key of a batch; returned in the order of the
     /// stream.
@@ -55,12 +58,12 @@ impl RaoBloom {
     /// use warpset_gpu::Device;
     ///
     /// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
-    /// let mut filter: gpu::RaoBloom = RaoBloom::builder(1000).build_on(&device)?;
+    /// let mut filter: gpu::RaoBloom = RaoBloom::builder(1000).on(&device).build()?;
     /// let (stream, keys) = (device.new_stream()?, device.from_slice(&[2u64, 3, 5, 7])?);
     /// let mut count = device.alloc_zeroed::<u64>(1)?;
     /// // SAFETY: nothing else uses filter, keys or count until the stream has been waited for.
     /// let insertion = unsafe {
-    ///     let insertion = filter.insert_bulk_async(&stream, keys.as_slice())?;
+    ///     let insertion = filter.insert_async(&stream, keys.as_slice())?;
     ///     filter.count_contained_async(&stream, keys.as_slice(), count.as_mut_slice())?;
     ///     insertion
     /// };
@@ -75,10 +78,11 @@ impl RaoBloom {
     /// # Safety
     /// Until `stream` has passed this work, the filter and `keys` stay allocated, nobody else writes the keys, and the
     /// filter is not read, written or lent elsewhere.
-    pub unsafe fn insert_bulk_async<K: DeviceKeys>(&mut self, stream: &Stream, keys: K) -> Result<RaoInsertion, Error> {
+    pub unsafe fn insert_async<K: DeviceKeys>(&mut self, stream: &Stream, keys: K) -> Result<RaoInsertion, Error> {
         if keys.count() == 0 {
             return RaoInsertion::nothing(self, stream);
         }
+        self.expect_here(INSERTION, [stream.device(), keys.device()])?;
         let mut workshop = self.workshop(stream, keys.count())?;
         // SAFETY: the caller's promise; the workshop is freed in the order of the stream.
         unsafe { self.undoable(stream, |filter| filter.insert_batches(&mut workshop, keys)) }
@@ -87,10 +91,11 @@ impl RaoBloom {
     /// Inserts all keys of a slice on the device, by the two-level build, and waits: if a bucket overflows while the filter
     /// was empty, the build starts again with another first-level hash, 16 of them at most, as in
     /// [`cpu::RaoBloom::insert_bulk`](crate::cpu::RaoBloom::insert_bulk). On an error the filter is as it was.
-    pub fn insert_device_slice<K: DeviceKeys>(&mut self, keys: K) -> Result<(), Error> {
+    pub fn insert_device<K: DeviceKeys>(&mut self, keys: K) -> Result<(), Error> {
         if keys.count() == 0 {
             return Ok(());
         }
+        self.expect_here(INSERTION, [keys.device()])?;
         let stream = self.synchronised_stream()?;
         let mut workshop = self.workshop(&stream, keys.count())?;
         self.all_or_nothing(&stream, |filter, empty| {
@@ -101,9 +106,12 @@ impl RaoBloom {
         })
     }
 
-    /// [`Bloom::insert_bulk`](super::Bloom::insert_bulk) of this filter: keys of the next batch come while the kernels
-    /// work on the one before.
-    pub(super) fn insert_host_keys<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
+    /// Inserts all keys: those of the next batch come while the kernels work on the one before. Keys of any kind; those that are
+    /// no integers are hashed on the host, because 8 bytes per key then cross the bus instead of the whole key.
+    ///
+    /// A bucket can overflow: the filter comes out as [`cpu::RaoBloom::insert_bulk`](crate::cpu::RaoBloom::insert_bulk) would
+    /// leave it, restarts and errors included. On an error for want of memory it is as it was.
+    pub fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
         if keys.is_empty() {
             return Ok(());
         }

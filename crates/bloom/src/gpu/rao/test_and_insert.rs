@@ -3,19 +3,20 @@
 
 use std::ops::Range;
 
+use warpset_base::filter::same_length;
 use warpset_core::bloom::TEST_AND_INSERT_BATCH;
 use warpset_gpu::batch::{KernelKeys, bits_to, expect_room};
-use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
+use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::batch::keys::{self, KeySlice};
 use warpset_kernels::batch::results;
 use warpset_kernels::bloom::rao as kernels;
-use warpset_primitives::select::select_async;
+use warpset_primitives::select::select;
 use warpset_simt::GlobalMut;
 
 use super::super::kernels::one_thread_each;
 use super::super::test_and_insert::{claim_words, emptied};
 use super::super::{DeviceKeys, DeviceLayout, RaoBloom};
-use super::insert::Intake;
+use super::insert::{INSERTION, Intake};
 use super::{Living, RaoInsertion, Workshop, no_string_hashes, parameters};
 use crate::{Error, Key};
 
@@ -94,7 +95,7 @@ impl RaoBloom {
             let (hashes, marks) = (bench.hashes.global(), bench.marks.global_mut());
             kernels::rao_settle::launch(stream, config, hashes, n, marks, form, out, table.words, table.bits)?;
             let marks = bench.marks.slice(..n.div_ceil(64));
-            select_async(
+            select(
                 stream,
                 bench.hashes.slice(..n),
                 marks,
@@ -103,7 +104,7 @@ impl RaoBloom {
             )?;
             if let Some(hashes) = string_hashes {
                 let to = bench.new_string_hashes.as_mut_slice();
-                select_async(stream, hashes.slice(..n), marks, to, bench.count.as_mut_slice())?;
+                select(stream, hashes.slice(..n), marks, to, bench.count.as_mut_slice())?;
             }
         }
         Ok(())
@@ -131,7 +132,7 @@ impl RaoBloom {
 
     /// Queues the insertion of `keys`, all or none; answer `i` becomes 1 if key `i` was new, 0 if not. The rule is that of
     /// [`cpu::RaoBloom::test_and_insert_bulk`](crate::cpu::RaoBloom::test_and_insert_bulk), but for another first-level hash:
-    /// see [`RaoBloom::insert_bulk_async`], which also says what comes back. If the insertion is undone, the answers mean
+    /// see [`RaoBloom::insert_async`], which also says what comes back. If the insertion is undone, the answers mean
     /// nothing.
     ///
     /// Takes a copy of the filter and up to 700 MiB of scratch memory.
@@ -142,24 +143,28 @@ impl RaoBloom {
     /// # Safety
     /// Until `stream` has passed this work, the filter, `keys` and `new` stay allocated, nobody else writes the keys, and
     /// nobody touches the filter or `new`.
-    pub unsafe fn test_and_insert_bytes_async<K: DeviceKeys>(
+    pub unsafe fn test_and_insert_async<K: DeviceKeys>(
         &mut self,
         stream: &Stream,
         keys: K,
         mut new: DeviceSliceMut<'_, u8>,
     ) -> Result<RaoInsertion, Error> {
+        if keys.count() == 0 {
+            return RaoInsertion::nothing(self, stream);
+        }
         expect_room(keys.count(), keys.count(), new.len())?;
+        self.expect_here(INSERTION, [stream.device(), keys.device(), new.device()])?;
         let new = new.global_mut();
         // SAFETY: there is a byte a key; the rest is the caller's promise.
         unsafe {
-            self.test_and_insert_async(stream, keys, |filter, bench, hashed, range| {
+            self.test_and_insert_batches(stream, keys, |filter, bench, hashed, range| {
                 let words = GlobalMut::from_raw_parts(new.at(range.start).as_ptr().cast(), range.len().div_ceil(8));
                 filter.find_new(bench, hashed.keys, hashed.string_hash_slice(), range.len(), Some(words))
             })
         }
     }
 
-    /// [`RaoBloom::test_and_insert_bytes_async`] with one bit a key.
+    /// [`RaoBloom::test_and_insert_async`] with one bit a key.
     ///
     /// # Errors
     /// As there.
@@ -172,10 +177,14 @@ impl RaoBloom {
         keys: K,
         mut new: DeviceSliceMut<'_, u64>,
     ) -> Result<RaoInsertion, Error> {
+        if keys.count() == 0 {
+            return RaoInsertion::nothing(self, stream);
+        }
         expect_room(keys.count(), keys.count().div_ceil(64), new.len())?;
+        self.expect_here(INSERTION, [stream.device(), keys.device(), new.device()])?;
         // SAFETY: there is a bit a key; the rest is the caller's promise.
         unsafe {
-            self.test_and_insert_async(stream, keys, |filter, bench, hashed, range| {
+            self.test_and_insert_batches(stream, keys, |filter, bench, hashed, range| {
                 filter.find_new(bench, hashed.keys, hashed.string_hash_slice(), range.len(), None)?;
                 let words = range.start / 64..range.end.div_ceil(64);
                 let marks = bench.marks.slice(..words.len());
@@ -188,16 +197,13 @@ impl RaoBloom {
     ///
     /// # Safety
     /// As there.
-    unsafe fn test_and_insert_async<K: DeviceKeys>(
+    unsafe fn test_and_insert_batches<K: DeviceKeys>(
         &mut self,
         stream: &Stream,
         keys: K,
         mut find: impl FnMut(&RaoBloom, &mut Bench<'_>, &KernelKeys, Range<usize>) -> Result<(), Error>,
     ) -> Result<RaoInsertion, Error> {
         let n = keys.count();
-        if n == 0 {
-            return RaoInsertion::nothing(self, stream);
-        }
         let mut bench = Bench::new(self, stream, n)?;
         // SAFETY: the caller's promise; scratch is freed in the order of the stream.
         unsafe {
@@ -213,8 +219,91 @@ impl RaoBloom {
         }
     }
 
-    /// [`Bloom::test_and_insert_bulk_into`](super::Bloom::test_and_insert_bulk_into) of this filter.
-    pub(super) fn test_and_insert_host_keys<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
+    /// Inserts keys on the device, all or none, and waits; answer `i` becomes 1 if key `i` was new, 0 if not. The rule, restarts and
+    /// errors are those of [`cpu::RaoBloom::test_and_insert_bulk`](crate::cpu::RaoBloom::test_and_insert_bulk).
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if there are fewer bytes than keys; memory of another device; an overflow. The filter is as it
+    /// was.
+    pub fn test_and_insert_device<K: DeviceKeys>(
+        &mut self,
+        keys: K,
+        mut new: DeviceSliceMut<'_, u8>,
+    ) -> Result<(), Error> {
+        expect_room(keys.count(), keys.count(), new.len())?;
+        let (there, new) = (new.device(), new.global_mut());
+        self.test_and_insert_waiting(keys, there, |filter, bench, hashed, range| {
+            let words = GlobalMut::from_raw_parts(new.at(range.start).as_ptr().cast(), range.len().div_ceil(8));
+            // SAFETY: there is a byte per key; all is borrowed until the stream has been waited for.
+            unsafe { filter.find_new(bench, hashed.keys, hashed.string_hash_slice(), range.len(), Some(words)) }
+        })
+    }
+
+    /// [`RaoBloom::test_and_insert_device`] with one bit per key.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn test_and_insert_bitmap_device<K: DeviceKeys>(
+        &mut self,
+        keys: K,
+        mut new: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        expect_room(keys.count(), keys.count().div_ceil(64), new.len())?;
+        let there = new.device();
+        self.test_and_insert_waiting(keys, there, |filter, bench, hashed, range| {
+            // SAFETY: all is borrowed until the stream has been waited for.
+            unsafe { filter.find_new(bench, hashed.keys, hashed.string_hash_slice(), range.len(), None)? };
+            let words = range.start / 64..range.end.div_ceil(64);
+            let marks = bench.marks.slice(..words.len());
+            Ok(bench.workshop.stream.copy(new.reborrow().slice_mut(words), marks)?)
+        })
+    }
+
+    /// Both forms that wait: `find` finds the new keys of a sub-batch and answers, on the device `there`.
+    fn test_and_insert_waiting<K: DeviceKeys>(
+        &mut self,
+        keys: K,
+        there: &Device,
+        mut find: impl FnMut(&RaoBloom, &mut Bench<'_>, &KernelKeys, Range<usize>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let n = keys.count();
+        if n == 0 {
+            return Ok(());
+        }
+        self.expect_here(INSERTION, [keys.device(), there])?;
+        let stream = self.synchronised_stream()?;
+        let mut bench = Bench::new(self, &stream, n)?;
+        self.all_or_nothing(&stream, |filter, mut empty| {
+            for first in (0..n).step_by(TEST_AND_INSERT_BATCH) {
+                let range = first..n.min(first + TEST_AND_INSERT_BATCH);
+                // SAFETY: the keys are borrowed until `all_or_nothing` has waited; scratch is freed in the order of the stream.
+                let hashed = unsafe { keys.part(range.clone()).kernel_keys(&filter.layout.hashing(), &stream)? };
+                find(filter, &mut bench, &hashed, range)?;
+                let mut count = [0];
+                stream.download(&bench.count, &mut count)?;
+                filter.attempt(&stream, empty, |filter| {
+                    // SAFETY: the new keys have been found; the filter is borrowed until `all_or_nothing` has waited.
+                    unsafe { filter.insert_new(&mut bench, count[0] as usize, true) }
+                })?;
+                empty = false;
+            }
+            Ok(())
+        })
+    }
+
+    /// Inserts all keys and says which were new; the rule is that of
+    /// [`cpu::RaoBloom::test_and_insert_bulk`](crate::cpu::RaoBloom::test_and_insert_bulk), with the same answers.
+    ///
+    /// On an error the filter is as it was.
+    pub fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
+        let mut new = vec![false; keys.len()];
+        self.test_and_insert_bulk_into(keys, &mut new)?;
+        Ok(new)
+    }
+
+    /// [`RaoBloom::test_and_insert_bulk`] into a slice of the same length, which holds nothing of use after an error.
+    pub fn test_and_insert_bulk_into<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
+        same_length(keys.len(), new.len())?;
         if keys.is_empty() {
             return Ok(());
         }

@@ -201,9 +201,9 @@ impl StandardQuotientFilter {
                     let (items, places_out) = ($items.global_mut(), places.global_mut());
                     sorted::$hash::launch(stream, grid(n), keys, kind, spread, n, parameters, items, places_out)?;
                     if form == results::COUNT {
-                        sort::sort_keys_in_place_async(stream, $items.as_mut_slice(), by)?;
+                        sort::sort_keys_in_place(stream, $items.as_mut_slice(), by)?;
                     } else {
-                        sort::sort_pairs_in_place_async(stream, $items.as_mut_slice(), places.as_mut_slice(), by)?;
+                        sort::sort_pairs_in_place(stream, $items.as_mut_slice(), places.as_mut_slice(), by)?;
                     }
                     let items = KeySlice::new($items.global(), kind, spread).keys;
                     let (wide, places) = ($wide, places.global());

@@ -4,7 +4,7 @@
 
 use warpset_gpu::{Device, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::quotient::paper_builds::{BLOCK, WRITE_ITEMS, segments};
-use warpset_primitives::non_associative::{parallel_merging_async, sequential_shifting_async};
+use warpset_primitives::non_associative::{parallel_merging, sequential_shifting};
 
 use super::StandardQuotientFilter;
 use super::build::{check_fit, zeroed_words};
@@ -81,9 +81,9 @@ fn scan_quotients<F: Width>(
         F::quotients(stream, grid(n), sorted.global(), n, parameters(layout), quotients.global_mut())?;
         let (quotients, slots) = (quotients.as_slice(), slots.as_mut_slice());
         if method == BuildMethod::ParallelMerging {
-            parallel_merging_async::<F::NextSlot>(stream, quotients, slots)?;
+            parallel_merging::<F::NextSlot>(stream, quotients, slots)?;
         } else {
-            sequential_shifting_async::<F::NextSlot>(stream, quotients, slots)?;
+            sequential_shifting::<F::NextSlot>(stream, quotients, slots)?;
         }
     }
     Ok(slots)

@@ -52,7 +52,7 @@ impl StandardQuotientFilter {
                     flags,
                     counts,
                 )?;
-                scan::exclusive_in_place_async::<Sum<u32>>(stream, labels.as_mut_slice())?;
+                scan::exclusive_in_place::<Sum<u32>>(stream, labels.as_mut_slice())?;
                 let by = Labels { flags: flags.as_const(), labels: labels.global(), winners: winners.global_mut() };
                 let left = left.global_mut().cast();
                 W::work_off_winners(stream, batch.slice(..n).global(), target, by, left, changed.global_mut())?;
@@ -94,7 +94,7 @@ pub(super) fn compact<W: Width>(
     // SAFETY: there is a bit an item; all live until the number has been waited for.
     unsafe {
         let left = left.slice(..n.div_ceil(64));
-        select::select_async(stream, batch.slice(..n), left, others.slice_mut(..n), count.as_mut_slice())?;
+        select::select(stream, batch.slice(..n), left, others.slice_mut(..n), count.as_mut_slice())?;
     }
     let mut number = [0];
     stream.download(&*count, &mut number)?;

@@ -1,0 +1,126 @@
+//! From a builder to a filter in host memory.
+
+use warpset_core::bloom::blocked;
+
+use super::{BlockedBloom, Bloom, RaoBloom, SplitBlockBloom};
+use crate::layout::engine::OneBlock;
+use crate::{
+    BlockedBuilder, BlockedLayout, Builder, Error, FileError, Hashed, Insert, Key, Layout, RaoBuilder,
+    SplitBlockBuilder, SplitBlockLayout, Words,
+};
+
+impl<L: Layout> Builder<L> {
+    /// An empty filter.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn build(&self) -> Result<Bloom<L>, Error> {
+        Bloom::with_layout(*self.layout())
+    }
+
+    /// A filter of these words, such as another backend gave.
+    ///
+    /// # Errors
+    /// If there are not as many as the parameters say, or no memory for them.
+    pub fn build_from_words(&self, words: &[u32]) -> Result<Bloom<L>, Error> {
+        let layout = *self.layout();
+        if layout.words() != words.len() as u64 {
+            return Err(FileError::Truncated { needed: 4 * layout.words(), found: 4 * words.len() as u64 }.into());
+        }
+        let mut memory = Words::zeroed(layout.words())?;
+        memory.as_mut_slice().copy_from_slice(words);
+        Ok(Bloom::from_parts(layout, memory))
+    }
+
+    /// A filter of these keys.
+    ///
+    /// # Errors
+    /// As for [`Builder::build`]; and Rao's filter can overflow.
+    pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<Bloom<L>, Error>
+    where
+        Bloom<L>: Insert<Error = Error>,
+    {
+        let mut filter = self.build()?;
+        Insert::insert_bulk(&mut filter, keys)?;
+        Ok(filter)
+    }
+}
+
+macro_rules! builds {
+    ($($builder:ty => $filter:ty;)*) => {$(
+        impl $builder {
+            /// Checks every setting, then allocates: an empty filter.
+            pub fn build(&self) -> Result<$filter, Error> {
+                Builder::with_layout(self.layout()?).build()
+            }
+
+            /// Checks every setting, then makes a filter of these keys. Whether there are as many as the builder was told is not
+            /// checked: with more the rate of false positives is higher.
+            pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<$filter, Error> {
+                Builder::with_layout(self.layout()?).build_from(keys)
+            }
+        }
+
+        impl $filter {
+            /// A filter for `keys` different keys; 1% false positives unless told otherwise.
+            pub fn builder(keys: u64) -> $builder {
+                <$builder>::new(keys)
+            }
+        }
+    )*};
+}
+builds! {
+    SplitBlockBuilder => SplitBlockBloom;
+    BlockedBuilder => BlockedBloom;
+    RaoBuilder => RaoBloom;
+}
+
+/// Unwraps what a default builder made for the keys of an iterator, which memory held a moment ago.
+fn for_iterator<L: Layout>(built: Result<Bloom<L>, Error>) -> Bloom<L> {
+    match built {
+        Ok(filter) => filter,
+        // `FromIterator` cannot fail; the standard collections end the process here too.
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A filter from keys whose number is known only at the end: hashed first, under a layout of one block.
+fn collect<L: OneBlock, K: Key>(
+    one_block: Result<L, Error>,
+    keys: impl IntoIterator<Item = K>,
+    build: impl FnOnce(u64) -> Result<Bloom<L>, Error>,
+) -> Bloom<L> {
+    let hashes: Vec<Hashed> = match one_block {
+        Ok(layout) => keys.into_iter().map(|key| Hashed(L::hash_of(&layout.probe(&key)))).collect(),
+        Err(_) => Vec::new(),
+    };
+    let mut filter = for_iterator(build(hashes.len().max(1) as u64));
+    filter.insert_bulk(&hashes);
+    filter
+}
+
+/// A filter for 1% false positives of the size that the keys need.
+impl<K: Key> FromIterator<K> for SplitBlockBloom {
+    fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> SplitBlockBloom {
+        collect(SplitBlockLayout::new(1), keys, |n| SplitBlockBuilder::new(n).build())
+    }
+}
+
+/// A filter for 1% false positives, with defaults, of the size that the keys need.
+impl<K: Key> FromIterator<K> for BlockedBloom {
+    fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> BlockedBloom {
+        let one_block = BlockedLayout::new(1, blocked::Shape::of::<256, 32, 8>(), 0);
+        collect(one_block, keys, |n| BlockedBuilder::new(n).build())
+    }
+}
+
+/// A filter for 1% false positives, with defaults, of the size that the keys need.
+impl<K: Key> FromIterator<K> for RaoBloom {
+    fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> RaoBloom {
+        let seed = crate::key::Seed::new(0);
+        let hashes: Vec<Hashed> = keys.into_iter().map(|key| Hashed(seed.hash(&key))).collect();
+        let mut filter = for_iterator(RaoBuilder::new(hashes.len().max(1) as u64).build());
+        filter.extend(hashes);
+        filter
+    }
+}

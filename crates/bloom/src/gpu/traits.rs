@@ -1,0 +1,92 @@
+//! The traits of filters, by the inherent methods.
+
+use super::{Bloom, DeviceLayout, DeviceOneBlock, RaoBloom};
+use crate::{Bitmap, BloomFilter, Error, Filter, Insert, Key, TestAndInsert, cpu};
+
+impl<L: DeviceLayout> Filter for Bloom<L> {
+    type Error = Error;
+
+    fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
+        self.contains_bulk_into(keys, answers)
+    }
+    fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Result<Bitmap, Error> {
+        self.contains_bitmap_bulk(keys)
+    }
+    fn count_contained_bulk<K: Key>(&self, keys: &[K]) -> Result<usize, Error> {
+        self.count_contained_bulk(keys)
+    }
+    fn memory_bytes(&self) -> u64 {
+        self.memory_bytes()
+    }
+}
+
+impl<L: DeviceOneBlock> Insert for Bloom<L> {
+    fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
+        self.insert_bulk(keys)
+    }
+    fn clear(&mut self) -> Result<(), Error> {
+        self.clear()
+    }
+    fn merge(&mut self, other: &Self) -> Result<(), Error> {
+        self.merge(other)
+    }
+}
+
+impl Insert for RaoBloom {
+    fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
+        self.insert_bulk(keys)
+    }
+    fn clear(&mut self) -> Result<(), Error> {
+        self.clear()
+    }
+    fn merge(&mut self, other: &Self) -> Result<(), Error> {
+        self.merge(other)
+    }
+}
+
+impl<L: DeviceOneBlock> TestAndInsert for Bloom<L> {
+    fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
+        self.test_and_insert_bulk(keys)
+    }
+}
+
+impl TestAndInsert for RaoBloom {
+    fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
+        self.test_and_insert_bulk(keys)
+    }
+}
+
+impl<L: DeviceLayout> BloomFilter for Bloom<L>
+where
+    Bloom<L>: TestAndInsert<Error = Error>,
+{
+    type Layout = L;
+
+    fn layout(&self) -> &L {
+        self.layout()
+    }
+    fn intersect(&mut self, other: &Self) -> Result<(), Error> {
+        self.intersect(other)
+    }
+    fn fold(&mut self, factor: u64) -> Result<(), Error> {
+        self.fold(factor)
+    }
+    fn shrink_to_fpr(&mut self, fpr: f64) -> Result<u32, Error> {
+        self.shrink_to_fpr(fpr)
+    }
+    fn any_contained_bulk<K: Key>(&self, keys: &[K]) -> Result<bool, Error> {
+        self.any_contained_bulk(keys)
+    }
+    fn count_ones(&self) -> Result<u64, Error> {
+        self.count_ones()
+    }
+    fn fpr(&self) -> Result<f64, Error> {
+        self.fpr()
+    }
+    fn measured_fpr(&self, samples: u64, seed: u64) -> Result<f64, Error> {
+        self.measured_fpr(samples, seed)
+    }
+    fn to_host(&self) -> Result<cpu::Bloom<L>, Error> {
+        self.to_host()
+    }
+}
