@@ -27,7 +27,9 @@ fn saxpy_threads(c: &mut Criterion) {
         let shape = LaunchConfig::new(THREADS / 256, 256);
         group.bench_function(BenchmarkId::from_parameter(name), |b| {
             // SAFETY: both have one word per thread.
-            b.iter(|| unsafe { saxpy::launch(&emulator, shape, 5, x.global(), y.global_mut(), THREADS as usize) });
+            b.iter(|| unsafe {
+                saxpy { a: 5, x: x.global(), y: y.global_mut(), n: THREADS as usize }.launch(&emulator, shape)
+            });
         });
     }
 }
@@ -44,7 +46,7 @@ fn block_scan_threads(c: &mut Criterion) {
         let shape = LaunchConfig::new(THREADS / 256, 256).shared(128);
         group.bench_function(BenchmarkId::from_parameter(name), |b| {
             // SAFETY: both have one word per thread.
-            b.iter(|| unsafe { block_scan::launch(&emulator, shape, x.global(), y.global_mut()) });
+            b.iter(|| unsafe { block_scan { x: x.global(), y: y.global_mut() }.launch(&emulator, shape) });
         });
     }
 }
@@ -66,17 +68,16 @@ fn look_back_scan_threads(c: &mut Criterion) {
                 let ticket = emulator.buffer_from(&[0u32]);
                 // SAFETY: the sizes are those that the kernel asks for; flags and ticket are zero.
                 unsafe {
-                    look_back_scan::launch(
-                        &emulator,
-                        LaunchConfig::new(TILES, TILE).shared(32),
-                        x.global(),
-                        y.global_mut(),
-                        THREADS,
-                        sums.global_mut(),
-                        prefixes.global_mut(),
-                        flags.global_mut(),
-                        ticket.global_mut(),
-                    )
+                    look_back_scan {
+                        x: x.global(),
+                        y: y.global_mut(),
+                        n: THREADS,
+                        sums: sums.global_mut(),
+                        prefixes: prefixes.global_mut(),
+                        flags: flags.global_mut(),
+                        ticket: ticket.global_mut(),
+                    }
+                    .launch(&emulator, LaunchConfig::new(TILES, TILE).shared(32))
                 }
             });
         });

@@ -297,7 +297,7 @@ mod tests {
                         let bytes = scratch_bytes::<<$operator as Operator>::Value>($warps);
                         let config = LaunchConfig::new(1, threads).shared(bytes);
                         // SAFETY: sizes as the kernel asks.
-                        unsafe { super::tests::$name::launch(&emulator, config, x.global(), y.global_mut()) }.unwrap();
+                        unsafe { super::tests::$name { x: x.global(), y: y.global_mut() }.launch(&emulator, config) }.unwrap();
                         let all = values.iter().copied().fold(<$operator>::IDENTITY, <$operator>::combine);
                         let mut before = <$operator>::IDENTITY;
                         for (&value, found) in values.iter().zip(unpacked::<<$operator as Operator>::Value>(&y.to_vec()).chunks(3)) {

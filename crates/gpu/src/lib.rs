@@ -34,7 +34,7 @@
 //! let from = device.from_slice(&[1, 2, 3])?;
 //! let mut to = device.alloc_uninit::<u32>(3)?;
 //! // SAFETY: both vectors hold three words and live until the stream has passed.
-//! unsafe { increment::launch(&stream, LaunchConfig::covering(3, 256), from.global(), to.global_mut(), 3)? };
+//! unsafe { increment { from: from.global(), to: to.global_mut(), n: 3 }.launch(&stream, LaunchConfig::covering(3, 256))? };
 //! stream.synchronize()?;
 //! assert_eq!(to.to_vec()?, [2, 3, 4]);
 //! # Ok(())

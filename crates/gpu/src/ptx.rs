@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+#[cfg(any(test, feature = "cuda"))]
 use warpset_simt::Module;
 
 use crate::error::{GpuError, Result};
@@ -37,6 +38,7 @@ pub fn register_ptx(module: impl Into<String>, ptx: impl Into<Cow<'static, str>>
 }
 
 /// The PTX of `module`: its own, or else what has been registered under its name.
+#[cfg(any(test, feature = "cuda"))]
 pub(crate) fn text(module: &Module) -> Option<Cow<'static, str>> {
     module.ptx.map(Cow::Borrowed).or_else(|| registered().as_ref()?.get(module.name).cloned())
 }

@@ -187,14 +187,16 @@ unsafe fn merge_by<K: Key, V: Payload>(
         let mut splits = stream.alloc_uninit::<u64>(if two_launches { tiles + 1 } else { 0 })?;
         if two_launches {
             let config = LaunchConfig::covering(tiles + 1, SPLIT_BLOCK);
-            let (tile, (a, a_len), (b, b_len)) = (shape.tile(), (a.keys, a.keys.len()), (b.keys, b.keys.len()));
-            let to = splits.global_mut();
+            let (tile_items, (a, a_len), (b, b_len)) = (shape.tile(), (a.keys, a.keys.len()), (b.keys, b.keys.len()));
+            let splits = splits.global_mut();
             if !K::WIDE {
                 let (a, b, mask) = (a.cast(), b.cast(), mask as u32);
-                kernels::merge_splits_u32::launch(stream, config, a, a_len, b, b_len, mask, tile, tiles, to)?;
+                kernels::merge_splits_u32 { a, a_len, b, b_len, mask, tile_items, tiles, splits }
+                    .launch(stream, config)?;
             } else {
                 let (a, b) = (a.cast(), b.cast());
-                kernels::merge_splits_u64::launch(stream, config, a, a_len, b, b_len, mask, tile, tiles, to)?;
+                kernels::merge_splits_u64 { a, a_len, b, b_len, mask, tile_items, tiles, splits }
+                    .launch(stream, config)?;
             }
         }
         Ok::<_, GpuError>(splits)
@@ -212,9 +214,20 @@ unsafe fn merge_by<K: Key, V: Payload>(
             // SAFETY: the shape is the kernel's own, and the types have the sizes of the kernel's; the rest is the
             // caller's promise.
             unsafe {
-                kernels::$kernel::launch(
-                    stream, config, a.0, a.1, a_len, b.0, b.1, b_len, mask as _, splits, flags, out_keys, out_values,
-                )?
+                kernels::$kernel {
+                    a_keys: a.0,
+                    a_values: a.1,
+                    a_len,
+                    b_keys: b.0,
+                    b_values: b.1,
+                    b_len,
+                    mask: mask as _,
+                    splits,
+                    flags,
+                    out_keys,
+                    out_values,
+                }
+                .launch(stream, config)?
             }
         }};
     }

@@ -186,7 +186,8 @@ pub unsafe fn parallel_merging<R: NonAssociativeKernels<Item: Pod, Value: Pod>>(
             R::calc_offsets(stream, config, items, n, round, labels, numbers, credit, offset, carry)?;
             let (offset, carry) = (offsets.global(), carries.global());
             let (numbers, credit) = (segments.numbers.global_mut(), credits.global_mut());
-            shift_items::launch(stream, config, n, round, labels, offset, carry, numbers, credit)?;
+            shift_items { n, round, labels, offsets: offset, carries: carry, numbers, credits: credit }
+                .launch(stream, config)?;
         }
         segments.write::<R>(stream, out)?;
         Ok(rounds as usize)
@@ -218,7 +219,8 @@ pub unsafe fn sequential_shifting<R: NonAssociativeKernels<Item: Pod, Value: Pod
         let count = segments.count;
         let mut starts = stream.alloc_uninit::<u32>(count + 1)?;
         let mut change = stream.alloc_uninit::<u32>(1)?;
-        find_starts::launch(stream, grid(stream, n), segments.labels.global(), n, starts.global_mut())?;
+        find_starts { labels: segments.labels.global(), n, starts: starts.global_mut() }
+            .launch(stream, grid(stream, n))?;
         let mut iterations = 0;
         loop {
             stream.fill_bytes(&mut change, 0)?;

@@ -147,19 +147,18 @@ unsafe fn pass_over(
     unsafe {
         let config = LaunchConfig::new(histogram_grid, BLOCK).shared(HISTOGRAM_SHARED_BYTES);
         let counts = starts.global_mut();
-        kernels::radix_histogram::launch(stream, config, keys.keys, keys.kind, keys.spread, n, shift, bits, counts)?;
+        kernels::radix_histogram { keys: keys.keys, kind: keys.kind, spread: keys.spread, n, shift, bits, counts }
+            .launch(stream, config)?;
         let config = LaunchConfig::new(1, BLOCK).shared(64);
-        kernels::radix_scan::launch(stream, config, starts.global_mut(), digit.values() as u32)?;
+        kernels::radix_scan { counts: starts.global_mut(), digits: digit.values() as u32 }.launch(stream, config)?;
         let config = LaunchConfig::new(tiles, BLOCK).shared(shared_bytes);
         let (starts, look_back, out) = (starts.global(), look_back.words(), out.global_mut());
         let KeySlice { keys, kind, spread } = keys;
         match order {
-            Order::Kept => kernels::radix_pass::launch(
-                stream, config, keys, kind, spread, n, shift, bits, starts, look_back, ticket, out,
-            )?,
-            Order::Any => kernels::radix_group::launch(
-                stream, config, keys, kind, spread, n, shift, bits, starts, look_back, ticket, out,
-            )?,
+            Order::Kept => kernels::radix_pass { keys, kind, spread, n, shift, bits, starts, look_back, ticket, out }
+                .launch(stream, config)?,
+            Order::Any => kernels::radix_group { keys, kind, spread, n, shift, bits, starts, look_back, ticket, out }
+                .launch(stream, config)?,
         }
     }
     Ok(starts)

@@ -93,7 +93,10 @@ unsafe fn search<K: Key>(
             let blocks = count.div_ceil(BLOCK as usize * NEEDLES).min(i32::MAX as usize) as u32;
             let config = LaunchConfig::new(blocks, BLOCK);
             // SAFETY: lengths were checked; the caller answers for the rest.
-            unsafe { kernels::$kernel::launch(stream, config, keys.cast(), n, needles.cast(), count, mask as _, out)? }
+            unsafe {
+                kernels::$kernel { keys: keys.cast(), n, needles: needles.cast(), count, mask: mask as _, out }
+                    .launch(stream, config)?
+            }
         }};
     }
     macro_rules! merge {
@@ -109,11 +112,10 @@ unsafe fn search<K: Key>(
             // SAFETY: lengths were checked; scratch is this call's own, and freed in the order of the stream; the caller
             // answers for the rest.
             unsafe {
-                merge_kernels::$splits::launch(
-                    stream, config, a, a_len, b, b_len, mask, tile, tiles as usize, to,
-                )?;
+                merge_kernels::$splits { a, a_len, b, b_len, mask, tile_items: tile, tiles: tiles as usize, splits: to }
+                    .launch(stream, config)?;
                 let config = LaunchConfig::new(tiles, shape.threads).shared(shape.shared_bytes);
-                kernels::$kernel::launch(stream, config, keys, n, needles, count, mask, splits.global(), out)?
+                kernels::$kernel { keys, n, needles, count, mask, splits: splits.global(), out }.launch(stream, config)?
             }
         }};
     }

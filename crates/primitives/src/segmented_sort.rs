@@ -178,17 +178,16 @@ unsafe fn sort_segments<K: Key>(
     // answers for items and offsets.
     unsafe {
         let config = LaunchConfig::covering(segments + 1, FIND_BLOCK);
-        kernels::segmented_sort_find::launch(
-            stream,
-            config,
-            offsets.global(),
+        kernels::segmented_sort_find {
+            offsets: offsets.global(),
             segments,
             tile_items,
-            bitmap,
+            begins: bitmap,
             long,
             tiles,
             found,
-        )?;
+        }
+        .launch(stream, config)?;
         let shared = if widths.wide_keys { SHORT_SHARED_BYTES_U64 } else { SHORT_SHARED_BYTES_U32 };
         let config = LaunchConfig::new(windows, SHORT_BLOCK).shared(shared);
         by_widths!(
@@ -197,10 +196,19 @@ unsafe fn sort_segments<K: Key>(
                 segmented_sort_short_u32, segmented_sort_short_u32_u32, segmented_sort_short_u32_u64,
                 segmented_sort_short_u64, segmented_sort_short_u64_u32, segmented_sort_short_u64_u64
             },
-            |kernel| kernel::launch(
-                stream, config, source.keys.cast(), source.values.cast(), target.keys.cast(), target.values.cast(),
-                begin, width, passes, flip, bitmap.as_const(), plan.bitmap,
-            )?
+            |kernel| kernel {
+                keys: source.keys.cast(),
+                values: source.values.cast(),
+                out_keys: target.keys.cast(),
+                out_values: target.values.cast(),
+                begin,
+                bits: width,
+                passes,
+                flip,
+                begins: bitmap.as_const(),
+                words: plan.bitmap,
+            }
+            .launch(stream, config)?
         );
         if plan.long > 0 {
             sort_long(stream, widths, source, target, n, begin, width, flip, &plan, words)?;
@@ -240,14 +248,34 @@ unsafe fn sort_long(
         let config = LaunchConfig::new(grid(4), COUNT_BLOCK).shared(COUNT_SHARED_BYTES);
         if widths.wide_keys {
             let keys = source.keys.cast();
-            kernels::segmented_sort_count_u64::launch(
-                stream, config, keys, begin, width, passes, flip, tile_items, long, tiles, found, counts,
-            )?;
+            kernels::segmented_sort_count_u64 {
+                keys,
+                begin,
+                bits: width,
+                passes,
+                flip,
+                tile_items,
+                long,
+                tiles,
+                found,
+                counts,
+            }
+            .launch(stream, config)?;
         } else {
             let keys = source.keys.cast();
-            kernels::segmented_sort_count_u32::launch(
-                stream, config, keys, begin, width, passes, flip, tile_items, long, tiles, found, counts,
-            )?;
+            kernels::segmented_sort_count_u32 {
+                keys,
+                begin,
+                bits: width,
+                passes,
+                flip,
+                tile_items,
+                long,
+                tiles,
+                found,
+                counts,
+            }
+            .launch(stream, config)?;
         }
         let config = LaunchConfig::new(grid(4), shape.threads).shared(shape.shared_bytes);
         let mut from = source;
@@ -264,11 +292,25 @@ unsafe fn sort_long(
                     segmented_sort_pass_u32, segmented_sort_pass_u32_u32, segmented_sort_pass_u32_u64,
                     segmented_sort_pass_u64, segmented_sort_pass_u64_u32, segmented_sort_pass_u64_u64
                 },
-                |kernel| kernel::launch(
-                    stream, config, from.keys.cast(), from.values.cast(), to.keys.cast(), to.values.cast(),
-                    digit.shift, digit.mask, digit.flip, pass, passes, long, tiles, found, counts.as_const(),
-                    look_back, next, ticket,
-                )?
+                |kernel| kernel {
+                    keys: from.keys.cast(),
+                    values: from.values.cast(),
+                    out_keys: to.keys.cast(),
+                    out_values: to.values.cast(),
+                    shift: digit.shift,
+                    mask: digit.mask,
+                    flip: digit.flip,
+                    at: pass,
+                    passes,
+                    long,
+                    tiles,
+                    found,
+                    counts: counts.as_const(),
+                    look_back,
+                    next_look_back: next,
+                    ticket,
+                }
+                .launch(stream, config)?
             );
             from = to.as_source();
         }

@@ -102,7 +102,7 @@ fn aligned<T: Item>(items: DeviceSlice<'_, T>, flags: Option<DeviceSlice<'_, u8>
 
 /// Launches the one of two kernels for the items' width: those that select, or with outputs in brackets, that partition.
 macro_rules! launch {
-    ($narrow:ident | $wide:ident, $stream:ident, $items:ident, ($($arg:expr),*), $aligned:expr, [$($out:ident),*], $count:ident) => {{
+    ($narrow:ident | $wide:ident, $stream:ident, $items:ident, ($($arg:ident: $value:expr),*), $aligned:expr, [$($out:ident),*], $count:ident) => {{
         let n = $items.len();
         if n == 0 {
             $stream.fill_bytes($count.slice_mut(..1), 0)?;
@@ -118,10 +118,11 @@ macro_rules! launch {
                 // SAFETY: sizes were checked; scratch is this call's own, and freed in the order of the stream; the
                 // caller answers for the rest.
                 unsafe {
-                    kernels::$kernel::launch(
-                        $stream, config, $items.global().cast(), n, $($arg as _,)* $aligned, words, ticket,
-                        $($out.global_mut().cast(),)* count,
-                    )?
+                    kernels::$kernel {
+                        items: $items.global().cast(), n, $($arg: $value as _,)* aligned: $aligned, look_back: words, ticket,
+                        $($out: $out.global_mut().cast(),)* count,
+                    }
+                    .launch($stream, config)?
                 }
             }};
         }
@@ -154,9 +155,9 @@ macro_rules! launch_if {
         let (kernels, x, y) = $predicate.kind();
         let (x, y) = (x.bits(), y.bits());
         match kernels {
-            Kernels::InRange => launch!($in_range | $in_range_wide, $stream, $items, (x, y), aligned, [$($out),*], $count),
-            Kernels::BitsEqual => launch!($equal | $equal_wide, $stream, $items, (x, y), aligned, [$($out),*], $count),
-            Kernels::BitsDiffer => launch!($differ | $differ_wide, $stream, $items, (x, y), aligned, [$($out),*], $count),
+            Kernels::InRange => launch!($in_range | $in_range_wide, $stream, $items, (from: x, to: y), aligned, [$($out),*], $count),
+            Kernels::BitsEqual => launch!($equal | $equal_wide, $stream, $items, (mask: x, bits: y), aligned, [$($out),*], $count),
+            Kernels::BitsDiffer => launch!($differ | $differ_wide, $stream, $items, (mask: x, bits: y), aligned, [$($out),*], $count),
         }
     }};
 }
@@ -206,7 +207,7 @@ pub unsafe fn select<T: Item>(
 ) -> Result<()> {
     check(items, &out, None, &selected)?;
     check_bitmap(items.len(), bitmap, [Some(&out), None], &selected)?;
-    launch!(select_u32 | select_u64, stream, items, (bitmap.global().cast()), aligned(items, None), [out], selected)
+    launch!(select_u32 | select_u64, stream, items, (bitmap: bitmap.global().cast()), aligned(items, None), [out], selected)
 }
 
 /// Queues the selection of places: the numbers, below `n`, of the bits that are set.
@@ -240,7 +241,7 @@ pub unsafe fn select_indices(
     // for the rest.
     unsafe {
         let (out, count) = (out.global_mut(), selected.global_mut());
-        kernels::select_indices::launch(stream, config, n, bitmap, words, ticket, out, count)?;
+        kernels::select_indices { n, bitmap, look_back: words, ticket, out, count }.launch(stream, config)?;
     }
     Ok(())
 }
@@ -262,7 +263,7 @@ pub unsafe fn select_flagged<T: Item>(
     check(items, &out, None, &selected)?;
     check_flags(items.len(), flags, [Some(&out), None], &selected)?;
     let aligned = aligned(items, Some(flags));
-    launch!(select_flagged_u32 | select_flagged_u64, stream, items, (flags.global()), aligned, [out], selected)
+    launch!(select_flagged_u32 | select_flagged_u64, stream, items, (flags: flags.global()), aligned, [out], selected)
 }
 
 /// [`select`] of the items that a predicate keeps.
@@ -319,7 +320,7 @@ pub unsafe fn partition<T: Item>(
     check_bitmap(items.len(), bitmap, [Some(&out), Some(&rejected)], &selected)?;
     let bitmap = bitmap.global().cast();
     let aligned = aligned(items, None);
-    launch!(partition_u32 | partition_u64, stream, items, (bitmap), aligned, [out, rejected], selected)
+    launch!(partition_u32 | partition_u64, stream, items, (bitmap: bitmap), aligned, [out, rejected], selected)
 }
 
 /// [`select_flagged`], and the items whose flag is 0 go to the start of `rejected`, in order too.
@@ -341,7 +342,7 @@ pub unsafe fn partition_flagged<T: Item>(
     check_flags(items.len(), flags, [Some(&out), Some(&rejected)], &selected)?;
     let aligned = aligned(items, Some(flags));
     let flags = flags.global();
-    launch!(partition_flagged_u32 | partition_flagged_u64, stream, items, (flags), aligned, [out, rejected], selected)
+    launch!(partition_flagged_u32 | partition_flagged_u64, stream, items, (flags: flags), aligned, [out, rejected], selected)
 }
 
 /// [`select_if`], and the items that the predicate does not keep go to the start of `rejected`, in order too.
@@ -405,9 +406,8 @@ pub unsafe fn unique_by_key<K: Item, V: Item>(
             // SAFETY: sizes were checked; scratch is this call's own, and freed in the order of the stream; the caller
             // answers for the rest.
             unsafe {
-                kernels::$kernel::launch(
-                    stream, config, keys, values, n, aligned, words, ticket, out_keys, out_values, count,
-                )?
+                kernels::$kernel { keys, values, n, aligned, look_back: words, ticket, out_keys, out_values, count }
+                    .launch(stream, config)?
             }
         }};
     }

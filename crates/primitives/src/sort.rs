@@ -429,10 +429,18 @@ unsafe fn sort_in_one_block(
                 radix_sort_small_u32, radix_sort_small_u32_u32, radix_sort_small_u32_u64, radix_sort_small_u64,
                 radix_sort_small_u64_u32, radix_sort_small_u64_u64
             },
-            |kernel| kernel::launch(
-                stream, config, source.keys.cast(), source.values.cast(), target.keys.cast(), target.values.cast(), n,
-                bits.start, width, width.div_ceil(DIGIT_BITS), flip,
-            )?
+            |kernel| kernel {
+                keys: source.keys.cast(),
+                values: source.values.cast(),
+                out_keys: target.keys.cast(),
+                out_values: target.values.cast(),
+                n,
+                begin: bits.start,
+                bits: width,
+                passes: width.div_ceil(DIGIT_BITS),
+                flip,
+            }
+            .launch(stream, config)?
         )
     };
     Ok(())
@@ -478,20 +486,19 @@ unsafe fn sort_in_passes(
                 let grid = n.div_ceil($items_a_thread * HISTOGRAM_BLOCK as usize).min(multiprocessors) as u32;
                 let config = LaunchConfig::new(grid, HISTOGRAM_BLOCK).shared($shape.shared_bytes());
                 let (keys, in_place) = (source.keys.cast(), u32::from(in_place));
-                kernels::$kernel::launch(
-                    stream,
-                    config,
+                kernels::$kernel {
                     keys,
                     n,
                     begin,
-                    width,
+                    bits: width,
                     passes,
                     flip,
                     in_place,
-                    starts(0),
-                    steps,
+                    starts: starts(0),
+                    plan: steps,
                     done,
-                )?
+                }
+                .launch(stream, config)?
             }};
         }
         // Columns of counters have to be added up, which takes longer than counting a few keys.
@@ -516,13 +523,29 @@ unsafe fn sort_in_passes(
                         radix_sort_pass_u32, radix_sort_pass_u32_u32, radix_sort_pass_u32_u64, radix_sort_pass_u64,
                         radix_sort_pass_u64_u32, radix_sort_pass_u64_u64
                     },
-                    |kernel| kernel::launch(
-                        stream, config, source.keys.cast(), source.values.cast(), scratch.keys.cast(),
-                        scratch.values.cast(), target.keys.cast(), target.values.cast(), first, items, digit.shift,
-                        digit.mask, digit.flip, steps.as_const().at(pass as usize), from.as_const(), to,
-                        look_back, second, rows as u32, portion, portions,
-                        tickets.at((pass * portions + portion) as usize),
-                    )?
+                    |kernel| kernel {
+                        keys: source.keys.cast(),
+                        values: source.values.cast(),
+                        scratch_keys: scratch.keys.cast(),
+                        scratch_values: scratch.values.cast(),
+                        out_keys: target.keys.cast(),
+                        out_values: target.values.cast(),
+                        first_item: first,
+                        n: items,
+                        shift: digit.shift,
+                        mask: digit.mask,
+                        flip: digit.flip,
+                        step: steps.as_const().at(pass as usize),
+                        starts: from.as_const(),
+                        next_starts: to,
+                        look_back,
+                        look_back_2: second,
+                        rows: rows as u32,
+                        portion,
+                        portions,
+                        ticket: tickets.at((pass * portions + portion) as usize),
+                    }
+                    .launch(stream, config)?
                 );
             }
         }

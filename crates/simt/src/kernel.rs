@@ -205,6 +205,21 @@ pub const fn no_module(_: &str) -> Option<&'static Module> {
     None
 }
 
+/// A type for which the kernel `K`, a `K<Self, …>`, has an entry: [`kernel!`](crate::kernel!) implements it for the types
+/// after `for`.
+///
+/// A trait of a program's types bundles the kernels that it launches for them: `trait Width: Sized + EntryOf<fill<Self>>`.
+pub trait EntryOf<K>: Sized {
+    /// The entry's name, module and launch bounds.
+    const INFO: &'static KernelInfo;
+
+    /// Launches the entry with these arguments.
+    ///
+    /// # Safety
+    /// The kernel's own contract, until the launch has ended.
+    unsafe fn launch<L: Launcher>(kernel: K, launcher: &L, config: LaunchConfig) -> Result<(), L::Error>;
+}
+
 /// Declares kernels.
 ///
 /// ```
@@ -213,7 +228,8 @@ pub const fn no_module(_: &str) -> Option<&'static Module> {
 ///     /// Sets `n` words to `value`.
 ///     ///
 ///     /// # Safety
-///     /// `words` is valid for `n` words, which nobody else touches meanwhile.
+///     /// - Launch: 1-D, any grid and block size, no shared memory.
+///     /// - `words`: valid for `n` words; no other thread accesses them while the kernel runs.
 ///     #[launch_bounds(256, 8)]
 ///     pub unsafe fn fill(words: GlobalMut<u32>, value: u32, n: usize) {
 ///         for i in thread::grid_stride(n) {
@@ -226,15 +242,46 @@ pub const fn no_module(_: &str) -> Option<&'static Module> {
 /// assert_eq!(fill::INFO.launch_bounds.unwrap().max_threads, 256);
 /// ```
 ///
-/// On the device each becomes a `ptx-kernel` entry; launch bounds travel as the
-/// comment `// @launch_bounds 256 8` in its body, and the host inserts directives
-/// where it finds one. On the host each becomes a type of its name with the constant
-/// `INFO: &KernelInfo` and the functions `launch(&launcher, config, arguments…)` and
-/// `thread(arguments…)`, which is what one emulated thread runs.
+/// On the device each becomes a `ptx-kernel` entry whose parameters are the arguments, one by one; launch bounds travel
+/// as the comment `// @launch_bounds 256 8` in its body, and the host inserts directives where it finds one. On the host
+/// each becomes a struct of its arguments with the constant `INFO: &KernelInfo` and the method
+/// `launch(&launcher, config)`: `fill { words, value, n }.launch(&stream, config)`.
 ///
 /// Arguments are `Copy`: numbers, [`Global`](crate::Global), [`GlobalMut`](crate::GlobalMut).
 /// `#[launch_bounds(max_threads)]` and `#[launch_bounds(max_threads, min_blocks)]` take literals.
-/// A generic kernel is an `#[inline(always)]` function and a `macro_rules!` that emits one entry an instantiation.
+///
+/// A kernel for several types names them, and the entry of each. The host's struct is generic, and its types choose the
+/// entry; see [`EntryOf`](crate::EntryOf).
+///
+/// ```
+/// # use warpset_simt::{GlobalMut, kernel, thread};
+/// use warpset_simt::emulator::{Config, Emulator};
+/// use warpset_simt::{EntryOf, LaunchConfig};
+/// kernel! {
+///     /// Sets `n` words to `value`.
+///     ///
+///     /// # Safety
+///     /// - Launch: 1-D, any grid and block size, no shared memory.
+///     /// - `words`: valid for `n` words; no other thread accesses them while the kernel runs.
+///     pub unsafe fn fill<T>(words: GlobalMut<T>, value: T, n: usize) for [u32 => fill_u32, u64 => fill_u64] {
+///         for i in thread::grid_stride(n) {
+///             // SAFETY: `i < n`.
+///             unsafe { words.write(i, value) };
+///         }
+///     }
+/// }
+///
+/// let emulator = Emulator::new(Config::default());
+/// let words = emulator.buffer_from(&[1u64, 2, 3]);
+/// // SAFETY: three words, of this function alone.
+/// unsafe { fill { words: words.global_mut(), value: 7, n: 3 }.launch(&emulator, LaunchConfig::new(1, 32)) }.unwrap();
+/// assert_eq!(words.to_vec(), [7, 7, 7]);
+/// assert_eq!(<u64 as EntryOf<fill<u64>>>::INFO.name, "fill_u64");
+/// ```
+///
+/// For several type parameters the types stand in parentheses, `for [(u32, u64) => …]`, and the entries are those of the
+/// first. An entry may have launch bounds of its own before its types. The body is compiled for each entry, with the
+/// parameters as aliases: bounds are not written, and it may name what only these types have.
 #[macro_export]
 macro_rules! kernel {
     () => {};
@@ -248,17 +295,50 @@ macro_rules! kernel {
     ) => {
         $crate::kernel!(@attributes $module_at [$($meta)*] [$threads, $blocks] $($rest)+);
     };
-    (@attributes $module_at:tt [$($meta:tt)*] [$($bounds:tt)*] #[$($attribute:tt)*] $($rest:tt)+) => {
-        $crate::kernel!(@attributes $module_at [$($meta)* #[$($attribute)*]] [$($bounds)*] $($rest)+);
+    (@attributes $module_at:tt [$($meta:tt)*] $bounds:tt #[$($attribute:tt)*] $($rest:tt)+) => {
+        $crate::kernel!(@attributes $module_at [$($meta)* #[$($attribute)*]] $bounds $($rest)+);
     };
-    (@attributes $module_at:tt [$($meta:tt)*] [$($bounds:tt)*]
+    (@attributes $module_at:tt $meta:tt $bounds:tt
         pub unsafe fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block $($rest:tt)*
     ) => {
-        $crate::kernel_item!($module_at [$($meta)*] [$($bounds)*] $name ($($arg: $ty),*) $body);
+        $crate::kernel_item!($module_at $meta $bounds $name ($($arg: $ty),*) $body);
+        $crate::kernel!(@next $module_at $($rest)*);
+    };
+    (@attributes $module_at:tt $meta:tt $bounds:tt
+        pub unsafe fn $name:ident<$($param:ident),+>($($arg:ident: $ty:ty),* $(,)?)
+        for [$($entries:tt)+] $body:block $($rest:tt)*
+    ) => {
+        $crate::generic_kernel_item!($meta $name ($($param)+) ($($arg: $ty),*));
+        $crate::kernel_entries!(
+            { $module_at $bounds $name ($($param)+) ($($arg: $ty),*) $body } $($entries)+
+        );
         $crate::kernel!(@next $module_at $($rest)*);
     };
     (#![module($at:expr)] $($rest:tt)*) => { $crate::kernel!(@next ($at) $($rest)*); };
     ($($rest:tt)+) => { $crate::kernel!(@next ($crate::macro_support::no_module) $($rest)+); };
+}
+
+/// The entries of a generic kernel, each with launch bounds of its own or the kernel's.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! kernel_entries {
+    ($kernel:tt) => {};
+    ({ $module_at:tt $bounds:tt $($kernel:tt)+ }
+        #[launch_bounds($threads:literal)] $types:tt => $entry:ident $(, $($rest:tt)*)?
+    ) => {
+        $crate::kernel_entry!($module_at [$threads, 0] $types $entry $($kernel)+);
+        $crate::kernel_entries!({ $module_at $bounds $($kernel)+ } $($($rest)*)?);
+    };
+    ({ $module_at:tt $bounds:tt $($kernel:tt)+ }
+        #[launch_bounds($threads:literal, $blocks:literal)] $types:tt => $entry:ident $(, $($rest:tt)*)?
+    ) => {
+        $crate::kernel_entry!($module_at [$threads, $blocks] $types $entry $($kernel)+);
+        $crate::kernel_entries!({ $module_at $bounds $($kernel)+ } $($($rest)*)?);
+    };
+    ({ $module_at:tt $bounds:tt $($kernel:tt)+ } $types:tt => $entry:ident $(, $($rest:tt)*)?) => {
+        $crate::kernel_entry!($module_at $bounds $types $entry $($kernel)+);
+        $crate::kernel_entries!({ $module_at $bounds $($kernel)+ } $($($rest)*)?);
+    };
 }
 
 #[doc(hidden)]
@@ -277,12 +357,35 @@ macro_rules! kernel_item {
 
 #[doc(hidden)]
 #[macro_export]
+#[cfg(target_arch = "nvptx64")]
+macro_rules! generic_kernel_item {
+    ($($unused:tt)*) => {};
+}
+
+#[doc(hidden)]
+#[macro_export]
+#[cfg(target_arch = "nvptx64")]
+macro_rules! kernel_entry {
+    ($module_at:tt $bounds:tt $type:ident $entry:ident $($kernel:tt)+) => {
+        $crate::kernel_entry!($module_at $bounds ($type) $entry $($kernel)+);
+    };
+    ($module_at:tt $bounds:tt ($($type:ty),+) $entry:ident $name:ident ($($param:ident)+) $args:tt $body:block) => {
+        const _: () = {
+            $(#[allow(dead_code)] type $param = $type;)+
+            $crate::kernel_item!($module_at [] $bounds $entry $args $body);
+        };
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
 #[cfg(not(target_arch = "nvptx64"))]
 macro_rules! kernel_item {
     ($module_at:tt [$($meta:tt)*] [$($threads:literal, $blocks:literal)?] $name:ident ($($arg:ident: $ty:ty),*) $body:block) => {
         $($meta)*
-        #[allow(non_camel_case_types)]
-        pub enum $name {}
+        #[allow(non_camel_case_types, missing_docs)]
+        #[derive(Clone, Copy)]
+        pub struct $name { $(pub $arg: $ty),* }
 
         impl $name {
             const MODULE: &'static $crate::Module = match $module_at(module_path!()) {
@@ -305,28 +408,101 @@ macro_rules! kernel_item {
             /// # Safety
             /// The kernel's own contract; to be called by an emulated thread.
             #[allow(clippy::too_many_arguments)]
-            pub unsafe fn thread($($arg: $ty),*) $body
+            unsafe fn thread($($arg: $ty),*) $body
 
             /// Launches the kernel.
             ///
             /// # Safety
             /// The kernel's own contract, until the launch has ended.
-            #[allow(clippy::too_many_arguments)]
             pub unsafe fn launch<L: $crate::Launcher>(
+                self,
                 launcher: &L,
                 config: $crate::LaunchConfig,
-                $($arg: $ty),*
             ) -> ::core::result::Result<(), L::Error> {
-                // SAFETY: the caller keeps the kernel's contract.
-                let thread = || unsafe { Self::thread($($arg),*) };
-                $(let mut $arg = $arg;)*
-                let mut args: [*mut ::core::ffi::c_void; { <[&str]>::len(&[$(stringify!($arg)),*]) }] =
-                    [$((&raw mut $arg).cast()),*];
-                // SAFETY: one pointer an argument, in order, and the same arguments in
-                // `thread`; the caller keeps the kernel's contract.
-                unsafe { launcher.launch_raw(Self::INFO, config, &mut args, &thread) }
+                let Self { $($arg),* } = self;
+                $crate::launch_entry!(launcher, config, Self::INFO, Self::thread, $($arg),*)
             }
         }
+    };
+}
+
+/// Hands one entry with its arguments to a launcher.
+#[doc(hidden)]
+#[macro_export]
+#[cfg(not(target_arch = "nvptx64"))]
+macro_rules! launch_entry {
+    ($launcher:ident, $config:ident, $info:expr, $thread:expr, $($arg:ident),*) => {{
+        // SAFETY: the caller keeps the kernel's contract.
+        let thread = || unsafe { $thread($($arg),*) };
+        $(let mut $arg = $arg;)*
+        let mut args: [*mut ::core::ffi::c_void; { <[&str]>::len(&[$(stringify!($arg)),*]) }] =
+            [$((&raw mut $arg).cast()),*];
+        // SAFETY: one pointer per argument, in order, and the same arguments in `thread`; the caller keeps the kernel's
+        // contract.
+        unsafe { $launcher.launch_raw($info, $config, &mut args, &thread) }
+    }};
+}
+
+#[doc(hidden)]
+#[macro_export]
+#[cfg(not(target_arch = "nvptx64"))]
+macro_rules! generic_kernel_item {
+    ([$($meta:tt)*] $name:ident ($first:ident $($param:ident)*) ($($arg:ident: $ty:ty),*)) => {
+        $($meta)*
+        #[allow(non_camel_case_types, missing_docs)]
+        #[derive(Clone, Copy)]
+        pub struct $name<$first $(, $param)*> { $(pub $arg: $ty),* }
+
+        impl<$first: $crate::EntryOf<Self> $(, $param)*> $name<$first $(, $param)*> {
+            /// The name, PTX module and launch bounds of the entry for these types.
+            pub const INFO: &'static $crate::KernelInfo = <$first as $crate::EntryOf<Self>>::INFO;
+
+            /// Launches the kernel's entry for these types.
+            ///
+            /// # Safety
+            /// The kernel's own contract, until the launch has ended.
+            pub unsafe fn launch<L: $crate::Launcher>(
+                self,
+                launcher: &L,
+                config: $crate::LaunchConfig,
+            ) -> ::core::result::Result<(), L::Error> {
+                // SAFETY: the caller keeps the kernel's contract.
+                unsafe { <$first as $crate::EntryOf<Self>>::launch(self, launcher, config) }
+            }
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+#[cfg(not(target_arch = "nvptx64"))]
+macro_rules! kernel_entry {
+    ($module_at:tt $bounds:tt $type:ident $entry:ident $($kernel:tt)+) => {
+        $crate::kernel_entry!($module_at $bounds ($type) $entry $($kernel)+);
+    };
+    ($module_at:tt $bounds:tt ($first_type:ty $(, $type:ty)*) $entry:ident
+        $name:ident ($first:ident $($param:ident)*) ($($arg:ident: $ty:ty),*) $body:block
+    ) => {
+        const _: () = {
+            #[allow(dead_code)]
+            type $first = $first_type;
+            $(#[allow(dead_code)] type $param = $type;)*
+            $crate::kernel_item!($module_at [#[allow(dead_code)]] $bounds $entry ($($arg: $ty),*) $body);
+
+            impl $crate::EntryOf<$name<$first $(, $param)*>> for $first {
+                const INFO: &'static $crate::KernelInfo = $entry::INFO;
+
+                unsafe fn launch<L: $crate::Launcher>(
+                    kernel: $name<$first $(, $param)*>,
+                    launcher: &L,
+                    config: $crate::LaunchConfig,
+                ) -> ::core::result::Result<(), L::Error> {
+                    let $name { $($arg),* } = kernel;
+                    // SAFETY: the caller keeps the kernel's contract.
+                    unsafe { $entry { $($arg),* }.launch(launcher, config) }
+                }
+            }
+        };
     };
 }
 

@@ -33,7 +33,7 @@
 //! let x = emulator.buffer_from(&[1, 2, 3]);
 //! let y = emulator.buffer_from(&[10, 20, 30]);
 //! // SAFETY: both buffers hold three words, and this is the only launch.
-//! unsafe { saxpy::launch(&emulator, LaunchConfig::new(2, 32), 5, x.global(), y.global_mut(), 3) }.unwrap();
+//! unsafe { saxpy { a: 5, x: x.global(), y: y.global_mut(), n: 3 }.launch(&emulator, LaunchConfig::new(2, 32)) }.unwrap();
 //! assert_eq!(y.to_vec(), [15, 30, 45]);
 //! ```
 #![cfg_attr(target_arch = "nvptx64", no_std)]
@@ -62,7 +62,7 @@ pub mod emulator;
 use emulator::vocabulary as target;
 
 pub use hint::opaque;
-pub use kernel::{Dim3, KernelInfo, LaunchBounds, LaunchConfig, Launcher, Module};
+pub use kernel::{Dim3, EntryOf, KernelInfo, LaunchBounds, LaunchConfig, Launcher, Module};
 pub use memory::{Global, GlobalMut};
 pub use word::{AtomicWord, MatchWord, ShuffleWord, Word};
 

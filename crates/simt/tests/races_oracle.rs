@@ -128,7 +128,7 @@ proptest! {
         let (code, words) = (emulator.buffer_from(&code), emulator.buffer_from(&[0u32; WORDS]));
         let config = LaunchConfig::new(2, BLOCK).shared(16);
         // SAFETY: four words a step, and `WORDS` words; the emulator checks the rest.
-        let result = unsafe { interpret::launch(&emulator, config, code.global(), program.len(), words.global_mut()) };
+        let result = unsafe { interpret { program: code.global(), steps: program.len(), words: words.global_mut() }.launch(&emulator, config) };
         match result {
             Ok(()) => prop_assert!(!has_race(&program), "missed"),
             Err(fault) => {

@@ -19,7 +19,8 @@ kernel! {
 fn order(e: &Emulator) -> Vec<u32> {
     let (counter, order) = (e.buffer_from(&[0u32]), e.buffer(256));
     // SAFETY: 256 threads, 256 entries.
-    unsafe { tickets::launch(e, LaunchConfig::new(8, 32), counter.global_mut(), order.global_mut()) }.unwrap();
+    unsafe { tickets { counter: counter.global_mut(), order: order.global_mut() }.launch(e, LaunchConfig::new(8, 32)) }
+        .unwrap();
     order.to_vec()
 }
 
@@ -82,14 +83,15 @@ fn resident_blocks_make_progress_together() {
         let e = Emulator::new(Config::seeded(seed));
         let words = e.buffer_from(&[0u32]);
         // SAFETY: one word for two blocks.
-        unsafe { ping_pong::launch(&e, LaunchConfig::new(2, 1), words.global_mut(), 50) }.unwrap();
+        unsafe { ping_pong { words: words.global_mut(), rounds: 50 }.launch(&e, LaunchConfig::new(2, 1)) }.unwrap();
         assert_eq!(words.to_vec(), [100]);
     }
     // One block after another cannot do it.
     let e = Emulator::new(Config { resident_blocks: 1, ..Config::default() });
     let words = e.buffer_from(&[0u32]);
     // SAFETY: as above.
-    let fault = unsafe { ping_pong::launch(&e, LaunchConfig::new(2, 1), words.global_mut(), 50) }.unwrap_err();
+    let fault =
+        unsafe { ping_pong { words: words.global_mut(), rounds: 50 }.launch(&e, LaunchConfig::new(2, 1)) }.unwrap_err();
     assert!(matches!(fault.kind, FaultKind::Deadlock { .. }), "{fault}");
 }
 
@@ -103,8 +105,11 @@ fn host_threads_launch_at_once() {
             scope.spawn(|| {
                 for _ in 0..4 {
                     // SAFETY: an entry for each thread of all launches.
-                    unsafe { tickets::launch(&e, LaunchConfig::new(2, 32), counter.global_mut(), order.global_mut()) }
-                        .unwrap();
+                    unsafe {
+                        tickets { counter: counter.global_mut(), order: order.global_mut() }
+                            .launch(&e, LaunchConfig::new(2, 32))
+                    }
+                    .unwrap();
                 }
             });
         }
@@ -170,7 +175,7 @@ fn send(e: &Emulator, how: u32, atomic_data: u32, blocks: u32) -> Result<u32, Fa
     let (words, out) = (e.buffer_from(&[0u32; 128]), e.buffer(1));
     let config = LaunchConfig::new(blocks, 2 / blocks);
     // SAFETY: 128 words and one.
-    unsafe { message::launch(e, config, words.global_mut(), out.global_mut(), how, atomic_data) }?;
+    unsafe { message { words: words.global_mut(), out: out.global_mut(), how, atomic_data }.launch(e, config) }?;
     Ok(out.to_vec()[0])
 }
 
@@ -240,7 +245,8 @@ fn counting_passes_on_what_all_have_done() {
             let config = LaunchConfig::new(20, 1);
             // SAFETY: the sizes are those that the kernel asks for.
             let result = unsafe {
-                last_block_sums::launch(&e, config, parts.global_mut(), done.global_mut(), out.global_mut(), fenced)
+                last_block_sums { parts: parts.global_mut(), done: done.global_mut(), out: out.global_mut(), fenced }
+                    .launch(&e, config)
             };
             if fenced == 1 {
                 result.unwrap();

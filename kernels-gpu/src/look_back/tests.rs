@@ -143,10 +143,8 @@ macro_rules! chains {
                         let config = LaunchConfig::new(tiles as u32, 64).shared(48);
                         // SAFETY: sizes as the kernel asks.
                         let done = unsafe {
-                            self::$name::launch(
-                                &emulator, config, x.global(), y.global_mut(), look_back.global_mut(),
-                                counter.global_mut(),
-                            )
+                            let (look_back, counter) = (look_back.global_mut(), counter.global_mut());
+                            self::$name { x: x.global(), y: y.global_mut(), look_back, counter }.launch(&emulator, config)
                         };
                         done.unwrap();
                         let mut before = <$operator>::IDENTITY;
@@ -207,14 +205,13 @@ fn a_chain_a_thread() {
         let config = LaunchConfig::new(tiles as u32, columns as u32).shared(4);
         // SAFETY: sizes as the kernel asks.
         let done = unsafe {
-            self::columns::launch(
-                &emulator,
-                config,
-                x.global(),
-                y.global_mut(),
-                look_back.global_mut(),
-                counter.global_mut(),
-            )
+            self::columns {
+                x: x.global(),
+                y: y.global_mut(),
+                look_back: look_back.global_mut(),
+                counter: counter.global_mut(),
+            }
+            .launch(&emulator, config)
         };
         done.unwrap();
         let found = y.to_vec();

@@ -243,9 +243,8 @@ macro_rules! by_key_kernels {
             ) -> ::core::result::Result<(), L::Error> {
                 // SAFETY: the caller keeps the kernel's contract.
                 unsafe {
-                    $name::launch(
-                        launcher, config, keys, values, n, flags, look_back, counter, out_keys, out_values, runs,
-                    )
+                    $name { keys, values, n, flags, look_back, counter, out_keys, out_values, runs }
+                        .launch(launcher, config)
                 }
             }
         }
@@ -304,7 +303,7 @@ macro_rules! encode_kernels {
             ) -> Result<(), L::Error> {
                 // SAFETY: the caller keeps the kernel's contract.
                 unsafe {
-                    $name::launch(launcher, config, keys, n, flags, look_back, counter, out_keys, lengths, runs)
+                    $name { keys, n, flags, look_back, counter, out_keys, lengths, runs }.launch(launcher, config)
                 }
             }
         }

@@ -431,35 +431,35 @@ macro_rules! non_associative_kernels {
                 launcher: &L, config: $crate::simt::LaunchConfig, items: $crate::simt::Global<Self::Item>, n: usize, heads: $crate::simt::GlobalMut<u32>, labels: $crate::simt::GlobalMut<u32>, added: $crate::simt::GlobalMut<i64>,
             ) -> ::core::result::Result<(), L::Error> {
                 // SAFETY: the caller keeps the kernel's contract.
-                unsafe { $prepare::launch(launcher, config, items, n, heads, labels, added) }
+                unsafe { $prepare { items, n, heads, labels, added }.launch(launcher, config) }
             }
 
             unsafe fn shift_segments<L: $crate::simt::Launcher>(
                 launcher: &L, config: $crate::simt::LaunchConfig, items: $crate::simt::Global<Self::Item>, starts: $crate::simt::Global<u32>, segments: usize, numbers: $crate::simt::GlobalMut<i64>, change: $crate::simt::GlobalMut<u32>,
             ) -> ::core::result::Result<(), L::Error> {
                 // SAFETY: the caller keeps the kernel's contract.
-                unsafe { $shift_segments::launch(launcher, config, items, starts, segments, numbers, change) }
+                unsafe { $shift_segments { items, starts, segments, numbers, change }.launch(launcher, config) }
             }
 
             unsafe fn calc_offsets<L: $crate::simt::Launcher>(
                 launcher: &L, config: $crate::simt::LaunchConfig, items: $crate::simt::Global<Self::Item>, n: usize, round: u32, labels: $crate::simt::Global<u32>, numbers: $crate::simt::Global<i64>, credits: $crate::simt::Global<i64>, offsets: $crate::simt::GlobalMut<i64>, carries: $crate::simt::GlobalMut<i64>,
             ) -> ::core::result::Result<(), L::Error> {
                 // SAFETY: the caller keeps the kernel's contract.
-                unsafe { $calc_offsets::launch(launcher, config, items, n, round, labels, numbers, credits, offsets, carries) }
+                unsafe { $calc_offsets { items, n, round, labels, numbers, credits, offsets, carries }.launch(launcher, config) }
             }
 
             unsafe fn write_values<L: $crate::simt::Launcher>(
                 launcher: &L, config: $crate::simt::LaunchConfig, numbers: $crate::simt::Global<i64>, n: usize, out: $crate::simt::GlobalMut<Self::Value>,
             ) -> ::core::result::Result<(), L::Error> {
                 // SAFETY: the caller keeps the kernel's contract.
-                unsafe { $write_values::launch(launcher, config, numbers, n, out) }
+                unsafe { $write_values { numbers, n, out }.launch(launcher, config) }
             }
 
             unsafe fn layout<L: $crate::simt::Launcher>(
                 launcher: &L, config: $crate::simt::LaunchConfig, items: $crate::simt::Global<Self::Item>, n: usize, length: u32, round: u32, incoming: $crate::simt::Global<Self::Value>, outgoing: $crate::simt::GlobalMut<Self::Value>, change: $crate::simt::GlobalMut<u32>, out: $crate::simt::GlobalMut<Self::Value>,
             ) -> ::core::result::Result<(), L::Error> {
                 // SAFETY: the caller keeps the kernel's contract.
-                unsafe { $layout::launch(launcher, config, items, n, length, round, incoming, outgoing, change, out) }
+                unsafe { $layout { items, n, length, round, incoming, outgoing, change, out }.launch(launcher, config) }
             }
         }
     )*};

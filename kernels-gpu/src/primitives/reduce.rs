@@ -176,7 +176,7 @@ macro_rules! reduce_kernels {
                 finished: $crate::simt::GlobalMut<u32>, out: $crate::simt::GlobalMut<Self::Value>,
             ) -> ::core::result::Result<(), L::Error> {
                 // SAFETY: the caller keeps the kernel's contract.
-                unsafe { $reduce::launch(launcher, config, input, n, per_warp, flags, partial, finished, out) }
+                unsafe { $reduce { input, n, per_warp, flags, partial, finished, out }.launch(launcher, config) }
             }
         }
     )*};

@@ -377,23 +377,17 @@ macro_rules! scan_kernels {
             unsafe fn launch_scan<L: $crate::simt::Launcher>(
                 launcher: &L, config: $crate::simt::LaunchConfig, with: $crate::primitives::scan::Arguments<Self::Value, Self::Value>,
             ) -> ::core::result::Result<(), L::Error> {
+                let $crate::primitives::scan::Arguments { input, heads: _, out, n, flags, look_back, counter } = with;
                 // SAFETY: the caller keeps the kernel's contract.
-                unsafe {
-                    $scan::launch(
-                        launcher, config, with.input, with.out, with.n, with.flags, with.look_back, with.counter,
-                    )
-                }
+                unsafe { $scan { input, out, n, flags, look_back, counter }.launch(launcher, config) }
             }
 
             unsafe fn launch_segmented<L: $crate::simt::Launcher>(
                 launcher: &L, config: $crate::simt::LaunchConfig, with: $crate::primitives::scan::Arguments<Self::Value, Self::Value>,
             ) -> ::core::result::Result<(), L::Error> {
+                let $crate::primitives::scan::Arguments { input, heads, out, n, flags, look_back, counter } = with;
                 // SAFETY: the caller keeps the kernel's contract.
-                unsafe {
-                    $segmented::launch(
-                        launcher, config, with.input, with.heads, with.out, with.n, with.flags, with.look_back, with.counter,
-                    )
-                }
+                unsafe { $segmented { input, heads, out, n, flags, look_back, counter }.launch(launcher, config) }
             }
         }
     )*};
@@ -455,12 +449,9 @@ macro_rules! recurrence_kernels {
             unsafe fn launch_lifted<L: $crate::simt::Launcher>(
                 launcher: &L, config: $crate::simt::LaunchConfig, with: $crate::primitives::scan::Arguments<Self::Item, Self::Number>,
             ) -> ::core::result::Result<(), L::Error> {
+                let $crate::primitives::scan::Arguments { input, heads: _, out, n, flags, look_back, counter } = with;
                 // SAFETY: the caller keeps the kernel's contract.
-                unsafe {
-                    $name::launch(
-                        launcher, config, with.input, with.out, with.n, with.flags, with.look_back, with.counter,
-                    )
-                }
+                unsafe { $name { input, out, n, flags, look_back, counter }.launch(launcher, config) }
             }
         }
     )*};

@@ -69,6 +69,8 @@ pub const fn look_back_words(tiles: usize) -> usize {
 trait Slot: Fingerprint + ShuffleWord + Number {
     /// Whether remainders may have more than 32 bits.
     const IS_WIDE: bool;
+    /// Items of a thread.
+    const ITEMS: usize;
     /// What items do to the first free slot: functions [`Lift`] of slots, composed.
     type Fillings: Operator<Value: Published>;
     fn quotient(self, remainder_bits: u32) -> Self;
@@ -83,6 +85,7 @@ trait Slot: Fingerprint + ShuffleWord + Number {
 
 impl Slot for u32 {
     const IS_WIDE: bool = false;
+    const ITEMS: usize = ITEMS_U32;
     type Fillings = MaxPlus<u32>;
     #[inline(always)]
     fn quotient(self, remainder_bits: u32) -> u32 {
@@ -105,6 +108,7 @@ impl Slot for u32 {
 
 impl Slot for u64 {
     const IS_WIDE: bool = true;
+    const ITEMS: usize = ITEMS_U64;
     type Fillings = Filling;
     #[inline(always)]
     fn quotient(self, remainder_bits: u32) -> u64 {
@@ -376,62 +380,54 @@ unsafe fn build<F: Slot, const ITEMS: usize>(
     }
 }
 
-macro_rules! by_width {
-    ($($word:ty, $items:expr, $tile:literal: $hash:ident, $build:ident;)*) => {$(
-        kernel! {
-            #[doc = concat!("The fingerprint of each key, as `", stringify!($word), "`.")]
-            ///
-            /// # Safety
-            /// - Launch: 1-D, blocks of [`BLOCK`] threads, a thread for each [`KEYS`] keys.
-            /// - `keys`: `n` keys of `kind`, one of `keys::HASH`, `MIX_U64` and `MIX_U32`, not written meanwhile.
-            /// - `out`: `n` words, nobody else's; wide enough for the fingerprints of these [`Parameters`].
-            pub unsafe fn $hash(
-                keys: Global<u64>, kind: u32, spread: u64, n: usize, parameters: u32, out: GlobalMut<$word>,
-            ) {
-                let split = Parameters(parameters).split();
-                let first = thread::block_idx_x() as usize * (BLOCK as usize * KEYS) + thread::thread_idx_x() as usize;
-                for k in 0..KEYS {
-                    let i = first + k * BLOCK as usize;
-                    if i < n {
-                        // SAFETY: `i < n`.
-                        unsafe {
-                            let hash = keys::mix_at(keys, kind, spread, i);
-                            out.write(i, <$word>::of(split.fingerprint(hash)));
-                        }
-                    }
-                }
-            }
-        }
-
-        kernel! {
-            #[doc = concat!("Writes a filter of `n` ascending `", stringify!($word), "` fingerprints.")]
-            ///
-            /// # Safety
-            #[doc = concat!("- Launch: 1-D, `n.div_ceil(", $tile, ")` blocks of [`BLOCK`] threads, [`SHARED_BYTES`] of")]
-            ///   dynamic shared memory; `n > 0`, for 32 bits at most [`MOST_U32`].
-            /// - `fingerprints`: `n`, ascending, with these [`Parameters`], not written meanwhile, at a multiple of 16
-            ///   bytes.
-            /// - `look_back`: [`look_back_words`] of the tiles, at a multiple of 16 bytes, and `ticket` one
-            ///   word: zero at the start, nobody else's.
-            /// - `words`: those of `slots` slots, zero at the start, nobody else's. Items that belong to other slots are
-            ///   left out.
-            /// - `totals`: two words, set to the number of fingerprints stored and to the slot after the last.
-            #[launch_bounds(256, 5)]
-            pub unsafe fn $build(
-                fingerprints: Global<$word>, n: usize, parameters: u32, slots: u64, look_back: GlobalMut<u64>,
-                ticket: GlobalMut<u32>, words: GlobalMut<u64>, totals: GlobalMut<u64>,
-            ) {
-                // SAFETY: the caller keeps this kernel's contract.
+kernel! {
+    /// The fingerprint of each key, as `F`.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, blocks of [`BLOCK`] threads, a thread for each [`KEYS`] keys.
+    /// - `keys`: `n` keys of `kind`, one of `keys::HASH`, `MIX_U64` and `MIX_U32`, not written meanwhile.
+    /// - `out`: `n` words, nobody else's; wide enough for the fingerprints of these [`Parameters`].
+    pub unsafe fn quotient_fingerprints<F>(
+        keys: Global<u64>, kind: u32, spread: u64, n: usize, parameters: u32, out: GlobalMut<F>,
+    ) for [u32 => quotient_fingerprints_u32, u64 => quotient_fingerprints_u64] {
+        let split = Parameters(parameters).split();
+        let first = thread::block_idx_x() as usize * (BLOCK as usize * KEYS) + thread::thread_idx_x() as usize;
+        for k in 0..KEYS {
+            let i = first + k * BLOCK as usize;
+            if i < n {
+                // SAFETY: `i < n`.
                 unsafe {
-                    build::<$word, { $items }>(
-                        fingerprints, n, Parameters(parameters), slots, look_back, ticket, words, totals,
-                    )
+                    let hash = keys::mix_at(keys, kind, spread, i);
+                    out.write(i, F::of(split.fingerprint(hash)));
                 }
             }
         }
-    )*};
+    }
 }
-by_width! {
-    u32, ITEMS_U32, "TILE_U32": quotient_fingerprints_u32, quotient_build_u32;
-    u64, ITEMS_U64, "TILE_U64": quotient_fingerprints_u64, quotient_build_u64;
+
+kernel! {
+    /// Writes a filter of `n` ascending `F` fingerprints.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, one block of [`BLOCK`] threads for each [`TILE_U32`] or [`TILE_U64`] fingerprints, [`SHARED_BYTES`]
+    ///   of dynamic shared memory; `n > 0`, for 32 bits at most [`MOST_U32`].
+    /// - `fingerprints`: `n`, ascending, with these [`Parameters`], not written meanwhile, at a multiple of 16
+    ///   bytes.
+    /// - `look_back`: [`look_back_words`] of the tiles, at a multiple of 16 bytes, and `ticket` one
+    ///   word: zero at the start, nobody else's.
+    /// - `words`: those of `slots` slots, zero at the start, nobody else's. Items that belong to other slots are
+    ///   left out.
+    /// - `totals`: two words, set to the number of fingerprints stored and to the slot after the last.
+    #[launch_bounds(256, 5)]
+    pub unsafe fn quotient_build<F>(
+        fingerprints: Global<F>, n: usize, parameters: u32, slots: u64, look_back: GlobalMut<u64>,
+        ticket: GlobalMut<u32>, words: GlobalMut<u64>, totals: GlobalMut<u64>,
+    ) for [u32 => quotient_build_u32, u64 => quotient_build_u64] {
+        // SAFETY: the caller keeps this kernel's contract.
+        unsafe {
+            build::<F, { F::ITEMS }>(
+                fingerprints, n, Parameters(parameters), slots, look_back, ticket, words, totals,
+            )
+        }
+    }
 }

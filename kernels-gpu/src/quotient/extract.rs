@@ -300,65 +300,57 @@ unsafe fn has_equal<F: Fingerprint>(a: Global<F>, i: usize, b: Global<F>, b_len:
     }
 }
 
-macro_rules! by_width {
-    ($($word:ty: $extract:ident, $equals:ident;)*) => {$(
-        kernel! {
-            #[doc = concat!("A filter's fingerprints, ascending, less `dropped` low bits, as `", stringify!($word), "`.")]
-            ///
-            /// # Safety
-            /// - Launch: 1-D, a block of [`BLOCK`] threads for each [`TILE_BLOCKS`] blocks of 64 slots, [`SHARED_BYTES`]
-            ///   of dynamic shared memory.
-            /// - `words`: a sound filter of `slots` slots with these [`Parameters`], not written meanwhile.
-            /// - `look_back`: [`look_back_words`] of the tiles, at a multiple of 16 bytes, and `ticket` one
-            ///   word: zero at the start, nobody else's.
-            /// - `out`: `n` places, nobody else's, wide enough; items from the `n`-th on are left out.
-            #[launch_bounds(256, 4)]
-            pub unsafe fn $extract(
-                words: Global<u64>, slots: u64, parameters: u32, dropped: u32, look_back: GlobalMut<u64>,
-                ticket: GlobalMut<u32>, out: GlobalMut<$word>, n: u64,
-            ) {
-                let parameters = Parameters(parameters);
-                let split = parameters.split();
-                let words = ReadOnly(words);
-                // SAFETY: the caller keeps this kernel's contract; the container is the same for all threads.
-                unsafe {
-                    match parameters.container() {
-                        Container::Bytes => {
-                            let slots = ByteSlots::new(words, slots, split.remainder_bits);
-                            extract(slots, split, dropped, look_back, ticket, out, n);
-                        }
-                        Container::Packed => {
-                            let slots = PackedSlots::new(words, slots, split.remainder_bits);
-                            extract(slots, split, dropped, look_back, ticket, out, n);
-                        }
-                    }
+kernel! {
+    /// A filter's fingerprints, ascending, less `dropped` low bits, as `F`.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, a block of [`BLOCK`] threads for each [`TILE_BLOCKS`] blocks of 64 slots, [`SHARED_BYTES`]
+    ///   of dynamic shared memory.
+    /// - `words`: a sound filter of `slots` slots with these [`Parameters`], not written meanwhile.
+    /// - `look_back`: [`look_back_words`] of the tiles, at a multiple of 16 bytes, and `ticket` one
+    ///   word: zero at the start, nobody else's.
+    /// - `out`: `n` places, nobody else's, wide enough; items from the `n`-th on are left out.
+    #[launch_bounds(256, 4)]
+    pub unsafe fn quotient_extract<F>(
+        words: Global<u64>, slots: u64, parameters: u32, dropped: u32, look_back: GlobalMut<u64>,
+        ticket: GlobalMut<u32>, out: GlobalMut<F>, n: u64,
+    ) for [u32 => quotient_extract_u32, u64 => quotient_extract_u64] {
+        let parameters = Parameters(parameters);
+        let split = parameters.split();
+        let words = ReadOnly(words);
+        // SAFETY: the caller keeps this kernel's contract; the container is the same for all threads.
+        unsafe {
+            match parameters.container() {
+                Container::Bytes => {
+                    let slots = ByteSlots::new(words, slots, split.remainder_bits);
+                    extract(slots, split, dropped, look_back, ticket, out, n);
+                }
+                Container::Packed => {
+                    let slots = PackedSlots::new(words, slots, split.remainder_bits);
+                    extract(slots, split, dropped, look_back, ticket, out, n);
                 }
             }
         }
-
-        kernel! {
-            #[doc = concat!("Which `", stringify!($word), "` of `a` have an equal in `b`, one for one, or have none.")]
-            ///
-            /// # Safety
-            /// - Launch: 1-D, `a_len.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
-            /// - `a` and `b`: so many words, ascending, not written meanwhile.
-            /// - `out`: `results::words(form, a_len)` words, nobody else's; for `results::COUNT`, others may add to it.
-            ///   A result is whether there is an equal, if `equal` is 1, or whether there is none, if it is 0.
-            pub unsafe fn $equals(
-                a: Global<$word>, a_len: usize, b: Global<$word>, b_len: usize, equal: u32, form: u32,
-                out: GlobalMut<u64>,
-            ) {
-                let i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
-                // SAFETY: `i < a_len` where it is read; all threads arrive at `put`.
-                unsafe {
-                    let yes = i < a_len && has_equal(a, i, b, b_len) == (equal != 0);
-                    results::put(form, out, i, a_len, yes);
-                }
-            }
-        }
-    )*};
+    }
 }
-by_width! {
-    u32: quotient_extract_u32, quotient_equals_u32;
-    u64: quotient_extract_u64, quotient_equals_u64;
+
+kernel! {
+    /// Which `F` of `a` have an equal in `b`, one for one, or have none.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, `a_len.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
+    /// - `a` and `b`: so many words, ascending, not written meanwhile.
+    /// - `out`: `results::words(form, a_len)` words, nobody else's; for `results::COUNT`, others may add to it.
+    ///   A result is whether there is an equal, if `equal` is 1, or whether there is none, if it is 0.
+    pub unsafe fn quotient_equals<F>(
+        a: Global<F>, a_len: usize, b: Global<F>, b_len: usize, equal: u32, form: u32,
+        out: GlobalMut<u64>,
+    ) for [u32 => quotient_equals_u32, u64 => quotient_equals_u64] {
+        let i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
+        // SAFETY: `i < a_len` where it is read; all threads arrive at `put`.
+        unsafe {
+            let yes = i < a_len && has_equal(a, i, b, b_len) == (equal != 0);
+            results::put(form, out, i, a_len, yes);
+        }
+    }
 }

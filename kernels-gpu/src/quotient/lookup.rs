@@ -112,34 +112,26 @@ kernel! {
     }
 }
 
-macro_rules! hash {
-    ($($word:ty: $hash:ident;)*) => {$(
-        kernel! {
-            #[doc = concat!("The fingerprint of each key, as `", stringify!($word), "`, and the key's place.")]
-            ///
-            /// # Safety
-            /// - Launch: 1-D, a thread a key, [`BLOCK`] threads a block; `n` below 2^32.
-            /// - `keys`: `n` keys of `kind`, one of `keys::HASH`, `MIX_U64` and `MIX_U32`, not written meanwhile.
-            /// - `out`, `places`: `n` each, nobody else's; fingerprints of these [`Parameters`] fit.
-            pub unsafe fn $hash(
-                keys: Global<u64>, kind: u32, spread: u64, n: usize, parameters: u32, out: GlobalMut<$word>,
-                places: GlobalMut<u32>,
-            ) {
-                let split = Parameters(parameters).split();
-                let i = thread::index_1d();
-                if (i as usize) < n {
-                    // SAFETY: `i < n`.
-                    unsafe {
-                        let hash = keys::mix_at(keys, kind, spread, i as usize);
-                        out.write(i as usize, <$word>::of(split.fingerprint(hash)));
-                        places.write(i as usize, i);
-                    }
-                }
+kernel! {
+    /// The fingerprint of each key, as `F`, and the key's place.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, a thread a key, [`BLOCK`] threads a block; `n` below 2^32.
+    /// - `keys`: `n` keys of `kind`, one of `keys::HASH`, `MIX_U64` and `MIX_U32`, not written meanwhile.
+    /// - `out`, `places`: `n` each, nobody else's; fingerprints of these [`Parameters`] fit.
+    pub unsafe fn quotient_lookup_hash<F>(
+        keys: Global<u64>, kind: u32, spread: u64, n: usize, parameters: u32, out: GlobalMut<F>,
+        places: GlobalMut<u32>,
+    ) for [u32 => quotient_lookup_hash_u32, u64 => quotient_lookup_hash_u64] {
+        let split = Parameters(parameters).split();
+        let i = thread::index_1d();
+        if (i as usize) < n {
+            // SAFETY: `i < n`.
+            unsafe {
+                let hash = keys::mix_at(keys, kind, spread, i as usize);
+                out.write(i as usize, F::of(split.fingerprint(hash)));
+                places.write(i as usize, i);
             }
         }
-    )*};
-}
-hash! {
-    u32: quotient_lookup_hash_u32;
-    u64: quotient_lookup_hash_u64;
+    }
 }

@@ -154,93 +154,85 @@ unsafe fn write<F: Fingerprint>(
     target.finish();
 }
 
-macro_rules! by_width {
-    ($($word:ty: $quotients:ident, $starts:ident, $layout:ident, $write:ident;)*) => {$(
-        kernel! {
-            #[doc = concat!("The quotients, canonical slots, of `", stringify!($word), "` fingerprints.")]
-            ///
-            /// # Safety
-            /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
-            /// - `fingerprints`: `n`, not written meanwhile; `out`: `n` words, nobody else's.
-            pub unsafe fn $quotients(
-                fingerprints: Global<$word>, n: usize, parameters: u32, out: GlobalMut<$word>,
-            ) {
-                let remainder_bits = Parameters(parameters).split().remainder_bits;
-                let i = index();
-                if i < n {
-                    // SAFETY: `i < n`.
-                    unsafe { out.write(i, fingerprints.read_nc(i) >> remainder_bits) };
-                }
-            }
+kernel! {
+    /// The quotients, canonical slots, of `F` fingerprints.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
+    /// - `fingerprints`: `n`, not written meanwhile; `out`: `n` words, nobody else's.
+    pub unsafe fn quotient_quotients<F>(
+        fingerprints: Global<F>, n: usize, parameters: u32, out: GlobalMut<F>,
+    ) for [u32 => quotient_quotients_u32, u64 => quotient_quotients_u64] {
+        let remainder_bits = Parameters(parameters).split().remainder_bits;
+        let i = index();
+        if i < n {
+            // SAFETY: `i < n`.
+            unsafe { out.write(i, fingerprints.read_nc(i) >> remainder_bits) };
         }
-
-        kernel! {
-            #[doc = concat!("Where each segment of ascending `", stringify!($word), "` fingerprints begins.")]
-            ///
-            /// # Safety
-            /// - Launch: 1-D, `(segments + 1).div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
-            /// - `fingerprints`: `n`, ascending, not written meanwhile; `starts`: a place a segment and one more, nobody
-            ///   else's. The number of `segments` is that of these [`Parameters`].
-            pub unsafe fn $starts(
-                fingerprints: Global<$word>, n: usize, parameters: u32, segments: usize, starts: GlobalMut<u64>,
-            ) {
-                let split = Parameters(parameters).split();
-                let segment = index();
-                // SAFETY: the place is a thread's own.
-                unsafe {
-                    if segment < segments {
-                        let (first, _) = segments::range(split.quotient_bits, segment as u64);
-                        starts.write(segment, first_of(fingerprints, n, split.remainder_bits, first) as u64);
-                    } else if segment == segments {
-                        starts.write(segment, n as u64);
-                    }
-                }
-            }
-        }
-
-        kernel! {
-            #[doc = concat!("An iteration of segmented layouts of `", stringify!($word), "` fingerprints: a thread a segment.")]
-            ///
-            /// # Safety
-            /// - Launch: 1-D, `segments.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
-            /// - `fingerprints`, ascending, and where each of the `segments` of these [`Parameters`] begins, and the last
-            ///   ends; not written meanwhile.
-            /// - `incoming` and `outgoing`: a place a segment, the first not written meanwhile, the second and `change`,
-            ///   one word, nobody else's.
-            /// - `slots`: with `last_round`, a place a fingerprint, nobody else's, and `outgoing` and `change` are not
-            ///   touched; else not touched.
-            pub unsafe fn $layout(
-                fingerprints: Global<$word>, parameters: u32, starts: Global<u64>, segments: usize,
-                incoming: Global<u64>, outgoing: GlobalMut<u64>, change: GlobalMut<u32>, slots: GlobalMut<$word>,
-                last_round: u32,
-            ) {
-                let parameters = Parameters(parameters);
-                // SAFETY: the caller keeps this kernel's contract.
-                unsafe {
-                    lay_out(
-                        fingerprints, parameters, starts, segments, incoming, outgoing, change, slots, last_round != 0,
-                    )
-                }
-            }
-        }
-
-        kernel! {
-            #[doc = concat!("Writes `", stringify!($word), "` fingerprints to the slots that they belong to.")]
-            ///
-            /// # Safety
-            /// - Launch: 1-D, a thread for each [`WRITE_ITEMS`] of `n` items, blocks of [`BLOCK`] threads.
-            /// - `fingerprints`: `n`, ascending; `slots`: theirs; not written meanwhile.
-            /// - `words`: a filter with these [`Parameters`] that has these slots, zero at the start, nobody else's.
-            pub unsafe fn $write(
-                fingerprints: Global<$word>, slots: Global<$word>, n: usize, parameters: u32, words: GlobalMut<u64>,
-            ) {
-                // SAFETY: the caller keeps this kernel's contract.
-                unsafe { write(fingerprints, slots, n, Parameters(parameters), words) }
-            }
-        }
-    )*};
+    }
 }
-by_width! {
-    u32: quotient_quotients_u32, quotient_starts_u32, quotient_layout_u32, quotient_write_u32;
-    u64: quotient_quotients_u64, quotient_starts_u64, quotient_layout_u64, quotient_write_u64;
+
+kernel! {
+    /// Where each segment of ascending `F` fingerprints begins.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, `(segments + 1).div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
+    /// - `fingerprints`: `n`, ascending, not written meanwhile; `starts`: a place a segment and one more, nobody
+    ///   else's. The number of `segments` is that of these [`Parameters`].
+    pub unsafe fn quotient_starts<F>(
+        fingerprints: Global<F>, n: usize, parameters: u32, segments: usize, starts: GlobalMut<u64>,
+    ) for [u32 => quotient_starts_u32, u64 => quotient_starts_u64] {
+        let split = Parameters(parameters).split();
+        let segment = index();
+        // SAFETY: the place is a thread's own.
+        unsafe {
+            if segment < segments {
+                let (first, _) = segments::range(split.quotient_bits, segment as u64);
+                starts.write(segment, first_of(fingerprints, n, split.remainder_bits, first) as u64);
+            } else if segment == segments {
+                starts.write(segment, n as u64);
+            }
+        }
+    }
+}
+
+kernel! {
+    /// An iteration of segmented layouts of `F` fingerprints: a thread a segment.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, `segments.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
+    /// - `fingerprints`, ascending, and where each of the `segments` of these [`Parameters`] begins, and the last
+    ///   ends; not written meanwhile.
+    /// - `incoming` and `outgoing`: a place a segment, the first not written meanwhile, the second and `change`,
+    ///   one word, nobody else's.
+    /// - `slots`: with `last_round`, a place a fingerprint, nobody else's, and `outgoing` and `change` are not
+    ///   touched; else not touched.
+    pub unsafe fn quotient_layout<F>(
+        fingerprints: Global<F>, parameters: u32, starts: Global<u64>, segments: usize,
+        incoming: Global<u64>, outgoing: GlobalMut<u64>, change: GlobalMut<u32>, slots: GlobalMut<F>,
+        last_round: u32,
+    ) for [u32 => quotient_layout_u32, u64 => quotient_layout_u64] {
+        let parameters = Parameters(parameters);
+        // SAFETY: the caller keeps this kernel's contract.
+        unsafe {
+            lay_out(
+                fingerprints, parameters, starts, segments, incoming, outgoing, change, slots, last_round != 0,
+            )
+        }
+    }
+}
+
+kernel! {
+    /// Writes `F` fingerprints to the slots that they belong to.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, a thread for each [`WRITE_ITEMS`] of `n` items, blocks of [`BLOCK`] threads.
+    /// - `fingerprints`: `n`, ascending; `slots`: theirs; not written meanwhile.
+    /// - `words`: a filter with these [`Parameters`] that has these slots, zero at the start, nobody else's.
+    pub unsafe fn quotient_write<F>(
+        fingerprints: Global<F>, slots: Global<F>, n: usize, parameters: u32, words: GlobalMut<u64>,
+    ) for [u32 => quotient_write_u32, u64 => quotient_write_u64] {
+        // SAFETY: the caller keeps this kernel's contract.
+        unsafe { write(fingerprints, slots, n, Parameters(parameters), words) }
+    }
 }

@@ -26,7 +26,10 @@ fn saxpy_is_its_formula() {
     for emulator in emulators() {
         let (dx, dy) = (emulator.buffer_from(&x), emulator.buffer_from(&x));
         // SAFETY: 1000 words in both.
-        unsafe { saxpy::launch(&emulator, LaunchConfig::new(3, 64), 7, dx.global(), dy.global_mut(), 1000) }.unwrap();
+        unsafe {
+            saxpy { a: 7, x: dx.global(), y: dy.global_mut(), n: 1000 }.launch(&emulator, LaunchConfig::new(3, 64))
+        }
+        .unwrap();
         assert!(dy.to_vec().iter().zip(&x).all(|(y, x)| *y == x.wrapping_mul(8)));
     }
 }
@@ -38,7 +41,7 @@ fn block_scan_sums_each_block() {
         let (dx, dy) = (emulator.buffer_from(&x), emulator.buffer(x.len()));
         let config = LaunchConfig::new(3, 1024).shared(128);
         // SAFETY: a word a thread in both.
-        unsafe { block_scan::launch(&emulator, config, dx.global(), dy.global_mut()) }.unwrap();
+        unsafe { block_scan { x: dx.global(), y: dy.global_mut() }.launch(&emulator, config) }.unwrap();
         let expected: Vec<u32> = x.chunks(1024).flat_map(prefix_sums).collect();
         assert!(dy.to_vec() == expected);
     }
@@ -105,8 +108,10 @@ fn warp_collectives_are_their_definitions() {
     for emulator in emulators() {
         let (dx, out) = (emulator.buffer_from(&x), emulator.buffer(128 * COLLECTIVES));
         // SAFETY: a word a thread, and `COLLECTIVES` results.
-        unsafe { warp_collectives::launch(&emulator, LaunchConfig::new(2, 64), dx.global(), out.global_mut()) }
-            .unwrap();
+        unsafe {
+            warp_collectives { x: dx.global(), out: out.global_mut() }.launch(&emulator, LaunchConfig::new(2, 64))
+        }
+        .unwrap();
         assert!(out.to_vec() == expected);
     }
 }
@@ -122,14 +127,8 @@ fn global_atomics_lose_no_update() {
         let config = LaunchConfig::new(3, 96);
         // SAFETY: the sizes are those that the kernel asks for.
         unsafe {
-            global_atomics::launch(
-                &emulator,
-                config,
-                a.global_mut(),
-                b.global_mut(),
-                c.global_mut(),
-                tickets.global_mut(),
-            )
+            global_atomics { a: a.global_mut(), b: b.global_mut(), c: c.global_mut(), tickets: tickets.global_mut() }
+                .launch(&emulator, config)
         }
         .unwrap();
         let xor = (0..n).fold(0, |x, i| x ^ i);
@@ -149,7 +148,7 @@ fn shared_atomics_lose_no_update() {
         let out = emulator.buffer(32);
         let config = LaunchConfig::new(2, n as u32).shared(128);
         // SAFETY: 16 results a block.
-        unsafe { shared_atomics::launch(&emulator, config, out.global_mut()) }.unwrap();
+        unsafe { shared_atomics { out: out.global_mut() }.launch(&emulator, config) }.unwrap();
         let added = (2 * n) << 32;
         let xor = (0..n).fold(0, |x, i| x ^ i);
         let sum: u64 = (0..n).sum();
@@ -171,17 +170,16 @@ fn look_back_scan_sums_everything() {
             let config = LaunchConfig::new(blocks as u32, TILE).shared(32);
             // SAFETY: the sizes are those that the kernel asks for; flags and ticket are zero.
             unsafe {
-                look_back_scan::launch(
-                    &emulator,
-                    config,
-                    dx.global(),
-                    y.global_mut(),
+                look_back_scan {
+                    x: dx.global(),
+                    y: y.global_mut(),
                     n,
-                    sums.global_mut(),
-                    prefixes.global_mut(),
-                    flags.global_mut(),
-                    ticket.global_mut(),
-                )
+                    sums: sums.global_mut(),
+                    prefixes: prefixes.global_mut(),
+                    flags: flags.global_mut(),
+                    ticket: ticket.global_mut(),
+                }
+                .launch(&emulator, config)
             }
             .unwrap();
             assert_eq!(y.to_vec(), prefix_sums(&x), "n = {n}");
@@ -197,7 +195,8 @@ fn shared_memory_past_48_kilobytes() {
         let (dx, dy) = (emulator.buffer_from(&x), emulator.buffer(x.len()));
         let config = LaunchConfig::new(2, 256).shared(4 * per_block);
         // SAFETY: `per_block` words a block.
-        unsafe { reverse_in_shared::launch(&emulator, config, dx.global(), dy.global_mut(), per_block) }.unwrap();
+        unsafe { reverse_in_shared { x: dx.global(), y: dy.global_mut(), per_block }.launch(&emulator, config) }
+            .unwrap();
         let expected: Vec<u32> = x.chunks(per_block as usize).flat_map(|b| b.iter().rev().copied()).collect();
         assert!(dy.to_vec() == expected);
     }
@@ -231,7 +230,7 @@ fn odds_and_ends_are_their_definitions() {
         let (dx, out) = (emulator.buffer_from(&x), emulator.buffer(12 * 64 * 8));
         let config = LaunchConfig::new(Dim3::new(3, 2, 2), Dim3::new(8, 4, 2)).shared(64);
         // SAFETY: two words a thread, and eight results.
-        unsafe { odds_and_ends::launch(&emulator, config, dx.global(), out.global_mut()) }.unwrap();
+        unsafe { odds_and_ends { x: dx.global(), out: out.global_mut() }.launch(&emulator, config) }.unwrap();
         assert!(out.to_vec() == expected);
     }
 }
@@ -250,8 +249,10 @@ fn signed_and_wide_forms_are_their_definitions() {
         let (dx, sums, out) = (emulator.buffer_from(&x), emulator.buffer_from(&[0i64; 4]), emulator.buffer(128));
         let config = LaunchConfig::new(1, 32).shared(128);
         // SAFETY: the sizes are those that the kernel asks for.
-        unsafe { signed_and_wide::launch(&emulator, config, dx.global(), sums.global_mut(), out.global_mut()) }
-            .unwrap();
+        unsafe {
+            signed_and_wide { x: dx.global(), sums: sums.global_mut(), out: out.global_mut() }.launch(&emulator, config)
+        }
+        .unwrap();
         assert!(out.to_vec() == expected);
         assert_eq!(sums.to_vec(), [least, most, x.iter().sum(), 0xffff_ffff]);
     }

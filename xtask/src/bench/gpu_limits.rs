@@ -110,7 +110,7 @@ fn measure(device: &Device, access: GpuAccess, bytes: usize, n: usize, effort: E
                 let (memory, keys, out) = (memory.global(), keys.global(), out.global_mut());
                 // SAFETY: the grid covers `n` keys; `memory` holds `records` records of 32 bytes, `keys` and `out` `n`
                 // items each, and all live until the stream has been waited for.
-                unsafe { kernels::limits_lookup_32::launch(&stream, config, memory, records, keys, n, out)? };
+                unsafe { kernels::limits_lookup_32 { memory, records, keys, n, out }.launch(&stream, config)? };
                 Ok(())
             })
         }
@@ -120,7 +120,7 @@ fn measure(device: &Device, access: GpuAccess, bytes: usize, n: usize, effort: E
             time(&mut || {
                 let memory = memory.global_mut();
                 // SAFETY: `memory` holds `words` words and lives until the stream has been waited for.
-                unsafe { kernels::limits_atomic_or_32::launch(&stream, config, memory, words, n, 1 << 33)? };
+                unsafe { kernels::limits_atomic_or_32 { memory, words, n, seed: 1 << 33 }.launch(&stream, config)? };
                 Ok(())
             })
         }
@@ -129,7 +129,10 @@ fn measure(device: &Device, access: GpuAccess, bytes: usize, n: usize, effort: E
             let config = grid(device, 8);
             time(&mut || {
                 // SAFETY: `sink` is one word and lives until the stream has been waited for.
-                unsafe { kernels::limits_integer::launch(&stream, config, ROUNDS, 3, sink.global_mut())? };
+                unsafe {
+                    kernels::limits_integer { rounds: ROUNDS, seed: 3, sink: sink.global_mut() }
+                        .launch(&stream, config)?
+                };
                 Ok(())
             })
         }
@@ -139,7 +142,9 @@ fn measure(device: &Device, access: GpuAccess, bytes: usize, n: usize, effort: E
             let config = grid(device, 16);
             time(&mut || {
                 // SAFETY: both hold `n` records of 16 bytes and live until the stream has been waited for.
-                unsafe { kernels::limits_copy::launch(&stream, config, from.global(), to.global_mut(), n)? };
+                unsafe {
+                    kernels::limits_copy { from: from.global(), to: to.global_mut(), n }.launch(&stream, config)?
+                };
                 Ok(())
             })
         }

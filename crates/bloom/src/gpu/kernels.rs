@@ -115,17 +115,16 @@ impl DeviceLayout for SplitBlockLayout {
         let (config, blocks) = (one_thread_each(n), self.blocks());
         // SAFETY: the caller's promise is the kernel's contract; words of a filter are aligned to blocks.
         unsafe {
-            split_block::split_block_contains::launch(
-                stream,
-                config,
+            split_block::split_block_contains {
                 words,
                 blocks,
-                keys.keys,
-                keys.kind,
+                keys: keys.keys,
+                kind: keys.kind,
                 n,
-                answers.form,
-                answers.words,
-            )
+                form: answers.form,
+                out: answers.words,
+            }
+            .launch(stream, config)
         }
     }
 }
@@ -140,7 +139,10 @@ impl DeviceOneBlock for SplitBlockLayout {
     ) -> Result<(), GpuError> {
         let (config, blocks) = (one_thread_each(n), self.blocks());
         // SAFETY: the caller's promise is the kernel's contract.
-        unsafe { split_block::split_block_insert::launch(stream, config, words, blocks, keys.keys, keys.kind, n) }
+        unsafe {
+            split_block::split_block_insert { words, blocks, keys: keys.keys, kind: keys.kind, n }
+                .launch(stream, config)
+        }
     }
 
     unsafe fn launch_test_and_insert(
@@ -156,22 +158,19 @@ impl DeviceOneBlock for SplitBlockLayout {
         let KeySlice { keys, kind, .. } = keys;
         // SAFETY: the caller's promise is the kernels' contract; they run one after the other.
         unsafe {
-            split_block::split_block_claim::launch(
-                stream,
-                config,
-                words.into(),
+            split_block::split_block_claim {
+                words: words.into(),
                 blocks,
                 keys,
                 kind,
                 n,
                 form,
                 out,
-                table.words,
-                table.bits,
-            )?;
-            split_block::split_block_settle::launch(
-                stream,
-                config,
+                table: table.words,
+                table_bits: table.bits,
+            }
+            .launch(stream, config)?;
+            split_block::split_block_settle {
                 words,
                 blocks,
                 keys,
@@ -179,9 +178,10 @@ impl DeviceOneBlock for SplitBlockLayout {
                 n,
                 form,
                 out,
-                table.words,
-                table.bits,
-            )
+                table: table.words,
+                table_bits: table.bits,
+            }
+            .launch(stream, config)
         }
     }
 }
@@ -201,7 +201,7 @@ macro_rules! shapes {
             unsafe {
                 match (shape.block_bits(), shape.word_bits(), shape.hashes()) {
                     $(($block_bits, $word_bits, $hashes) =>
-                        blocked::$insert::launch(stream, config, words, blocks, keys, kind, spread, n)?,)*
+                        blocked::$insert { words, blocks, keys, kind, spread, n }.launch(stream, config)?,)*
                     _ => return Ok(false),
                 }
             }
@@ -220,9 +220,7 @@ macro_rules! shapes {
             // SAFETY: the caller's promise is the kernels' contract.
             unsafe {
                 match (shape.block_bits(), shape.word_bits(), shape.hashes()) {
-                    $(($block_bits, $word_bits, $hashes) => blocked::$contains::launch(
-                        stream, config, words, blocks, keys, kind, spread, n, form, out,
-                    )?,)*
+                    $(($block_bits, $word_bits, $hashes) => blocked::$contains { words, blocks, keys, kind, spread, n, form, out }.launch(stream, config)?,)*
                     _ => return Ok(false),
                 }
             }
@@ -249,7 +247,7 @@ macro_rules! cuts {
             unsafe {
                 match (shape.block_bits(), shape.sectors()) {
                     $(($block_bits, $sectors) =>
-                        $module::$insert::launch(stream, config, words, blocks, hashes, keys, kind, spread, n),)*
+                        $module::$insert { words, blocks, hashes, keys, kind, spread, n }.launch(stream, config),)*
                     (block_bits, sectors) => unreachable!("no such shape has {sectors} sectors in {block_bits} bits"),
                 }
             }
@@ -266,9 +264,7 @@ macro_rules! cuts {
             // SAFETY: the caller's promise is the kernels' contract.
             unsafe {
                 match (shape.block_bits(), shape.sectors()) {
-                    $(($block_bits, $sectors) => $module::$contains::launch(
-                        stream, config, words, blocks, hashes, keys, kind, spread, n, form, out,
-                    ),)*
+                    $(($block_bits, $sectors) => $module::$contains { words, blocks, hashes, keys, kind, spread, n, form, out }.launch(stream, config),)*
                     (block_bits, sectors) => unreachable!("no such shape has {sectors} sectors in {block_bits} bits"),
                 }
             }
@@ -348,10 +344,8 @@ impl DeviceOneBlock for BlockedLayout {
         let (KeySlice { keys, kind, spread }, Answers { words: out, form }) = (keys, answers);
         // SAFETY: the caller's promise is the kernels' contract; they run one after the other.
         unsafe {
-            blocked::blocked_claim::launch(
-                stream,
-                config,
-                words.into(),
+            blocked::blocked_claim {
+                words: words.into(),
                 blocks,
                 shape,
                 keys,
@@ -360,12 +354,11 @@ impl DeviceOneBlock for BlockedLayout {
                 n,
                 form,
                 out,
-                table.words,
-                table.bits,
-            )?;
-            blocked::blocked_settle::launch(
-                stream,
-                config,
+                table: table.words,
+                table_bits: table.bits,
+            }
+            .launch(stream, config)?;
+            blocked::blocked_settle {
                 words,
                 blocks,
                 shape,
@@ -375,9 +368,10 @@ impl DeviceOneBlock for BlockedLayout {
                 n,
                 form,
                 out,
-                table.words,
-                table.bits,
-            )
+                table: table.words,
+                table_bits: table.bits,
+            }
+            .launch(stream, config)
         }
     }
 }

@@ -19,7 +19,7 @@ impl<L: DeviceLayout> Bloom<L> {
             // SAFETY: there are `units` buckets of `unit` words; the filter is borrowed mutably, and its owner waits.
             unsafe {
                 let (words, ones) = (self.words.global(), self.bucket_ones.global_mut());
-                kernels::words_unit_ones::launch(stream, config, words, unit, ones, units)?;
+                kernels::words_unit_ones { words, unit, ones, units }.launch(stream, config)?;
             }
         }
         Ok(())
@@ -61,7 +61,10 @@ impl<L: DeviceLayout> Bloom<L> {
         self.expect_here(MERGING, [stream.device()])?;
         let (n, config) = (self.words.len(), self.covering(self.words.len()));
         // SAFETY: equal layouts have equal lengths; the rest is the caller's promise.
-        unsafe { kernels::words_or::launch(stream, config, self.words.global_mut(), other.words.global(), n)? };
+        unsafe {
+            kernels::words_or { words: self.words.global_mut(), other: other.words.global(), n }
+                .launch(stream, config)?
+        };
         self.count_bucket_ones(stream)
     }
 
@@ -84,7 +87,10 @@ impl<L: DeviceLayout> Bloom<L> {
         self.layout.check_intersection()?;
         let (n, config) = (self.words.len(), self.covering(self.words.len()));
         // SAFETY: equal layouts have equal lengths; the rest is the caller's promise.
-        unsafe { kernels::words_and::launch(stream, config, self.words.global_mut(), other.words.global(), n)? };
+        unsafe {
+            kernels::words_and { words: self.words.global_mut(), other: other.words.global(), n }
+                .launch(stream, config)?
+        };
         self.count_bucket_ones(stream)
     }
 
@@ -142,7 +148,8 @@ impl<L: DeviceLayout> Bloom<L> {
         unsafe {
             let (from, to) = (self.words.global(), folded.words.global_mut());
             let config = self.covering(n);
-            kernels::words_fold::launch(stream, config, from, unit, block_step, part_step, factor, to, n)?;
+            kernels::words_fold { words: from, unit, unit_step: block_step, part_step, parts: factor, folded: to, n }
+                .launch(stream, config)?;
         }
         folded.count_bucket_ones(stream)?;
         Ok(folded)
@@ -170,7 +177,10 @@ impl<L: DeviceLayout> Bloom<L> {
         self.expect_here("counting in a Bloom filter", [stream.device(), count.device()])?;
         let (n, config) = (self.words.len(), self.covering(self.words.len()));
         // SAFETY: there is a word; the rest is the caller's promise.
-        unsafe { kernels::words_count_ones::launch(stream, config, self.words.global(), n, count.global_mut())? };
+        unsafe {
+            kernels::words_count_ones { words: self.words.global(), n, total: count.global_mut() }
+                .launch(stream, config)?
+        };
         Ok(())
     }
 

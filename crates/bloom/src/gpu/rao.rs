@@ -91,19 +91,8 @@ impl DeviceLayout for RaoLayout {
         let (KeySlice { keys, kind, spread }, Answers { words: out, form }) = (keys, answers);
         // SAFETY: the caller's promise is the kernel's contract.
         unsafe {
-            kernels::rao_contains::launch(
-                stream,
-                config,
-                words,
-                parameters,
-                keys,
-                kind,
-                spread,
-                string_hashes,
-                n,
-                form,
-                out,
-            )
+            kernels::rao_contains { words, parameters, keys, kind, spread, string_hashes, n, form, out }
+                .launch(stream, config)
         }
     }
 }
@@ -185,9 +174,7 @@ impl RaoBloom {
         // SAFETY: the workshop has room for a batch and a count a bucket; launches run in order; the rest is the
         // caller's promise.
         unsafe {
-            kernels::rao_assign::launch(
-                *stream,
-                tiles,
+            kernels::rao_assign {
                 words,
                 ones,
                 parameters,
@@ -196,47 +183,46 @@ impl RaoBloom {
                 spread,
                 string_hashes,
                 n,
-                count,
+                live: count,
                 first,
                 tile,
                 counted_here,
-                assigned.global_mut(),
-                counts.global_mut(),
-            )?;
+                assigned: assigned.global_mut(),
+                counts: counts.global_mut(),
+            }
+            .launch(*stream, tiles)?;
             let threads = (buckets.min(u64::from(MAX_BLOCK)) as u32).next_power_of_two().max(32);
             let config = LaunchConfig::new(1, threads).shared(128);
-            kernels::rao_scan::launch(*stream, config, counts.global_mut(), buckets as usize)?;
-            kernels::rao_group::launch(
-                *stream,
-                tiles,
+            kernels::rao_scan { counts: counts.global_mut(), n: buckets as usize }.launch(*stream, config)?;
+            kernels::rao_group {
                 keys,
                 kind,
                 spread,
                 n,
-                count,
+                live: count,
                 first,
                 tile,
                 counted_here,
-                buckets as u32,
-                assigned.global(),
-                counts.global_mut(),
-                grouped.global_mut(),
-            )?;
+                buckets: buckets as u32,
+                assigned: assigned.global(),
+                starts: counts.global_mut(),
+                grouped: grouped.global_mut(),
+            }
+            .launch(*stream, tiles)?;
             // Few buckets take all threads that a multiprocessor has; small buckets have no work for so many.
             let most = if buckets <= 4 * u64::from(multiprocessors) { MAX_BLOCK } else { MAX_BLOCK / 2 };
             let threads = (parameters.shape.bucket_words / 8).next_power_of_two().clamp(64, most);
             let grid = (buckets as u32).min(multiprocessors * 8);
             let config = LaunchConfig::new(grid, threads).shared(parameters.shape.bucket_words * 4 + 128);
-            kernels::rao_build::launch(
-                *stream,
-                config,
-                self.words.global_mut(),
-                self.bucket_ones.global_mut(),
-                parameters.buckets,
-                parameters.shape,
-                grouped.global(),
-                counts.global(),
-            )?;
+            kernels::rao_build {
+                words: self.words.global_mut(),
+                ones: self.bucket_ones.global_mut(),
+                buckets: parameters.buckets,
+                shape: parameters.shape,
+                grouped: grouped.global(),
+                ends: counts.global(),
+            }
+            .launch(*stream, config)?;
         }
         Ok(())
     }

@@ -36,7 +36,7 @@ impl<L: DeviceLayout> Bloom<L> {
                 // SAFETY: the words are blocks of this shape; the filter is borrowed until the stream has been waited for.
                 unsafe {
                     let (words, sums) = (self.words.global(), sums.global_mut());
-                    kernels::words_block_rates::launch(&stream, config, words, shape, blocks, PART, sums)?;
+                    kernels::words_block_rates { words, shape, blocks, part: PART, sums }.launch(&stream, config)?;
                 }
                 let mut on_host = vec![0.0; sums.len()];
                 stream.download(&sums, &mut on_host)?;
@@ -66,7 +66,7 @@ impl<L: DeviceLayout> Bloom<L> {
             // waited for, in `download`.
             unsafe {
                 let to = hashes.global_mut();
-                kernels::words_sample_hashes::launch(&stream, self.covering(n), to, n, first, spread)?;
+                kernels::words_sample_hashes { hashes: to, n, first, spread }.launch(&stream, self.covering(n))?;
                 self.answer_async(&stream, hashes.slice(..n).cast::<Hashed>()?, &self.device, answers)?;
             }
             first += n as u64;

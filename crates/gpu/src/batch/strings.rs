@@ -115,7 +115,8 @@ impl<'a> DeviceStrings<'a> {
         // SAFETY: there are `n + 1` offsets, borrowed until the stream has been waited for.
         unsafe {
             let (config, len) = (covering(&stream, n), self.bytes.len());
-            strings::strings_check::launch(&stream, config, offsets, narrow, len, n, first_bad.global_mut())?;
+            strings::strings_check { offsets, narrow, len, n, first_bad: first_bad.global_mut() }
+                .launch(&stream, config)?;
         }
         let mut index = [0];
         stream.download(&first_bad, &mut index)?;
@@ -195,20 +196,8 @@ impl<'a> DeviceStrings<'a> {
         let config = covering(stream, n);
         // SAFETY: there are `n + 1` offsets and `len` bytes; the rest is the caller's promise.
         unsafe {
-            strings::strings_hash::launch(
-                stream,
-                config,
-                offsets,
-                narrow,
-                bytes,
-                len,
-                lead,
-                n,
-                seed,
-                hashes,
-                function,
-                string_hashes,
-            )
+            strings::strings_hash { offsets, narrow, bytes, len, lead, n, seed, hashes, function, string_hashes }
+                .launch(stream, config)
         }
     }
 }
@@ -232,7 +221,16 @@ pub(super) unsafe fn hash_integers(
     let bytes = Global::from_raw_parts(keys.as_ptr().cast(), n * size);
     let config = covering(stream, n);
     // SAFETY: the caller's promise.
-    unsafe { strings::strings_hash_integers::launch(stream, config, bytes, (size == 4) as u32, n, function as u32, to) }
+    unsafe {
+        strings::strings_hash_integers {
+            bytes,
+            narrow: (size == 4) as u32,
+            n,
+            function: function as u32,
+            string_hashes: to,
+        }
+        .launch(stream, config)
+    }
 }
 
 /// As many blocks as fit at once, for kernels that walk by grid stride.

@@ -121,7 +121,7 @@ fn the_emulator_poisons_memory_and_reports_faults() -> Result<()> {
 
     let mut words = device.alloc_zeroed::<u32>(4)?;
     // SAFETY: the emulator stops the access.
-    match unsafe { kernels::crash::launch(&stream, LaunchConfig::new(1, 1), words.global_mut()) } {
+    match unsafe { kernels::crash { words: words.global_mut() }.launch(&stream, LaunchConfig::new(1, 1)) } {
         Err(GpuError::Emulator(fault)) => {
             assert_eq!(fault.kernel, "crash");
             assert!(matches!(fault.kind, FaultKind::GlobalOutOfBounds { .. }), "{fault}");
@@ -131,7 +131,9 @@ fn the_emulator_poisons_memory_and_reports_faults() -> Result<()> {
     // A handle to more than the vector holds does not help.
     let reach = warpset_simt::GlobalMut::from_raw_parts(words.global_mut().as_ptr(), 1 << 20);
     // SAFETY: as above.
-    let fault = unsafe { kernels::add::launch(&stream, LaunchConfig::new(1, 32), reach.into(), reach, 1 << 20, 1) };
+    let fault = unsafe {
+        kernels::add { from: reach.into(), to: reach, n: 1 << 20, amount: 1 }.launch(&stream, LaunchConfig::new(1, 32))
+    };
     assert!(matches!(fault, Err(GpuError::Emulator(_))), "{fault:?}");
     // The device still works.
     words.fill_bytes(0)?;
@@ -164,7 +166,7 @@ fn crash_in_child() {
     let stream = device.new_stream().expect("a stream");
     let mut words = device.alloc_zeroed::<u32>(4).expect("memory");
     // SAFETY: the device stops it.
-    unsafe { kernels::crash::launch(&stream, LaunchConfig::new(1, 1), words.global_mut()) }.expect("queued");
+    unsafe { kernels::crash { words: words.global_mut() }.launch(&stream, LaunchConfig::new(1, 1)) }.expect("queued");
     match stream.synchronize() {
         Err(GpuError::DeviceLost { code, last_kernel: Some("crash") }) => println!("LOST: {code}"),
         other => panic!("{other:?}"),

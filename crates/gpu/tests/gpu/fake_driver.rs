@@ -76,7 +76,7 @@ fn every_call() -> Result<()> {
     let attributes = device.kernel_attributes(kernels::add::INFO)?.expect("CUDA has them");
     assert_eq!((attributes.registers, attributes.max_threads_per_block), (40, 512));
     // SAFETY: refused, for there is no such kernel.
-    let absent = unsafe { kernels::absent::launch(&stream, LaunchConfig::new(1, 1)) };
+    let absent = unsafe { kernels::absent {}.launch(&stream, LaunchConfig::new(1, 1)) };
     assert!(matches!(absent, Err(GpuError::UnknownKernel { kernel: "absent", .. })), "{absent:?}");
 
     let mut words = device.alloc_zeroed::<u32>(50_000)?;
@@ -84,12 +84,12 @@ fn every_call() -> Result<()> {
         let config = LaunchConfig::new(1, 256).shared(bytes);
         assert!(device.resident_blocks(kernels::reverse::INFO, config)? >= 8);
         // SAFETY: the fake driver runs nothing.
-        unsafe { kernels::reverse::launch(&stream, config, words.global_mut(), 0)? };
+        unsafe { kernels::reverse { words: words.global_mut(), n: 0 }.launch(&stream, config)? };
     }
     // Its registers allow 512 threads, and its static shared memory takes 1 KiB from the 227.
     for config in [LaunchConfig::new(1, 513), LaunchConfig::new(1, 32).shared((226 << 10) + 1)] {
         // SAFETY: as above.
-        let refused = unsafe { kernels::reverse::launch(&stream, config, words.global_mut(), 0) };
+        let refused = unsafe { kernels::reverse { words: words.global_mut(), n: 0 }.launch(&stream, config) };
         assert!(matches!(refused, Err(GpuError::InvalidLaunch { kernel: "reverse", .. })), "{refused:?}");
     }
     // Threads that have never seen this device load and launch at the same time.
@@ -99,7 +99,7 @@ fn every_call() -> Result<()> {
                 let stream = device.new_stream().expect("a stream");
                 let mut words = stream.alloc_zeroed::<u32>(64).expect("memory");
                 // SAFETY: as above.
-                unsafe { kernels::bounded::launch(&stream, LaunchConfig::new(1, 64), words.global_mut()) }
+                unsafe { kernels::bounded { words: words.global_mut() }.launch(&stream, LaunchConfig::new(1, 64)) }
                     .expect("a launch");
                 stream.close().expect("no error");
             });
@@ -145,7 +145,7 @@ fn launch() -> Result<()> {
     let stream = device.new_stream()?;
     let mut words = device.alloc_zeroed::<u32>(64)?;
     // SAFETY: the fake driver runs nothing.
-    let refused = unsafe { kernels::bounded::launch(&stream, LaunchConfig::new(1, 64), words.global_mut()) };
+    let refused = unsafe { kernels::bounded { words: words.global_mut() }.launch(&stream, LaunchConfig::new(1, 64)) };
     println!("LAUNCH: {refused:?}");
     println!("THEN: {:?}", stream.synchronize());
     Ok(())
@@ -162,7 +162,7 @@ fn lost() -> Result<()> {
     let temporary = stream.alloc_zeroed::<u32>(64)?;
     let pending = stream.upload_pinned(&mut words, device.pinned(64)?)?;
     // SAFETY: the fake driver runs nothing.
-    unsafe { kernels::bounded::launch(&stream, LaunchConfig::new(1, 64), words.global_mut())? };
+    unsafe { kernels::bounded { words: words.global_mut() }.launch(&stream, LaunchConfig::new(1, 64))? };
     // SAFETY: as above.
     unsafe { std::env::set_var("FAKE_SYNC", "719") };
     match stream.synchronize() {

@@ -307,7 +307,7 @@ pub fn misconfigured_launches(device: &Device) -> Result<()> {
     ];
     for (config, words_of_error) in shapes {
         // SAFETY: the launch is refused.
-        let refused = unsafe { kernels::bounded::launch(&stream, config, words.global_mut()) };
+        let refused = unsafe { kernels::bounded { words: words.global_mut() }.launch(&stream, config) };
         match refused {
             Err(GpuError::InvalidLaunch { kernel: "bounded", reason }) => {
                 assert!(reason.contains(words_of_error), "{config:?}: {reason}");
@@ -317,7 +317,7 @@ pub fn misconfigured_launches(device: &Device) -> Result<()> {
         assert!(device.resident_blocks(kernels::bounded::INFO, config).is_err());
     }
     // SAFETY: one word for each of 64 threads.
-    unsafe { kernels::bounded::launch(&stream, LaunchConfig::new(2, 32), words.global_mut())? };
+    unsafe { kernels::bounded { words: words.global_mut() }.launch(&stream, LaunchConfig::new(2, 32))? };
     stream.synchronize()
 }
 
@@ -329,7 +329,10 @@ pub fn kernels(device: &Device) -> Result<()> {
     let from = device.from_slice(&items)?;
     let mut to = device.alloc_uninit::<u32>(n)?;
     // SAFETY: both hold `n` words, and the stream is waited for below.
-    unsafe { kernels::add::launch(&stream, LaunchConfig::new(7, 128), from.global(), to.global_mut(), n, 5)? };
+    unsafe {
+        kernels::add { from: from.global(), to: to.global_mut(), n, amount: 5 }
+            .launch(&stream, LaunchConfig::new(7, 128))?
+    };
     stream.synchronize()?;
     assert!(to.to_vec()?.iter().zip(5..).all(|(&x, want)| x == want));
 
@@ -339,8 +342,9 @@ pub fn kernels(device: &Device) -> Result<()> {
     // SAFETY: both ranges hold 50 words; both vectors are freed behind this stream.
     unsafe {
         let from = temporary.slice(50..).global();
-        kernels::add::launch(&stream, config, from, to.slice_mut(..50).global_mut(), 50, 1)?;
-        kernels::add::launch(&stream, config, to.slice(..50).global(), temporary.global_mut(), 50, 1)?;
+        kernels::add { from, to: to.slice_mut(..50).global_mut(), n: 50, amount: 1 }.launch(&stream, config)?;
+        kernels::add { from: to.slice(..50).global(), to: temporary.global_mut(), n: 50, amount: 1 }
+            .launch(&stream, config)?;
     }
     let mut back = vec![0; 100];
     stream.download(&temporary, &mut back)?;
@@ -354,13 +358,13 @@ pub fn kernels(device: &Device) -> Result<()> {
         let config = LaunchConfig::new(1, 256).shared(4 * words as u32);
         assert!(device.resident_blocks(kernels::reverse::INFO, config)? >= 1);
         // SAFETY: one block with room for all words, and the copy below waits.
-        unsafe { kernels::reverse::launch(&stream, config, vector.global_mut(), words)? };
+        unsafe { kernels::reverse { words: vector.global_mut(), n: words }.launch(&stream, config)? };
         assert!(vector.to_vec()?.iter().eq(items.iter().rev()));
     }
 
     let mut counts = device.alloc_zeroed::<u32>(128)?;
     // SAFETY: one word a thread.
-    unsafe { kernels::bounded::launch(&stream, LaunchConfig::new(2, 64), counts.global_mut())? };
+    unsafe { kernels::bounded { words: counts.global_mut() }.launch(&stream, LaunchConfig::new(2, 64))? };
     assert_eq!(counts.to_vec()?, [1; 128]);
     if let Some(attributes) = device.kernel_attributes(kernels::bounded::INFO)? {
         assert_eq!(attributes.max_threads_per_block, 64, "launch bounds reach the driver");
@@ -375,7 +379,9 @@ fn ordered_with_everything(device: &Device, stream: &Stream) -> Result<()> {
     let mut word = device.alloc_zeroed::<u32>(1)?;
     let slow = |stream: &Stream, word: &mut warpset_gpu::DeviceVec<u32>, value| {
         // SAFETY: one thread, one word, which is freed behind the stream's work.
-        unsafe { kernels::slow::launch(stream, LaunchConfig::new(1, 1), word.global_mut(), value, 20_000) }
+        unsafe {
+            kernels::slow { word: word.global_mut(), value, rounds: 20_000 }.launch(stream, LaunchConfig::new(1, 1))
+        }
     };
     slow(stream, &mut word, 7)?;
     assert_eq!(word.to_vec()?, [7]);
@@ -384,7 +390,10 @@ fn ordered_with_everything(device: &Device, stream: &Stream) -> Result<()> {
     let mut quick = device.alloc_zeroed::<u32>(1)?;
     slow(stream, &mut word, 8)?;
     // SAFETY: one word.
-    unsafe { kernels::add::launch(&other, LaunchConfig::new(1, 32), quick.global(), quick.global_mut(), 1, 1)? };
+    unsafe {
+        kernels::add { from: quick.global(), to: quick.global_mut(), n: 1, amount: 1 }
+            .launch(&other, LaunchConfig::new(1, 32))?
+    };
     other.synchronize()?;
     let overlapped = device.is_emulator() || !stream.is_idle()?;
     assert!(overlapped, "a stream waited for another without being asked to");

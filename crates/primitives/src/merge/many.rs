@@ -115,15 +115,17 @@ unsafe fn merge<K: Key, V: Payload>(
             // SAFETY: the types have the sizes of the kernels'; lengths were checked; scratch is this call's own, and freed
             // in the order of the stream; the caller answers for the rest.
             unsafe {
-                kernels::$splits::launch(
-                    stream, config, k0, k1, k2, k3, k4, k5, k6, k7, n0, n1, n2, n3, n4, n5, n6, n7, total, mask,
-                    shape.tile(), tiles as usize, to,
-                )?;
+                kernels::$splits {
+                    k0, k1, k2, k3, k4, k5, k6, k7, n0, n1, n2, n3, n4, n5, n6, n7, total, mask,
+                    tile_items: shape.tile(), tiles: tiles as usize, splits: to,
+                }
+                .launch(stream, config)?;
                 let config = LaunchConfig::new(tiles, shape.threads).shared(shape.shared_bytes);
-                kernels::$kernel::launch(
-                    stream, config, k0, k1, k2, k3, k4, k5, k6, k7, v0, v1, v2, v3, v4, v5, v6, v7, rounds, mask,
-                    splits.global(), out_keys.cast(), out_values.cast(),
-                )?
+                kernels::$kernel {
+                    k0, k1, k2, k3, k4, k5, k6, k7, v0, v1, v2, v3, v4, v5, v6, v7, rounds, mask,
+                    splits: splits.global(), out_keys: out_keys.cast(), out_values: out_values.cast(),
+                }
+                .launch(stream, config)?
             }
         }};
     }

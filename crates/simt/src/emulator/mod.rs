@@ -19,7 +19,7 @@
 //! let emulator = Emulator::new(Config::seeded(7));
 //! let words = emulator.buffer_from(&[0u32; 40]);
 //! // SAFETY: the emulator turns the broken promise into a fault.
-//! let fault = unsafe { number::launch(&emulator, LaunchConfig::new(2, 32), words.global_mut()) }.unwrap_err();
+//! let fault = unsafe { number { words: words.global_mut() }.launch(&emulator, LaunchConfig::new(2, 32)) }.unwrap_err();
 //! assert!(matches!(fault.kind, FaultKind::GlobalOutOfBounds { len: 40, .. }));
 //! println!("{fault}"); // kernel, block, thread, source line, and how to replay
 //! ```

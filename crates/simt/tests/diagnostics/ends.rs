@@ -27,7 +27,7 @@ fn deadlock() {
         move |e: &Emulator| {
             let word = e.buffer_from(&[0u32]);
             // SAFETY: the word is there.
-            unsafe { wait_for_flag::launch(e, LaunchConfig::new(1, 2), word.global_mut(), kind) }
+            unsafe { wait_for_flag { word: word.global_mut(), kind }.launch(e, LaunchConfig::new(1, 2)) }
         }
     };
     let fault = always(launch(0), |kind| matches!(kind, FaultKind::Deadlock { waiting: 1, .. }));
@@ -65,7 +65,7 @@ fn livelock() {
         let e = emulator();
         let word = e.buffer_from(&[0u32]);
         // SAFETY: the word is there.
-        let result = unsafe { undo_each_other::launch(&e, LaunchConfig::new(1, 2), word.global_mut(), rounds) };
+        let result = unsafe { undo_each_other { word: word.global_mut(), rounds }.launch(&e, LaunchConfig::new(1, 2)) };
         match result {
             Ok(()) => assert!(ends),
             Err(fault) => assert!(!ends && matches!(fault.kind, FaultKind::Livelock { .. }), "{fault}"),
@@ -75,7 +75,7 @@ fn livelock() {
         let e = emulator();
         let word = e.buffer_from(&[value]);
         // SAFETY: the word is there.
-        let result = unsafe { poll_plainly::launch(&e, LaunchConfig::new(1, 2), word.global()) };
+        let result = unsafe { poll_plainly { word: word.global() }.launch(&e, LaunchConfig::new(1, 2)) };
         match result {
             Ok(()) => assert!(ends),
             Err(fault) => assert!(!ends && matches!(fault.kind, FaultKind::Livelock { .. }), "{fault}"),
@@ -94,7 +94,7 @@ fn launch_bounds_and_launch_shapes() {
     let launch = |grid: Dim3, block: Dim3, bytes| {
         let config = LaunchConfig::new(grid, block).shared(bytes);
         // SAFETY: does nothing.
-        move |e: &Emulator| unsafe { bounded::launch(e, config) }
+        move |e: &Emulator| unsafe { bounded {}.launch(e, config) }
     };
     let one = Dim3::from(1);
     always(launch(one, 129.into(), 0), |kind| {
@@ -122,7 +122,7 @@ kernel! {
 #[test]
 fn panic_in_a_thread() {
     // SAFETY: touches no memory.
-    let launch = |which| move |e: &Emulator| unsafe { panic_in::launch(e, LaunchConfig::new(1, 64), which) };
+    let launch = |which| move |e: &Emulator| unsafe { panic_in { which }.launch(e, LaunchConfig::new(1, 64)) };
     let fault = always(launch(5), |kind| matches!(kind, FaultKind::Panic { message } if message == "thread 5 it is"));
     assert_eq!(fault.thread, Some(Dim3::new(5, 0, 0)));
     never(launch(64));
@@ -148,7 +148,7 @@ kernel! {
 #[test]
 fn destructors_that_synchronise_do_not_hang_a_fault() {
     // SAFETY: touches no memory.
-    let launch = |which| move |e: &Emulator| unsafe { destructors::launch(e, LaunchConfig::new(1, 64), which) };
+    let launch = |which| move |e: &Emulator| unsafe { destructors { which }.launch(e, LaunchConfig::new(1, 64)) };
     always(launch(5), |kind| matches!(kind, FaultKind::Panic { .. } | FaultKind::DivergentBarrier { .. }));
     never(launch(64));
 }

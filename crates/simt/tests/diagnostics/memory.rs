@@ -22,7 +22,7 @@ fn global_memory_out_of_bounds() {
         move |e: &Emulator| {
             let (from, to) = (e.buffer_from(&[1u32; 100]), e.buffer::<u32>(100));
             // SAFETY: the emulator checks.
-            unsafe { copy::launch(e, LaunchConfig::new(1, 32), from.global(), to.global_mut(), n) }
+            unsafe { copy { from: from.global(), to: to.global_mut(), n }.launch(e, LaunchConfig::new(1, 32)) }
         }
     };
     let fault = always(launch(101), |kind| matches!(kind, FaultKind::GlobalOutOfBounds { index: 100, len: 100, .. }));
@@ -37,7 +37,7 @@ fn a_handle_longer_than_its_buffer() {
             let (from, to) = (e.buffer_from(&[1u32; 100]), e.buffer::<u32>(50));
             let lie = GlobalMut::from_raw_parts(to.global_mut().as_ptr(), 100);
             // SAFETY: the emulator checks.
-            unsafe { copy::launch(e, LaunchConfig::new(1, 32), from.global(), lie, 100) }
+            unsafe { copy { from: from.global(), to: lie, n: 100 }.launch(e, LaunchConfig::new(1, 32)) }
         },
         |kind| matches!(kind, FaultKind::GlobalOutOfBounds { .. } | FaultKind::UnknownAddress { .. }),
     );
@@ -51,7 +51,7 @@ fn memory_of_the_host() {
             // SAFETY: the emulator checks.
             unsafe {
                 let from = Global::from_raw_parts(from.as_ptr(), 100);
-                copy::launch(e, LaunchConfig::new(1, 32), from, to.global_mut(), 100)
+                copy { from, to: to.global_mut(), n: 100 }.launch(e, LaunchConfig::new(1, 32))
             }
         },
         |kind| matches!(kind, FaultKind::UnknownAddress { .. }),
@@ -61,13 +61,8 @@ fn memory_of_the_host() {
         // SAFETY: `from` outlives its registration.
         unsafe {
             e.register(from.as_mut_ptr().cast(), 400);
-            let result = copy::launch(
-                e,
-                LaunchConfig::new(1, 32),
-                Global::from_raw_parts(from.as_ptr(), 100),
-                to.global_mut(),
-                100,
-            );
+            let result = copy { from: Global::from_raw_parts(from.as_ptr(), 100), to: to.global_mut(), n: 100 }
+                .launch(e, LaunchConfig::new(1, 32));
             e.unregister(from.as_mut_ptr().cast()).unwrap();
             result
         }
@@ -81,7 +76,7 @@ fn use_after_free() {
             let to = e.buffer::<u32>(100);
             let freed = e.buffer_from(&[1u32; 100]).global();
             // SAFETY: the emulator checks.
-            unsafe { copy::launch(e, LaunchConfig::new(1, 32), freed, to.global_mut(), 100) }
+            unsafe { copy { from: freed, to: to.global_mut(), n: 100 }.launch(e, LaunchConfig::new(1, 32)) }
         },
         |kind| matches!(kind, FaultKind::UseAfterFree { bytes: 400, .. }),
     );
@@ -107,7 +102,7 @@ fn misaligned_vectors() {
             let (words, doubles) = (e.buffer_from(&[1u32; 16]), e.buffer_from(&[1u64; 16]));
             let config = LaunchConfig::new(1, 1).shared(64);
             // SAFETY: the emulator checks.
-            unsafe { vectors::launch(e, config, words.global(), i, doubles.global(), j) }
+            unsafe { vectors { words: words.global(), i, doubles: doubles.global(), j }.launch(e, config) }
         }
     };
     let misaligned = |kind: &FaultKind| matches!(kind, FaultKind::Misaligned { space: Space::Global, align: 16, .. });
@@ -133,7 +128,7 @@ fn pairs_of_atomics() {
         move |e: &Emulator| {
             let words = e.buffer_from(&[1u64, 2, 3, 4, 5, 6]);
             // SAFETY: the emulator checks.
-            let done = unsafe { atomic_pairs::launch(e, LaunchConfig::new(1, 1), words.global_mut(), i) };
+            let done = unsafe { atomic_pairs { words: words.global_mut(), i }.launch(e, LaunchConfig::new(1, 1)) };
             assert!(done.is_err() || words.to_vec() == [1, 2, 3, 4, 3, 4]);
             done
         }
@@ -156,7 +151,7 @@ kernel! {
 fn shared_memory_out_of_bounds_or_misaligned() {
     let launch = |i, skew| {
         // SAFETY: the emulator checks.
-        move |e: &Emulator| unsafe { poke_shared::launch(e, LaunchConfig::new(1, 1).shared(64), i, skew) }
+        move |e: &Emulator| unsafe { poke_shared { i, skew }.launch(e, LaunchConfig::new(1, 1).shared(64)) }
     };
     always(launch(16, 0), |kind| {
         matches!(kind, FaultKind::SharedOutOfBounds { offset: 64, size: 4, shared_bytes: 64 })
@@ -181,6 +176,9 @@ fn fresh_memory_is_poisoned() {
     let e = Emulator::new(Config::default());
     let (from, out) = (e.buffer(1), e.buffer(2));
     // SAFETY: one word and two words.
-    unsafe { uninitialised::launch(&e, LaunchConfig::new(1, 1).shared(4), from.global(), out.global_mut()) }.unwrap();
+    unsafe {
+        uninitialised { from: from.global(), out: out.global_mut() }.launch(&e, LaunchConfig::new(1, 1).shared(4))
+    }
+    .unwrap();
     assert_eq!(out.to_vec(), [0xc7c7_c7c7; 2]);
 }

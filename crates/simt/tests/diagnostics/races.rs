@@ -46,7 +46,9 @@ fn races_on_shared_memory() {
         move |e: &Emulator| {
             let out = e.buffer(64);
             // SAFETY: the emulator checks.
-            unsafe { neighbour_shared::launch(e, LaunchConfig::new(1, 64).shared(256), out.global_mut(), with_barrier) }
+            unsafe {
+                neighbour_shared { out: out.global_mut(), with_barrier }.launch(e, LaunchConfig::new(1, 64).shared(256))
+            }
         }
     };
     let fault = always(launch(0), |kind| matches!(kind, FaultKind::Race { space: Space::Shared, .. }));
@@ -60,7 +62,7 @@ fn races_on_shared_memory() {
             let out = e.buffer(64);
             let config = LaunchConfig::new(1, 64).shared(256);
             // SAFETY: the emulator checks.
-            unsafe { neighbour_in_warp::launch(e, config, out.global_mut(), with_barrier) }
+            unsafe { neighbour_in_warp { out: out.global_mut(), with_barrier }.launch(e, config) }
         }
     };
     always(launch(0), |kind| matches!(kind, FaultKind::Race { space: Space::Shared, .. }));
@@ -87,7 +89,7 @@ fn races_on_global_memory() {
         move |e: &Emulator| {
             let word = e.buffer_from(&[0u32]);
             // SAFETY: the emulator checks.
-            unsafe { count::launch(e, LaunchConfig::new(blocks, threads), word.global_mut(), atomically) }
+            unsafe { count { word: word.global_mut(), atomically }.launch(e, LaunchConfig::new(blocks, threads)) }
         }
     };
     let race = |kind: &FaultKind| matches!(kind, FaultKind::Race { space: Space::Global, .. });
@@ -117,7 +119,7 @@ fn neighbouring_bytes_are_no_race() {
         move |e: &Emulator| {
             let out = e.buffer(64);
             // SAFETY: the emulator checks.
-            unsafe { bytes::launch(e, LaunchConfig::new(1, 64), out.global_mut(), overlap) }
+            unsafe { bytes { out: out.global_mut(), overlap }.launch(e, LaunchConfig::new(1, 64)) }
         }
     };
     never(launch(0));

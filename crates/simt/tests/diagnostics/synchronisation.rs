@@ -17,7 +17,7 @@ kernel! {
 #[test]
 fn a_barrier_that_some_threads_miss() {
     // SAFETY: touches no memory.
-    let launch = |limit| move |e: &Emulator| unsafe { barrier_below::launch(e, LaunchConfig::new(2, 64), limit) };
+    let launch = |limit| move |e: &Emulator| unsafe { barrier_below { limit }.launch(e, LaunchConfig::new(2, 64)) };
     let fault = always(
         launch(40),
         |kind| matches!(kind, FaultKind::DivergentBarrier { whereabouts: Whereabouts::Exited, other } if other.thread.x >= 40),
@@ -43,7 +43,7 @@ kernel! {
 fn two_barriers_at_once() {
     // SAFETY: touches no memory.
     let launch =
-        |split| move |e: &Emulator| unsafe { barriers_in_branches::launch(e, LaunchConfig::new(1, 64), split) };
+        |split| move |e: &Emulator| unsafe { barriers_in_branches { split }.launch(e, LaunchConfig::new(1, 64)) };
     always(launch(32), |kind| matches!(kind, FaultKind::DivergentBarrier { whereabouts: Whereabouts::AtBarrier, .. }));
     never(launch(0));
     never(launch(64));
@@ -62,7 +62,7 @@ kernel! {
 #[test]
 fn a_collective_that_some_lanes_miss() {
     // SAFETY: touches no memory.
-    let launch = |limit| move |e: &Emulator| unsafe { ballot_below::launch(e, LaunchConfig::new(1, 32), limit) };
+    let launch = |limit| move |e: &Emulator| unsafe { ballot_below { limit }.launch(e, LaunchConfig::new(1, 32)) };
     // Whether the lane exits before or after the others arrive is the schedule's choice.
     always(launch(20), |kind| match kind {
         FaultKind::DivergentCollective { mask, whereabouts, other } => {
@@ -104,7 +104,7 @@ kernel! {
 fn lanes_in_different_collectives() {
     // SAFETY: touches no memory.
     let launch =
-        |split| move |e: &Emulator| unsafe { different_collectives::launch(e, LaunchConfig::new(1, 32), split) };
+        |split| move |e: &Emulator| unsafe { different_collectives { split }.launch(e, LaunchConfig::new(1, 32)) };
     always(launch(7), |kind| {
         matches!(kind, FaultKind::DivergentCollective { whereabouts: Whereabouts::InCollective, .. })
     });
@@ -112,7 +112,7 @@ fn lanes_in_different_collectives() {
     never(launch(32));
     // SAFETY: touches no memory.
     let launch =
-        |split| move |e: &Emulator| unsafe { barrier_and_collective::launch(e, LaunchConfig::new(1, 32), split) };
+        |split| move |e: &Emulator| unsafe { barrier_and_collective { split }.launch(e, LaunchConfig::new(1, 32)) };
     always(launch(7), |kind| {
         matches!(kind, FaultKind::DivergentCollective { whereabouts: Whereabouts::AtBarrier, .. })
     });
@@ -143,7 +143,8 @@ kernel! {
 #[test]
 fn collectives_that_follow_each_other_and_one_in_a_ring() {
     // SAFETY: touches no memory.
-    let launch = |ring| move |e: &Emulator| unsafe { chain_of_collectives::launch(e, LaunchConfig::new(1, 32), ring) };
+    let launch =
+        |ring| move |e: &Emulator| unsafe { chain_of_collectives { ring }.launch(e, LaunchConfig::new(1, 32)) };
     always(launch(1), |kind| {
         matches!(kind, FaultKind::DivergentCollective { whereabouts: Whereabouts::InCollective, .. })
     });
@@ -164,7 +165,7 @@ kernel! {
 fn masks_without_the_caller_or_with_absent_lanes() {
     let launch = |mask, lanes, threads: u32| {
         // SAFETY: touches no memory.
-        move |e: &Emulator| unsafe { sync_mask::launch(e, LaunchConfig::new(1, threads), mask, lanes) }
+        move |e: &Emulator| unsafe { sync_mask { mask, lanes }.launch(e, LaunchConfig::new(1, threads)) }
     };
     always(launch(0xff, 9, 32), |kind| matches!(kind, FaultKind::MaskWithoutCaller { mask: 0xff, lane: 8 }));
     never(launch(0xff, 8, 32));

@@ -117,64 +117,56 @@ unsafe fn remove_sorted<F: Fingerprint>(
     }
 }
 
-macro_rules! by_width {
-    ($($word:ty: $regions:ident, $insert:ident, $remove:ident;)*) => {$(
-        kernel! {
-            #[doc = concat!("The first slot of the supercluster of each of `n` `", stringify!($word), "` fingerprints.")]
-            ///
-            /// # Safety
-            /// - Launch: 1-D, a thread a fingerprint, [`BLOCK`](super::BLOCK) threads a block; `n` below 2^32.
-            /// - `fingerprints`: `n`, with these [`Parameters`], not written meanwhile.
-            /// - `words`: a sound filter of `slots` slots, not written meanwhile.
-            /// - `regions`: `n` words, nobody else's.
-            pub unsafe fn $regions(
-                fingerprints: Global<$word>, n: usize, words: Global<u64>, slots: u64, parameters: u32, removes: u32,
-                out: GlobalMut<u64>,
-            ) {
-                // SAFETY: the caller keeps this kernel's contract.
-                unsafe { regions(fingerprints, n, words, slots, Parameters(parameters), removes != 0, out) }
-            }
-        }
-
-        kernel! {
-            #[doc = concat!("Inserts one of the ascending `", stringify!($word), "` fingerprints of each supercluster.")]
-            ///
-            /// # Safety
-            /// - Launch: 1-D, a thread a fingerprint, [`BLOCK`](super::BLOCK) threads a block; `n` below 2^32.
-            /// - `fingerprints`: `n`, ascending, not written meanwhile; `regions`: theirs in this filter.
-            /// - `words`: a sound filter of `slots` slots with these [`Parameters`], nobody else's.
-            /// - `left`: a bit a fingerprint in words of 64 bits, set if it is to come again; nobody else's.
-            /// - `changed`: two words, to which the numbers of those that were stored and of those that found no slot are
-            ///   added.
-            #[launch_bounds(256, 4)]
-            pub unsafe fn $insert(
-                fingerprints: Global<$word>, n: usize, words: GlobalMut<u64>, slots: u64, parameters: u32,
-                regions: Global<u64>, left: GlobalMut<u32>, changed: GlobalMut<u64>,
-            ) {
-                // SAFETY: the caller keeps this kernel's contract.
-                unsafe {
-                    insert_sorted(fingerprints, n, words, slots, Parameters(parameters), regions, left, changed)
-                }
-            }
-        }
-
-        kernel! {
-            #[doc = concat!("Removes all of the ascending `", stringify!($word), "` fingerprints, one thread a cluster.")]
-            ///
-            /// # Safety
-            #[doc = concat!("As [`", stringify!($insert), "`], without `left`.")]
-            #[launch_bounds(256)]
-            pub unsafe fn $remove(
-                fingerprints: Global<$word>, n: usize, words: GlobalMut<u64>, slots: u64, parameters: u32,
-                regions: Global<u64>, changed: GlobalMut<u64>,
-            ) {
-                // SAFETY: the caller keeps this kernel's contract.
-                unsafe { remove_sorted(fingerprints, n, words, slots, Parameters(parameters), regions, changed) }
-            }
-        }
-    )*};
+kernel! {
+    /// The first slot of the supercluster of each of `n` `F` fingerprints.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, a thread a fingerprint, [`BLOCK`](super::BLOCK) threads a block; `n` below 2^32.
+    /// - `fingerprints`: `n`, with these [`Parameters`], not written meanwhile.
+    /// - `words`: a sound filter of `slots` slots, not written meanwhile.
+    /// - `regions`: `n` words, nobody else's.
+    pub unsafe fn quotient_update_regions<F>(
+        fingerprints: Global<F>, n: usize, words: Global<u64>, slots: u64, parameters: u32, removes: u32,
+        out: GlobalMut<u64>,
+    ) for [u32 => quotient_update_regions_u32, u64 => quotient_update_regions_u64] {
+        // SAFETY: the caller keeps this kernel's contract.
+        unsafe { regions(fingerprints, n, words, slots, Parameters(parameters), removes != 0, out) }
+    }
 }
-by_width! {
-    u32: quotient_update_regions_u32, quotient_update_insert_sorted_u32, quotient_update_remove_sorted_u32;
-    u64: quotient_update_regions_u64, quotient_update_insert_sorted_u64, quotient_update_remove_sorted_u64;
+
+kernel! {
+    /// Inserts one of the ascending `F` fingerprints of each supercluster.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, a thread a fingerprint, [`BLOCK`](super::BLOCK) threads a block; `n` below 2^32.
+    /// - `fingerprints`: `n`, ascending, not written meanwhile; `regions`: theirs in this filter.
+    /// - `words`: a sound filter of `slots` slots with these [`Parameters`], nobody else's.
+    /// - `left`: a bit a fingerprint in words of 64 bits, set if it is to come again; nobody else's.
+    /// - `changed`: two words, to which the numbers of those that were stored and of those that found no slot are
+    ///   added.
+    #[launch_bounds(256, 4)]
+    pub unsafe fn quotient_update_insert_sorted<F>(
+        fingerprints: Global<F>, n: usize, words: GlobalMut<u64>, slots: u64, parameters: u32,
+        regions: Global<u64>, left: GlobalMut<u32>, changed: GlobalMut<u64>,
+    ) for [u32 => quotient_update_insert_sorted_u32, u64 => quotient_update_insert_sorted_u64] {
+        // SAFETY: the caller keeps this kernel's contract.
+        unsafe {
+            insert_sorted(fingerprints, n, words, slots, Parameters(parameters), regions, left, changed)
+        }
+    }
+}
+
+kernel! {
+    /// Removes all of the ascending `F` fingerprints, one thread a cluster.
+    ///
+    /// # Safety
+    /// As [`quotient_update_insert_sorted`], without `left`.
+    #[launch_bounds(256)]
+    pub unsafe fn quotient_update_remove_sorted<F>(
+        fingerprints: Global<F>, n: usize, words: GlobalMut<u64>, slots: u64, parameters: u32,
+        regions: Global<u64>, changed: GlobalMut<u64>,
+    ) for [u32 => quotient_update_remove_sorted_u32, u64 => quotient_update_remove_sorted_u64] {
+        // SAFETY: the caller keeps this kernel's contract.
+        unsafe { remove_sorted(fingerprints, n, words, slots, Parameters(parameters), regions, changed) }
+    }
 }

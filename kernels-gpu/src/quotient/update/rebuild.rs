@@ -184,47 +184,39 @@ unsafe fn rebuild<F: Fingerprint, S: Slots>(
     }
 }
 
-macro_rules! by_width {
-    ($($word:ty: $name:ident;)*) => {$(
-        kernel! {
-            #[doc = concat!("Writes what a filter and an ascending batch of `n` `", stringify!($word), "` fingerprints make.")]
-            ///
-            /// # Safety
-            /// - Launch: 1-D, [`THREADS`] threads a block, a block for each [`TILE_BLOCKS`] blocks of 64 quotients,
-            ///   [`SHARED_BYTES`] of dynamic shared memory.
-            /// - `old`: a sound filter of `slots` slots with these [`Parameters`], not written meanwhile.
-            /// - `batch`: `n` fingerprints, ascending, not written meanwhile; `rule`: of a [`Combination`], its number.
-            /// - `look_back`: [`look_back_words`] of the blocks, at a multiple of 16 bytes, and `ticket` one word: zero at
-            ///   the start, nobody else's.
-            /// - `words`: those of `slots` slots, zero at the start, nobody else's. Items that belong to other slots are
-            ///   left out.
-            /// - `totals`: two words, set to the number of fingerprints stored and to the slot after the last.
-            #[launch_bounds(128, 6)]
-            pub unsafe fn $name(
-                old: Global<u64>, slots: u64, parameters: u32, batch: Global<$word>, n: usize, rule: u32,
-                look_back: GlobalMut<u64>, ticket: GlobalMut<u32>, words: GlobalMut<u64>, totals: GlobalMut<u64>,
-            ) {
-                let parameters = Parameters(parameters);
-                let (bits, combination) = (parameters.split().remainder_bits, Combination::from_index(rule));
-                let old = ReadOnly(old);
-                // SAFETY: the caller keeps this kernel's contract; the container is the same for all threads.
-                unsafe {
-                    match parameters.container() {
-                        Container::Bytes => {
-                            let old = ByteSlots::new(old, slots, bits);
-                            rebuild(old, parameters, batch, n, combination, look_back, ticket, words, totals);
-                        }
-                        Container::Packed => {
-                            let old = PackedSlots::new(old, slots, bits);
-                            rebuild(old, parameters, batch, n, combination, look_back, ticket, words, totals);
-                        }
-                    }
+kernel! {
+    /// Writes what a filter and an ascending batch of `n` `F` fingerprints make.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, [`THREADS`] threads a block, a block for each [`TILE_BLOCKS`] blocks of 64 quotients,
+    ///   [`SHARED_BYTES`] of dynamic shared memory.
+    /// - `old`: a sound filter of `slots` slots with these [`Parameters`], not written meanwhile.
+    /// - `batch`: `n` fingerprints, ascending, not written meanwhile; `rule`: of a [`Combination`], its number.
+    /// - `look_back`: [`look_back_words`] of the blocks, at a multiple of 16 bytes, and `ticket` one word: zero at
+    ///   the start, nobody else's.
+    /// - `words`: those of `slots` slots, zero at the start, nobody else's. Items that belong to other slots are
+    ///   left out.
+    /// - `totals`: two words, set to the number of fingerprints stored and to the slot after the last.
+    #[launch_bounds(128, 6)]
+    pub unsafe fn quotient_update_rebuild<F>(
+        old: Global<u64>, slots: u64, parameters: u32, batch: Global<F>, n: usize, rule: u32,
+        look_back: GlobalMut<u64>, ticket: GlobalMut<u32>, words: GlobalMut<u64>, totals: GlobalMut<u64>,
+    ) for [u32 => quotient_update_rebuild_u32, u64 => quotient_update_rebuild_u64] {
+        let parameters = Parameters(parameters);
+        let (bits, combination) = (parameters.split().remainder_bits, Combination::from_index(rule));
+        let old = ReadOnly(old);
+        // SAFETY: the caller keeps this kernel's contract; the container is the same for all threads.
+        unsafe {
+            match parameters.container() {
+                Container::Bytes => {
+                    let old = ByteSlots::new(old, slots, bits);
+                    rebuild(old, parameters, batch, n, combination, look_back, ticket, words, totals);
+                }
+                Container::Packed => {
+                    let old = PackedSlots::new(old, slots, bits);
+                    rebuild(old, parameters, batch, n, combination, look_back, ticket, words, totals);
                 }
             }
         }
-    )*};
-}
-by_width! {
-    u32: quotient_update_rebuild_u32;
-    u64: quotient_update_rebuild_u64;
+    }
 }

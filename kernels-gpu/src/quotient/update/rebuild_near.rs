@@ -195,36 +195,50 @@ unsafe fn rebuild<F: Near, const PACKED: bool, const REMOVES: bool>(arguments: A
     }
 }
 
-macro_rules! kernels {
-    ($($name:ident: $word:ty, $removes:literal, $minimum:literal, $doc:literal;)*) => {$(
-        kernel! {
-            #[doc = concat!("Writes a filter anew ", $doc, ", of `", stringify!($word), "`.")]
-            ///
-            /// # Safety
-            /// As [`quotient_update_rebuild_u32`](super::rebuild::quotient_update_rebuild_u32), which has the same result;
-            /// besides, there are fewer than [`MAX_SLOTS`], quotients have at least [`MIN_QUOTIENT_BITS`], and the
-            /// batch has fewer than 2^32 fingerprints.
-            #[launch_bounds(128, $minimum)]
-            pub unsafe fn $name(
-                old: Global<u64>, slots: u64, parameters: u32, batch: Global<$word>, n: usize, look_back: GlobalMut<u64>,
-                ticket: GlobalMut<u32>, words: GlobalMut<u64>, totals: GlobalMut<u64>,
-            ) {
-                let parameters = Parameters(parameters);
-                let arguments = Arguments { old, slots, parameters, batch, n, look_back, ticket, words, totals };
-                // SAFETY: the caller keeps this kernel's contract; the container is the same for all threads.
-                unsafe {
-                    match parameters.container() {
-                        Container::Bytes => rebuild::<$word, false, $removes>(arguments),
-                        Container::Packed => rebuild::<$word, true, $removes>(arguments),
-                    }
-                }
+kernel! {
+    /// Writes a filter anew with the fingerprints of an ascending batch besides its own.
+    ///
+    /// # Safety
+    /// As [`quotient_update_rebuild`](super::rebuild::quotient_update_rebuild), which has the same result; besides, there
+    /// are fewer than [`MAX_SLOTS`], quotients have at least [`MIN_QUOTIENT_BITS`], and the batch has fewer than 2^32
+    /// fingerprints.
+    pub unsafe fn quotient_update_insert_near<F>(
+        old: Global<u64>, slots: u64, parameters: u32, batch: Global<F>, n: usize, look_back: GlobalMut<u64>,
+        ticket: GlobalMut<u32>, words: GlobalMut<u64>, totals: GlobalMut<u64>,
+    ) for [
+        #[launch_bounds(128, 8)] u32 => quotient_update_insert_near_u32,
+        #[launch_bounds(128, 6)] u64 => quotient_update_insert_near_u64,
+    ] {
+        let parameters = Parameters(parameters);
+        let arguments = Arguments { old, slots, parameters, batch, n, look_back, ticket, words, totals };
+        // SAFETY: the caller keeps this kernel's contract; the container is the same for all threads.
+        unsafe {
+            match parameters.container() {
+                Container::Bytes => rebuild::<F, false, false>(arguments),
+                Container::Packed => rebuild::<F, true, false>(arguments),
             }
         }
-    )*};
-}
-kernels! {
-    quotient_update_insert_near_u32: u32, false, 8, "with the fingerprints of an ascending batch besides its own";
-    quotient_update_remove_near_u32: u32, true, 8, "without those that an ascending batch cancels";
-    quotient_update_insert_near_u64: u64, false, 6, "with the fingerprints of an ascending batch besides its own";
-    quotient_update_remove_near_u64: u64, true, 6, "without those that an ascending batch cancels";
+    }
+
+    /// Writes a filter anew without those fingerprints that an ascending batch cancels.
+    ///
+    /// # Safety
+    /// As [`quotient_update_insert_near`].
+    pub unsafe fn quotient_update_remove_near<F>(
+        old: Global<u64>, slots: u64, parameters: u32, batch: Global<F>, n: usize, look_back: GlobalMut<u64>,
+        ticket: GlobalMut<u32>, words: GlobalMut<u64>, totals: GlobalMut<u64>,
+    ) for [
+        #[launch_bounds(128, 8)] u32 => quotient_update_remove_near_u32,
+        #[launch_bounds(128, 6)] u64 => quotient_update_remove_near_u64,
+    ] {
+        let parameters = Parameters(parameters);
+        let arguments = Arguments { old, slots, parameters, batch, n, look_back, ticket, words, totals };
+        // SAFETY: the caller keeps this kernel's contract; the container is the same for all threads.
+        unsafe {
+            match parameters.container() {
+                Container::Bytes => rebuild::<F, false, true>(arguments),
+                Container::Packed => rebuild::<F, true, true>(arguments),
+            }
+        }
+    }
 }

@@ -153,79 +153,71 @@ pub(super) unsafe fn put_changed(changed: GlobalMut<u64>, done: bool) {
     }
 }
 
-macro_rules! by_width {
-    ($($word:ty: $bid:ident, $insert:ident, $remove:ident;)*) => {$(
-        kernel! {
-            #[doc = concat!("Every one of `n` `", stringify!($word), "` fingerprints bids for its supercluster (`BIDDING`):")]
-            /// whoever writes last wins.
-            ///
-            /// # Safety
-            /// - Launch: 1-D, a thread a fingerprint, [`BLOCK`](super::BLOCK) threads a block; `n` below 2^32.
-            /// - `fingerprints`: `n`, with these [`Parameters`], not written meanwhile.
-            /// - `flags`: those of [`quotient_update_flag`], `labels` the exclusive sums of its counts; not written
-            ///   meanwhile.
-            /// - `winners`: a word a supercluster and one more, nobody else's.
-            pub unsafe fn $bid(
-                fingerprints: Global<$word>, n: usize, parameters: u32, flags: Global<u64>, labels: Global<u32>,
-                winners: GlobalMut<u32>,
-            ) {
-                // SAFETY: the caller keeps this kernel's contract.
-                unsafe { bid(fingerprints, n, parameters, flags, labels, winners) }
-            }
-        }
-
-        kernel! {
-            #[doc = concat!("Inserts the `", stringify!($word), "` fingerprints that won their supercluster, one thread each")]
-            /// (`INSERTITEMS`).
-            ///
-            /// # Safety
-            /// - Launch: 1-D, a thread a fingerprint, [`BLOCK`](super::BLOCK) threads a block; `n` below 2^32.
-            /// - `fingerprints`, `flags`, `labels`, `winners`: as for the bidding, before this launch, with the same
-            ///   filter; not written meanwhile.
-            /// - `words`: a sound filter of `slots` slots with these [`Parameters`], nobody else's.
-            /// - `left`: a bit a fingerprint in words of 64 bits, set if it did not win; nobody else's.
-            /// - `changed`: two words, to which the numbers of those that were stored and of those that found no slot are
-            ///   added.
-            #[launch_bounds(256, 4)]
-            pub unsafe fn $insert(
-                fingerprints: Global<$word>, n: usize, words: GlobalMut<u64>, slots: u64, parameters: u32,
-                flags: Global<u64>, labels: Global<u32>, winners: Global<u32>, left: GlobalMut<u32>,
-                changed: GlobalMut<u64>,
-            ) {
-                let parameters = Parameters(parameters);
-                // SAFETY: the caller keeps this kernel's contract.
-                unsafe {
-                    work_off::<_, false>(
-                        fingerprints, n, words, slots, parameters, flags, labels, winners, left, changed,
-                    )
-                }
-            }
-        }
-
-        kernel! {
-            #[doc = concat!("Removes the `", stringify!($word), "` fingerprints that won their supercluster, one thread each")]
-            /// (`DELETEITEMS`); those that are in none are done.
-            ///
-            /// # Safety
-            #[doc = concat!("As [`", stringify!($insert), "`], with flags for removal.")]
-            #[launch_bounds(256, 4)]
-            pub unsafe fn $remove(
-                fingerprints: Global<$word>, n: usize, words: GlobalMut<u64>, slots: u64, parameters: u32,
-                flags: Global<u64>, labels: Global<u32>, winners: Global<u32>, left: GlobalMut<u32>,
-                changed: GlobalMut<u64>,
-            ) {
-                let parameters = Parameters(parameters);
-                // SAFETY: the caller keeps this kernel's contract.
-                unsafe {
-                    work_off::<_, true>(
-                        fingerprints, n, words, slots, parameters, flags, labels, winners, left, changed,
-                    )
-                }
-            }
-        }
-    )*};
+kernel! {
+    /// Every one of `n` `F` fingerprints bids for its supercluster (`BIDDING`):
+    /// whoever writes last wins.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, a thread a fingerprint, [`BLOCK`](super::BLOCK) threads a block; `n` below 2^32.
+    /// - `fingerprints`: `n`, with these [`Parameters`], not written meanwhile.
+    /// - `flags`: those of [`quotient_update_flag`], `labels` the exclusive sums of its counts; not written
+    ///   meanwhile.
+    /// - `winners`: a word a supercluster and one more, nobody else's.
+    pub unsafe fn quotient_update_bid<F>(
+        fingerprints: Global<F>, n: usize, parameters: u32, flags: Global<u64>, labels: Global<u32>,
+        winners: GlobalMut<u32>,
+    ) for [u32 => quotient_update_bid_u32, u64 => quotient_update_bid_u64] {
+        // SAFETY: the caller keeps this kernel's contract.
+        unsafe { bid(fingerprints, n, parameters, flags, labels, winners) }
+    }
 }
-by_width! {
-    u32: quotient_update_bid_u32, quotient_update_insert_winners_u32, quotient_update_remove_winners_u32;
-    u64: quotient_update_bid_u64, quotient_update_insert_winners_u64, quotient_update_remove_winners_u64;
+
+kernel! {
+    /// Inserts the `F` fingerprints that won their supercluster, one thread each
+    /// (`INSERTITEMS`).
+    ///
+    /// # Safety
+    /// - Launch: 1-D, a thread a fingerprint, [`BLOCK`](super::BLOCK) threads a block; `n` below 2^32.
+    /// - `fingerprints`, `flags`, `labels`, `winners`: as for the bidding, before this launch, with the same
+    ///   filter; not written meanwhile.
+    /// - `words`: a sound filter of `slots` slots with these [`Parameters`], nobody else's.
+    /// - `left`: a bit a fingerprint in words of 64 bits, set if it did not win; nobody else's.
+    /// - `changed`: two words, to which the numbers of those that were stored and of those that found no slot are
+    ///   added.
+    #[launch_bounds(256, 4)]
+    pub unsafe fn quotient_update_insert_winners<F>(
+        fingerprints: Global<F>, n: usize, words: GlobalMut<u64>, slots: u64, parameters: u32,
+        flags: Global<u64>, labels: Global<u32>, winners: Global<u32>, left: GlobalMut<u32>,
+        changed: GlobalMut<u64>,
+    ) for [u32 => quotient_update_insert_winners_u32, u64 => quotient_update_insert_winners_u64] {
+        let parameters = Parameters(parameters);
+        // SAFETY: the caller keeps this kernel's contract.
+        unsafe {
+            work_off::<_, false>(
+                fingerprints, n, words, slots, parameters, flags, labels, winners, left, changed,
+            )
+        }
+    }
+}
+
+kernel! {
+    /// Removes the `F` fingerprints that won their supercluster, one thread each
+    /// (`DELETEITEMS`); those that are in none are done.
+    ///
+    /// # Safety
+    /// As [`quotient_update_insert_winners`], with flags for removal.
+    #[launch_bounds(256, 4)]
+    pub unsafe fn quotient_update_remove_winners<F>(
+        fingerprints: Global<F>, n: usize, words: GlobalMut<u64>, slots: u64, parameters: u32,
+        flags: Global<u64>, labels: Global<u32>, winners: Global<u32>, left: GlobalMut<u32>,
+        changed: GlobalMut<u64>,
+    ) for [u32 => quotient_update_remove_winners_u32, u64 => quotient_update_remove_winners_u64] {
+        let parameters = Parameters(parameters);
+        // SAFETY: the caller keeps this kernel's contract.
+        unsafe {
+            work_off::<_, true>(
+                fingerprints, n, words, slots, parameters, flags, labels, winners, left, changed,
+            )
+        }
+    }
 }

@@ -213,7 +213,7 @@ fn generate(stream: &Stream, number: u64, n: usize) -> anyhow::Result<DeviceVec<
     let mut keys = stream.alloc_uninit::<u64>(n)?;
     let config = LaunchConfig::new(stream.device().properties().multiprocessors * 16, limits::BLOCK);
     // SAFETY: there is room for `n` keys, and the stream is waited for before anybody else looks at them.
-    unsafe { limits::limits_generate_keys::launch(stream, config, keys.global_mut(), n, number << 40)? };
+    unsafe { limits::limits_generate_keys { keys: keys.global_mut(), n, first: number << 40 }.launch(stream, config)? };
     stream.synchronize()?;
     Ok(keys)
 }

@@ -77,23 +77,23 @@ impl RaoBloom {
         // enough; the kernels run one after the other; the rest is the caller's promise.
         unsafe {
             let (hashes, marks) = (bench.hashes.global_mut(), bench.marks.global_mut());
-            kernels::rao_claim::launch(
-                stream,
-                config,
+            kernels::rao_claim {
                 words,
                 parameters,
                 keys,
                 kind,
                 spread,
-                strings,
+                string_hashes: strings,
                 n,
                 hashes,
-                marks,
-                table.words,
-                table.bits,
-            )?;
+                absent: marks,
+                table: table.words,
+                table_bits: table.bits,
+            }
+            .launch(stream, config)?;
             let (hashes, marks) = (bench.hashes.global(), bench.marks.global_mut());
-            kernels::rao_settle::launch(stream, config, hashes, n, marks, form, out, table.words, table.bits)?;
+            kernels::rao_settle { hashes, n, new: marks, form, out, table: table.words, table_bits: table.bits }
+                .launch(stream, config)?;
             let marks = bench.marks.slice(..n.div_ceil(64));
             select(
                 stream,

@@ -82,7 +82,7 @@ impl RaoBloom {
         let n = self.bucket_ones.len();
         let (config, ones) = (self.covering(n), self.bucket_ones.global());
         // SAFETY: `most` is freed in the order of the stream; the rest is the caller's promise.
-        unsafe { kernels::rao_most::launch(stream, config, ones, n, most.global_mut())? };
+        unsafe { kernels::rao_most { values: ones, n, most: most.global_mut() }.launch(stream, config)? };
         Ok(most)
     }
 
@@ -113,7 +113,8 @@ impl RaoBloom {
             let (words, ones) = (self.words.global_mut(), self.bucket_ones.global_mut());
             let (saved, saved_ones) = (undo.words.global(), undo.ones.global());
             let (config, most) = (self.covering(n), fullest.global());
-            kernels::rao_restore::launch(stream, config, words, saved, n, ones, saved_ones, buckets, most, limit)?;
+            kernels::rao_restore { words, saved_words: saved, n, ones, saved_ones, buckets, most, limit }
+                .launch(stream, config)?;
             Ok(RaoInsertion { fullest, limit })
         });
         if queued.is_err() {

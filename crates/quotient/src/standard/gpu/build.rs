@@ -1,7 +1,7 @@
 //! Filters laid out from ascending fingerprints.
 
 use warpset_gpu::{Device, DeviceSlice, DeviceVec, LaunchConfig, Stream};
-use warpset_kernels::quotient::build::{self as kernels, BLOCK, SHARED_BYTES};
+use warpset_kernels::quotient::build::{self as kernels, BLOCK, SHARED_BYTES, quotient_build};
 
 use super::fingerprints::{Fingerprints, parameters, sorted_fingerprints, with_width};
 use super::keys::{Uploaded, key_slice};
@@ -156,7 +156,17 @@ fn scan(
         // SAFETY: the words are those of the layout, zero, and nobody else's, as is the scratch memory; fingerprints are
         // ascending, and live until the copy has been waited for.
         with_width!(sorted, |items| unsafe {
-            Width::build(stream, config, items.global(), n, parameters, slots, look_back, ticket, target, out)
+            quotient_build {
+                fingerprints: items.global(),
+                n,
+                parameters,
+                slots,
+                look_back,
+                ticket,
+                words: target,
+                totals: out,
+            }
+            .launch(stream, config)
         })?;
         stream.download(scratch.slice(look_back_words + 2..), &mut totals)?;
     } else {

@@ -2,11 +2,10 @@
 
 use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
-use warpset_kernels::quotient::build::{BLOCK, KEYS};
+use warpset_kernels::quotient::build::{BLOCK, KEYS, quotient_fingerprints};
 use warpset_kernels::quotient::memory::Parameters;
 use warpset_primitives::{KeyMask, merge, select, sort};
 
-use super::width::Width;
 use crate::{Error, Layout};
 
 /// Fingerprints on a device, as wide as they need to be.
@@ -154,7 +153,8 @@ pub(super) unsafe fn fingerprints_of(
         let parameters = parameters(layout);
         // SAFETY: there is a word a key; the vector is freed in the order of the stream.
         with_width!(&mut fingerprints, |items| unsafe {
-            Width::hash(stream, grid(n.div_ceil(KEYS)), keys, kind, spread, n, parameters, items.global_mut())
+            quotient_fingerprints { keys, kind, spread, n, parameters, out: items.global_mut() }
+                .launch(stream, grid(n.div_ceil(KEYS)))
         })?;
     }
     Ok(fingerprints)

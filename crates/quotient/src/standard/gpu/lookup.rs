@@ -156,7 +156,8 @@ impl StandardQuotientFilter {
         let remainder_bits = self.layout.remainder_bits();
         macro_rules! launch {
             ($kernel:ident $(, $fields:expr)?) => {
-                kernels::$kernel::launch(stream, grid, words, slots, parameters, $($fields,)? keys, kind, spread, n, form, out)
+                kernels::$kernel { words, slots, parameters, $(fields: $fields,)? keys, kind, spread, n, form, out }
+                    .launch(stream, grid)
             };
         }
         // SAFETY: the filter is sound; the caller answers for the rest.
@@ -191,15 +192,16 @@ impl StandardQuotientFilter {
         if form == results::BITS {
             let bits = results::words(form, n);
             // SAFETY: as many words as the caller says there are.
-            unsafe { sorted::quotient_lookup_clear::launch(stream, grid(bits), out, bits)? };
+            unsafe { sorted::quotient_lookup_clear { out, words: bits }.launch(stream, grid(bits))? };
         }
         macro_rules! run {
-            ($items:ident, $hash:ident, $wide:literal) => {
+            ($items:ident, $wide:literal) => {
                 // SAFETY: the vectors have a place a key, and are freed in the order of the stream; the filter is sound; the
                 // caller answers for the rest.
                 unsafe {
                     let (items, places_out) = ($items.global_mut(), places.global_mut());
-                    sorted::$hash::launch(stream, grid(n), keys, kind, spread, n, parameters, items, places_out)?;
+                    sorted::quotient_lookup_hash { keys, kind, spread, n, parameters, out: items, places: places_out }
+                        .launch(stream, grid(n))?;
                     if form == results::COUNT {
                         sort::sort_keys_in_place(stream, $items.as_mut_slice(), by)?;
                     } else {
@@ -210,22 +212,18 @@ impl StandardQuotientFilter {
                     match layout.container() {
                         Container::Packed => {
                             let fields = fields(layout.remainder_bits());
-                            sorted::quotient_lookup_sorted_packed::launch(
-                                stream, grid(n), words, slots, parameters, fields, items, wide, places, n, form, out,
-                            )?;
+                            sorted::quotient_lookup_sorted_packed { words, slots, parameters, fields, fingerprints: items, wide, places, n, form, out }.launch(stream, grid(n))?;
                         }
                         Container::Bytes => {
-                            sorted::quotient_lookup_sorted_bytes::launch(
-                                stream, grid(n), words, slots, parameters, items, wide, places, n, form, out,
-                            )?;
+                            sorted::quotient_lookup_sorted_bytes { words, slots, parameters, fingerprints: items, wide, places, n, form, out }.launch(stream, grid(n))?;
                         }
                     }
                 }
             };
         }
         match &mut Fingerprints::alloc(layout, stream, n)? {
-            Fingerprints::Narrow(items) => run!(items, quotient_lookup_hash_u32, 0),
-            Fingerprints::Wide(items) => run!(items, quotient_lookup_hash_u64, 1),
+            Fingerprints::Narrow(items) => run!(items, 0),
+            Fingerprints::Wide(items) => run!(items, 1),
         }
         Ok(())
     }

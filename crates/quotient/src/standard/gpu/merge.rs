@@ -4,7 +4,9 @@ use warpset_core::hash;
 use warpset_core::quotient::slots::Container;
 use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::batch::results;
-use warpset_kernels::quotient::extract::{self as kernels, BLOCK, SHARED_BYTES, TILE_BLOCKS};
+use warpset_kernels::quotient::extract::{
+    self as kernels, BLOCK, SHARED_BYTES, TILE_BLOCKS, quotient_equals, quotient_extract,
+};
 
 use super::StandardQuotientFilter;
 use super::build::lay_out;
@@ -55,8 +57,8 @@ impl StandardQuotientFilter {
         // SAFETY: the filter is sound and borrowed; there is a place an item, in a vector that is the caller's alone;
         // scratch is zero, this call's own, and freed in the order of the stream.
         unsafe {
-            let out = all.global_mut();
-            F::extract(stream, config, words, slots, parameters, dropped, look_back, ticket, out, self.items)?;
+            let (out, n) = (all.global_mut(), self.items);
+            quotient_extract { words, slots, parameters, dropped, look_back, ticket, out, n }.launch(stream, config)?;
         }
         Ok(())
     }
@@ -237,7 +239,8 @@ fn equals(
         // SAFETY: both are ascending; results have room, and everything is freed in the order of the stream.
         with_widths!((ours, theirs), |ours, theirs| unsafe {
             let out = out.global_mut();
-            Width::equals(stream, grid(n), ours.global(), n, theirs.global(), m, equal as u32, form, out)?;
+            let (a, b) = (ours.global(), theirs.global());
+            quotient_equals { a, a_len: n, b, b_len: m, equal: equal as u32, form, out }.launch(stream, grid(n))?;
         });
     }
     Ok(())

@@ -3,7 +3,9 @@
 //! Source: section IV-C. Repetitions are removed before, as in the paper, if the filter drops them.
 
 use warpset_gpu::{Device, DeviceVec, LaunchConfig, Stream};
-use warpset_kernels::quotient::paper_builds::{BLOCK, WRITE_ITEMS, segments};
+use warpset_kernels::quotient::paper_builds::{
+    BLOCK, WRITE_ITEMS, quotient_layout, quotient_quotients, quotient_starts, quotient_write, segments,
+};
 use warpset_primitives::non_associative::{parallel_merging, sequential_shifting};
 
 use super::StandardQuotientFilter;
@@ -60,7 +62,14 @@ fn write<F: Width>(
     // SAFETY: fingerprints are ascending, and all their slots, which ascend too, are the filter's; its words are zero and
     // nobody else's.
     unsafe {
-        F::write(stream, config, sorted.global(), slots.global(), n, parameters(layout), words.global_mut())?;
+        quotient_write {
+            fingerprints: sorted.global(),
+            slots: slots.global(),
+            n,
+            parameters: parameters(layout),
+            words: words.global_mut(),
+        }
+        .launch(stream, config)?;
     }
     Ok(words)
 }
@@ -78,7 +87,8 @@ fn scan_quotients<F: Width>(
     let mut slots = stream.alloc_uninit::<F>(n)?;
     // SAFETY: all have a place an item; the new ones are this call's own, and freed in the order of the stream.
     unsafe {
-        F::quotients(stream, grid(n), sorted.global(), n, parameters(layout), quotients.global_mut())?;
+        let (fingerprints, out) = (sorted.global(), quotients.global_mut());
+        quotient_quotients { fingerprints, n, parameters: parameters(layout), out }.launch(stream, grid(n))?;
         let (quotients, slots) = (quotients.as_slice(), slots.as_mut_slice());
         if method == BuildMethod::ParallelMerging {
             parallel_merging::<F::NextSlot>(stream, quotients, slots)?;
@@ -104,26 +114,26 @@ fn segmented_layouts<F: Width>(stream: &Stream, layout: &Layout, sorted: &Device
     // SAFETY: there is a place a segment, or a fingerprint; all but the fingerprints is this call's own, and freed in the
     // order of the stream. The first and the last iteration of the loop differ in what they write.
     unsafe {
-        F::starts(stream, grid(segments + 1), sorted.global(), n, parameters, segments, starts.global_mut())?;
+        let fingerprints = sorted.global();
+        quotient_starts { fingerprints, n, parameters, segments, starts: starts.global_mut() }
+            .launch(stream, grid(segments + 1))?;
         let mut last_round = false;
         loop {
             stream.fill_bytes(&mut change, 0)?;
             let (incoming, outgoing) = (from.global(), to.global_mut());
             let (starts, changed, slots) = (starts.global(), change.global_mut(), slots.global_mut());
-            let last = last_round as u32;
-            F::layout(
-                stream,
-                config,
-                sorted.global(),
+            quotient_layout {
+                fingerprints,
                 parameters,
                 starts,
                 segments,
                 incoming,
                 outgoing,
-                changed,
+                change: changed,
                 slots,
-                last,
-            )?;
+                last_round: last_round as u32,
+            }
+            .launch(stream, config)?;
             if last_round {
                 break;
             }

@@ -11,7 +11,6 @@ use crate::{Error, Key};
 mod in_place;
 mod rebuild;
 mod superclusters;
-mod widths;
 
 /// How a batch is inserted into a filter on a device, or removed from it. All give the same bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -2,13 +2,16 @@
 
 use warpset_core::quotient::slots::{ByteSlots, Container, PackedSlots, Slots};
 use warpset_gpu::{DeviceVec, Stream};
+use warpset_kernels::quotient::update::in_place::{
+    quotient_update_insert_sorted, quotient_update_regions, quotient_update_remove_sorted,
+};
 
 use super::superclusters::{Changed, compact};
-use super::widths::{Target, Width};
 use super::{Change, UpdateMethod, crossover};
 use crate::Error;
 use crate::standard::gpu::StandardQuotientFilter;
-use crate::standard::gpu::fingerprints::parameters;
+use crate::standard::gpu::fingerprints::{grid, parameters};
+use crate::standard::gpu::width::Width;
 use crate::standard::with_slots;
 
 impl StandardQuotientFilter {
@@ -44,18 +47,31 @@ impl StandardQuotientFilter {
         let mut left = stream.alloc_uninit::<u64>(if inserts { n.div_ceil(64) } else { 0 })?;
         let mut changed = stream.alloc_zeroed::<u64>(2)?;
         let mut count = stream.alloc_uninit::<u64>(1)?;
-        let target = Target {
-            words: words.global_mut(),
-            slots: self.layout.slots(),
-            parameters: parameters(&self.layout),
-            removes: !inserts,
-        };
+        let (words, slots, parameters) = (words.global_mut(), self.layout.slots(), parameters(&self.layout));
         for _ in 0..crossover::ROUNDS {
-            let (regions, left_bits) = (regions.global_mut(), left.global_mut().cast());
             // SAFETY: the words are a sound filter and this call's alone; the vectors have the lengths that the kernels ask
             // for, and are freed in the order of the stream; the batch is ascending.
             unsafe {
-                W::work_in_place(stream, batch.slice(..n).global(), target, regions, left_bits, changed.global_mut())?;
+                let fingerprints = batch.slice(..n).global();
+                quotient_update_regions {
+                    fingerprints,
+                    n,
+                    words: words.as_const(),
+                    slots,
+                    parameters,
+                    removes: !inserts as u32,
+                    out: regions.global_mut(),
+                }
+                .launch(stream, grid(n))?;
+                let (regions, changed) = (regions.global(), changed.global_mut());
+                if inserts {
+                    let left = left.global_mut().cast();
+                    quotient_update_insert_sorted { fingerprints, n, words, slots, parameters, regions, left, changed }
+                        .launch(stream, grid(n))?;
+                } else {
+                    quotient_update_remove_sorted { fingerprints, n, words, slots, parameters, regions, changed }
+                        .launch(stream, grid(n))?;
+                }
             }
             n = if inserts { compact(stream, &batch, &left, &mut others, &mut count, n)? } else { 0 };
             std::mem::swap(&mut batch, &mut others);

@@ -2,14 +2,16 @@
 
 use warpset_core::quotient::combine::Combination;
 use warpset_gpu::{DeviceSlice, DeviceVec, LaunchConfig, Stream};
-use warpset_kernels::quotient::update::rebuild::{self, SHARED_BYTES, THREADS, TILE_BLOCKS};
-use warpset_kernels::quotient::update::rebuild_near::{MAX_SLOTS, MIN_QUOTIENT_BITS};
+use warpset_kernels::quotient::update::rebuild::{self, SHARED_BYTES, THREADS, TILE_BLOCKS, quotient_update_rebuild};
+use warpset_kernels::quotient::update::rebuild_near::{
+    MAX_SLOTS, MIN_QUOTIENT_BITS, quotient_update_insert_near, quotient_update_remove_near,
+};
 
 use super::Change;
-use super::widths::{Anew, Width};
 use crate::Error;
 use crate::standard::gpu::StandardQuotientFilter;
 use crate::standard::gpu::fingerprints::parameters;
+use crate::standard::gpu::width::Width;
 
 impl StandardQuotientFilter {
     /// What `words` of this layout and the batch make, in other words; and how many fingerprints that are. In one pass.
@@ -34,21 +36,53 @@ impl StandardQuotientFilter {
         let look_back_words = rebuild::look_back_words(tiles);
         let mut scratch = stream.alloc_zeroed::<u64>(look_back_words + 4)?;
         let look_back = scratch.global_mut();
-        let anew = Anew {
-            old: old.global(),
-            slots: layout.slots(),
-            parameters: parameters(layout),
-            combination,
-            is_near,
-            look_back,
-            ticket: look_back.at(look_back_words).cast(),
-            words: words.global_mut(),
-            totals: look_back.at(look_back_words + 2),
-        };
+        let (old, slots, parameters) = (old.global(), layout.slots(), parameters(layout));
+        let (n, batch, new) = (batch.len(), batch.global(), words.global_mut());
+        let (ticket, totals) = (look_back.at(look_back_words).cast(), look_back.at(look_back_words + 2));
         let config = LaunchConfig::new(tiles as u32, THREADS).shared(SHARED_BYTES);
         // SAFETY: the old words are a sound filter and borrowed; the words are those of its layout, zero, and nobody else's, as is the
         // scratch memory; the batch is ascending, and lives until the copy has been waited for.
-        unsafe { W::write_anew(stream, config, batch.global(), anew)? };
+        unsafe {
+            match (is_near, change) {
+                (true, Change::Insert) => quotient_update_insert_near {
+                    old,
+                    slots,
+                    parameters,
+                    batch,
+                    n,
+                    look_back,
+                    ticket,
+                    words: new,
+                    totals,
+                }
+                .launch(stream, config)?,
+                (true, Change::Remove) => quotient_update_remove_near {
+                    old,
+                    slots,
+                    parameters,
+                    batch,
+                    n,
+                    look_back,
+                    ticket,
+                    words: new,
+                    totals,
+                }
+                .launch(stream, config)?,
+                (false, _) => quotient_update_rebuild {
+                    old,
+                    slots,
+                    parameters,
+                    batch,
+                    n,
+                    rule: combination as u32,
+                    look_back,
+                    ticket,
+                    words: new,
+                    totals,
+                }
+                .launch(stream, config)?,
+            }
+        }
         let mut totals = [0; 2];
         stream.download(scratch.slice(look_back_words + 2..), &mut totals)?;
         let [items, end] = totals;

@@ -2,14 +2,16 @@
 
 use warpset_core::scan::Sum;
 use warpset_gpu::{DeviceVec, Stream};
-use warpset_kernels::quotient::update::superclusters::quotient_update_flag;
+use warpset_kernels::quotient::update::superclusters::{
+    quotient_update_bid, quotient_update_flag, quotient_update_insert_winners, quotient_update_remove_winners,
+};
 use warpset_primitives::{scan, select};
 
 use super::Change;
-use super::widths::{Labels, Target, Width};
 use crate::Error;
 use crate::standard::gpu::StandardQuotientFilter;
 use crate::standard::gpu::fingerprints::{grid, parameters};
+use crate::standard::gpu::width::Width;
 
 impl StandardQuotientFilter {
     /// Changes words of this layout in rounds: superclusters are flagged and labelled, the batch bids for them, one
@@ -30,32 +32,55 @@ impl StandardQuotientFilter {
         let mut left = stream.alloc_uninit::<u64>(n.div_ceil(64))?;
         let mut changed = stream.alloc_zeroed::<u64>(2)?;
         let mut count = stream.alloc_uninit::<u64>(1)?;
-        let target = Target {
-            words: words.global_mut(),
-            slots,
-            parameters: parameters(&self.layout),
-            removes: change == Change::Remove,
-        };
+        let (words, parameters) = (words.global_mut(), parameters(&self.layout));
+        let removes = change == Change::Remove;
         while n > 0 {
-            let (words, removes) = (target.words.as_const(), target.removes as u32);
             // SAFETY: the words are a sound filter and this call's alone; the vectors have the lengths that the kernels ask for, and
             // are freed in the order of the stream.
             unsafe {
-                let (flags, counts) = (flags.global_mut(), labels.global_mut());
-                quotient_update_flag::launch(
-                    stream,
-                    grid(blocks),
-                    words,
+                quotient_update_flag {
+                    words: words.as_const(),
                     slots,
-                    target.parameters,
-                    removes,
-                    flags,
-                    counts,
-                )?;
+                    parameters,
+                    removes: removes as u32,
+                    flags: flags.global_mut(),
+                    counts: labels.global_mut(),
+                }
+                .launch(stream, grid(blocks))?;
                 scan::exclusive_in_place::<Sum<u32>>(stream, labels.as_mut_slice())?;
-                let by = Labels { flags: flags.as_const(), labels: labels.global(), winners: winners.global_mut() };
-                let left = left.global_mut().cast();
-                W::work_off_winners(stream, batch.slice(..n).global(), target, by, left, changed.global_mut())?;
+                let (fingerprints, flags, labels) = (batch.slice(..n).global(), flags.global(), labels.global());
+                quotient_update_bid { fingerprints, n, parameters, flags, labels, winners: winners.global_mut() }
+                    .launch(stream, grid(n))?;
+                let (winners, left, changed) = (winners.global(), left.global_mut().cast(), changed.global_mut());
+                if removes {
+                    quotient_update_remove_winners {
+                        fingerprints,
+                        n,
+                        words,
+                        slots,
+                        parameters,
+                        flags,
+                        labels,
+                        winners,
+                        left,
+                        changed,
+                    }
+                    .launch(stream, grid(n))?;
+                } else {
+                    quotient_update_insert_winners {
+                        fingerprints,
+                        n,
+                        words,
+                        slots,
+                        parameters,
+                        flags,
+                        labels,
+                        winners,
+                        left,
+                        changed,
+                    }
+                    .launch(stream, grid(n))?;
+                }
             }
             n = compact(stream, &batch, &left, &mut others, &mut count, n)?;
             std::mem::swap(&mut batch, &mut others);
