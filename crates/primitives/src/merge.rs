@@ -1,6 +1,6 @@
 //! Merging sorted runs, stable: of equal keys those of the earlier run come first, and within a run order is kept.
 //!
-//! [`merge_keys`] and [`merge_pairs`] merge two runs, [`merge_many_keys`] and [`merge_many_pairs`] up to eight in one
+//! [`merge_keys_async`] and [`merge_pairs_async`] merge two runs, [`merge_many_keys_async`] and [`merge_many_pairs_async`] up to eight in one
 //! pass. Keys are compared by the bits of a [`KeyMask`], and the runs are
 //! sorted by those bits; keys that are not (what sorting by other bits gives) come out in some order, all of them, and
 //! nothing else is touched. Any length will do, also beyond 2^32. [`cpu::merge`](crate::cpu::merge) has the same
@@ -22,7 +22,7 @@ use crate::check::{apart, same_len, tiles};
 use crate::sort::{Key, Payload};
 use crate::{KeyMask, Result};
 
-pub use many::{MAX_RUNS, merge_many_keys, merge_many_pairs};
+pub use many::{MAX_RUNS, merge_many_keys_async, merge_many_pairs_async};
 
 /// The most items that are merged by one launch: more take another before it, which finds where the tiles begin.
 const ONE_LAUNCH: usize = 1 << 22;
@@ -64,7 +64,7 @@ impl<'a, K: Key, V: Payload> Pairs<'a, K, V> {
 ///
 /// # Safety
 /// Until `stream` has passed this work, all three stay allocated, and nobody else writes the runs or touches `out`.
-pub unsafe fn merge_keys<'a, K: Key>(
+pub unsafe fn merge_keys_async<'a, K: Key>(
     stream: &Stream,
     a: DeviceSlice<'_, K>,
     b: DeviceSlice<'_, K>,
@@ -86,11 +86,11 @@ pub unsafe fn merge_keys<'a, K: Key>(
 /// Queues the merge of two sorted runs of keys with values into `out_keys` and `out_values`.
 ///
 /// # Errors
-/// As for [`merge_keys`]; and [`LengthMismatch`](crate::Error::LengthMismatch) unless keys and values are as many.
+/// As for [`merge_keys_async`]; and [`LengthMismatch`](crate::Error::LengthMismatch) unless keys and values are as many.
 ///
 /// # Safety
 /// Until `stream` has passed this work, all six stay allocated, and nobody else writes the runs or touches the outputs.
-pub unsafe fn merge_pairs<'a, K: Key, V: Payload>(
+pub unsafe fn merge_pairs_async<'a, K: Key, V: Payload>(
     stream: &Stream,
     a: Pairs<'_, K, V>,
     b: Pairs<'_, K, V>,
@@ -141,7 +141,7 @@ impl Plan {
 }
 
 /// # Safety
-/// As [`merge_pairs`], lengths checked.
+/// As [`merge_pairs_async`], lengths checked.
 unsafe fn merge<K: Key, V: Payload>(
     stream: &Stream,
     a: Run<K, V>,

@@ -2,10 +2,10 @@
 //!
 //! | | takes | waits | work | good where |
 //! | --- | --- | --- | --- | --- |
-//! | [`scan`] (lifted) | [`Lifted`]: steps `y -> max(floor, y + add)`, which compose | no | one pass | always: the default |
-//! | [`parallel_merging`] | [`Additive`]: steps that add where they do not break the chain | once | two passes for each doubling of the segments | chains are long, and steps cannot be lifted |
-//! | [`sequential_shifting`] | [`Additive`] | each iteration | a pass for each segment of the longest chain | the chain breaks often |
-//! | [`segmented_layouts`] | any [`Recurrence`] | each iteration | a pass for each `log2(n)` items of the longest chain | the chain breaks often |
+//! | [`scan_async`] (lifted) | [`Lifted`]: steps `y -> max(floor, y + add)`, which compose | no | one pass | always: the default |
+//! | [`parallel_merging_async`] | [`Additive`]: steps that add where they do not break the chain | once | two passes for each doubling of the segments | chains are long, and steps cannot be lifted |
+//! | [`sequential_shifting_async`] | [`Additive`] | each iteration | a pass for each segment of the longest chain | the chain breaks often |
+//! | [`segmented_layouts_async`] | any [`Recurrence`] | each iteration | a pass for each `log2(n)` items of the longest chain | the chain breaks often |
 //!
 //! All give the same results. The last three are algorithms 4, 5 and 6 of Geil, Farach-Colton, Owens, "Quotient Filters:
 //! Approximate Membership Queries on the GPU", IPDPS 2018 (see [`warpset_kernels::primitives::non_associative`] for how, and for
@@ -30,7 +30,7 @@
 //! let canonical = device.from_slice(&[0u32, 0, 1, 7, 7])?;
 //! let mut slots = device.alloc_uninit::<u32>(5)?;
 //! // SAFETY: both live until the stream has been waited for, which `to_vec` does.
-//! unsafe { non_associative::scan::<NextSlot<u32>>(&stream, canonical.as_slice(), slots.as_mut_slice())? };
+//! unsafe { non_associative::scan_async::<NextSlot<u32>>(&stream, canonical.as_slice(), slots.as_mut_slice())? };
 //! assert_eq!(slots.to_vec()?, [0, 1, 2, 7, 8]);
 //! # Ok(())
 //! # }
@@ -46,7 +46,7 @@ pub use warpset_core::scan::non_associative::{Additive, Lifted, Lindley, NextSlo
 pub use warpset_kernels::primitives::non_associative::NonAssociativeKernels;
 pub use warpset_kernels::primitives::scan::RecurrenceKernels;
 
-use crate::scan::{Kind, Plan, Sum, inclusive_in_place, segmented_inclusive_in_place};
+use crate::scan::{Kind, Plan, Sum, inclusive_in_place_async, segmented_inclusive_in_place_async};
 use crate::{Error, Result, check};
 
 /// Items that the three methods of the paper take at most: positions and labels have 32 bits.
@@ -60,7 +60,7 @@ pub const MAX_ITEMS: usize = u32::MAX as usize - 1;
 ///
 /// # Safety
 /// Until `stream` has passed this work, both stay allocated, nobody else writes `input` or touches `out`.
-pub unsafe fn scan<R: RecurrenceKernels<Item: Pod, Number: Pod>>(
+pub unsafe fn scan_async<R: RecurrenceKernels<Item: Pod, Number: Pod>>(
     stream: &Stream,
     input: DeviceSlice<'_, R::Item>,
     mut out: DeviceSliceMut<'_, R::Number>,
@@ -117,7 +117,7 @@ struct Segments {
 
 impl Segments {
     /// # Safety
-    /// As for [`parallel_merging`]; there is an item.
+    /// As for [`parallel_merging_async`]; there is an item.
     unsafe fn new<R: NonAssociativeKernels<Item: Pod>>(
         stream: &Stream,
         input: DeviceSlice<'_, R::Item>,
@@ -130,15 +130,15 @@ impl Segments {
         unsafe {
             let (bits, flags, added) = (heads.global_mut().cast(), labels.global_mut(), numbers.global_mut());
             R::prepare(stream, grid(stream, n), input.global(), n, bits, flags, added)?;
-            inclusive_in_place::<Sum<u32>>(stream, labels.as_mut_slice())?;
-            segmented_inclusive_in_place::<Sum<i64>>(stream, numbers.as_mut_slice(), heads.as_slice())?;
+            inclusive_in_place_async::<Sum<u32>>(stream, labels.as_mut_slice())?;
+            segmented_inclusive_in_place_async::<Sum<i64>>(stream, numbers.as_mut_slice(), heads.as_slice())?;
         }
         let count = read_back(stream, labels.slice(n - 1..))? as usize;
         Ok(Segments { labels, numbers, count })
     }
 
     /// # Safety
-    /// As for [`parallel_merging`]; `out` has a place for each number.
+    /// As for [`parallel_merging_async`]; `out` has a place for each number.
     unsafe fn write<R: NonAssociativeKernels<Value: Pod>>(
         self,
         stream: &Stream,
@@ -157,11 +157,11 @@ impl Segments {
 /// Waits once, for the number of segments; the rest is queued.
 ///
 /// # Errors
-/// As for [`scan`], and [`TooLong`](Error::TooLong) past [`MAX_ITEMS`].
+/// As for [`scan_async`], and [`TooLong`](Error::TooLong) past [`MAX_ITEMS`].
 ///
 /// # Safety
-/// As for [`scan`].
-pub unsafe fn parallel_merging<R: NonAssociativeKernels<Item: Pod, Value: Pod>>(
+/// As for [`scan_async`].
+pub unsafe fn parallel_merging_async<R: NonAssociativeKernels<Item: Pod, Value: Pod>>(
     stream: &Stream,
     input: DeviceSlice<'_, R::Item>,
     out: DeviceSliceMut<'_, R::Value>,
@@ -200,11 +200,11 @@ pub unsafe fn parallel_merging<R: NonAssociativeKernels<Item: Pod, Value: Pod>>(
 /// Waits for each iteration.
 ///
 /// # Errors
-/// As for [`parallel_merging`].
+/// As for [`parallel_merging_async`].
 ///
 /// # Safety
-/// As for [`scan`].
-pub unsafe fn sequential_shifting<R: NonAssociativeKernels<Item: Pod, Value: Pod>>(
+/// As for [`scan_async`].
+pub unsafe fn sequential_shifting_async<R: NonAssociativeKernels<Item: Pod, Value: Pod>>(
     stream: &Stream,
     input: DeviceSlice<'_, R::Item>,
     out: DeviceSliceMut<'_, R::Value>,
@@ -242,11 +242,11 @@ pub unsafe fn sequential_shifting<R: NonAssociativeKernels<Item: Pod, Value: Pod
 /// Waits for each iteration.
 ///
 /// # Errors
-/// As for [`parallel_merging`].
+/// As for [`parallel_merging_async`].
 ///
 /// # Safety
-/// As for [`scan`].
-pub unsafe fn segmented_layouts<R: NonAssociativeKernels<Item: Pod, Value: Pod>>(
+/// As for [`scan_async`].
+pub unsafe fn segmented_layouts_async<R: NonAssociativeKernels<Item: Pod, Value: Pod>>(
     stream: &Stream,
     input: DeviceSlice<'_, R::Item>,
     mut out: DeviceSliceMut<'_, R::Value>,

@@ -1,8 +1,8 @@
 //! Radix partition: hashes grouped by a digit, keys hashed on the way.
 //!
-//! [`pass`] is one stable counting pass over a digit of up to 8 bits, in three launches: a histogram, a scan of at most
+//! [`group_by_digit_async`] is one stable counting pass over a digit of up to 8 bits, in three launches: a histogram, a scan of at most
 //! 256 counts, and a scatter that reads each key once and writes each hash once (see [`warpset_kernels::primitives::radix`] for how).
-//! Passes over successive digits, lowest first, sort; [`group_by_top_bits`] chains as many as it takes.
+//! Passes over successive digits, lowest first, sort; [`group_by_top_bits_async`] chains as many as it takes.
 //!
 //! Scratch: `8 << bits` bytes for each 4096 keys, and for each further pass 8 bytes a key.
 
@@ -17,7 +17,7 @@ use crate::{Error, Result, check};
 
 /// The most bits of one digit.
 pub const MAX_DIGIT_BITS: u32 = MAX_DIGITS.trailing_zeros();
-/// The most bits that [`group_by_top_bits`] groups by: three passes.
+/// The most bits that [`group_by_top_bits_async`] groups by: three passes.
 pub const MAX_GROUP_BITS: u32 = 3 * MAX_DIGIT_BITS;
 
 /// Keys on the device, and how a kernel makes hashes of them.
@@ -107,7 +107,7 @@ enum Order {
 /// # Safety
 /// Until `stream` has passed this work, `keys` and `out` stay allocated, and nobody else writes the keys or touches
 /// `out`; they do not overlap.
-pub unsafe fn pass<'a>(
+pub unsafe fn group_by_digit_async<'a>(
     stream: &Stream,
     keys: Keys<'_>,
     digit: Digit,
@@ -118,7 +118,7 @@ pub unsafe fn pass<'a>(
 }
 
 /// # Safety
-/// As [`pass`]; there are `n` keys.
+/// As [`group_by_digit_async`]; there are `n` keys.
 unsafe fn pass_over(
     stream: &Stream,
     keys: KeySlice,
@@ -168,22 +168,22 @@ unsafe fn pass_over(
 /// highest bits, in any order within each group.
 ///
 /// # Safety
-/// As for [`pass`].
-pub unsafe fn group_by_top_bits<'a>(
+/// As for [`group_by_digit_async`].
+pub unsafe fn group_by_top_bits_async<'a>(
     stream: &Stream,
     keys: Keys<'_>,
     bits: u32,
     out: impl Into<DeviceSliceMut<'a, u64>>,
 ) -> Result<()> {
     // SAFETY: the caller's promise is the same.
-    unsafe { group_kernel_keys(stream, keys.as_kernel_keys(), keys.len(), bits, out) }
+    unsafe { group_kernel_keys_async(stream, keys.as_kernel_keys(), keys.len(), bits, out) }
 }
 
-/// [`group_by_top_bits`] for `n` keys in the form that kernels take.
+/// [`group_by_top_bits_async`] for `n` keys in the form that kernels take.
 ///
 /// # Safety
 /// As there; `keys` are `n` keys of their kind.
-pub unsafe fn group_kernel_keys<'a>(
+pub unsafe fn group_kernel_keys_async<'a>(
     stream: &Stream,
     keys: KeySlice,
     n: usize,
@@ -236,7 +236,7 @@ mod tests {
         let keys = device.from_slice(hashes).unwrap();
         let mut out = device.alloc_uninit(hashes.len()).unwrap();
         // SAFETY: both live until the stream has been waited for.
-        let starts = unsafe { pass(&stream, Keys::Hashes(keys.as_slice()), digit, &mut out) }.unwrap();
+        let starts = unsafe { group_by_digit_async(&stream, Keys::Hashes(keys.as_slice()), digit, &mut out) }.unwrap();
         stream.synchronize().unwrap();
         (out.to_vec().unwrap(), starts.to_vec().unwrap())
     }
@@ -292,7 +292,7 @@ mod tests {
             for (keys, hash) in cases {
                 let mut out = device.alloc_uninit(n).unwrap();
                 // SAFETY: all live until the stream has been waited for.
-                unsafe { pass(&stream, keys, Digit::top(4).unwrap(), &mut out) }.unwrap();
+                unsafe { group_by_digit_async(&stream, keys, Digit::top(4).unwrap(), &mut out) }.unwrap();
                 let mut expected: Vec<u64> = large.iter().map(|&i| hash(i)).collect();
                 expected.sort_by_key(|h| h >> 60);
                 assert_eq!(out.to_vec().unwrap(), expected, "{keys:?}");
@@ -309,7 +309,7 @@ mod tests {
             for bits in [1, 8, 9, 16, 17, 24] {
                 let mut out = device.alloc_uninit(hashes.len()).unwrap();
                 // SAFETY: both live until the stream has been waited for.
-                unsafe { group_by_top_bits(&stream, Keys::Hashes(keys.as_slice()), bits, &mut out) }.unwrap();
+                unsafe { group_by_top_bits_async(&stream, Keys::Hashes(keys.as_slice()), bits, &mut out) }.unwrap();
                 let mut expected = hashes.clone();
                 let out = out.to_vec().unwrap();
                 assert!(out.is_sorted_by_key(|h| h >> (64 - bits)), "{bits} bits");
@@ -331,10 +331,12 @@ mod tests {
             let keys = device.from_slice(&[1u64, 2]).unwrap();
             let mut out = device.alloc_uninit(3).unwrap();
             // SAFETY: nothing gets queued.
-            let result = unsafe { pass(&stream, Keys::Hashes(keys.as_slice()), Digit::top(1).unwrap(), &mut out) };
+            let result = unsafe {
+                group_by_digit_async(&stream, Keys::Hashes(keys.as_slice()), Digit::top(1).unwrap(), &mut out)
+            };
             assert!(matches!(result, Err(Error::LengthMismatch { needed: 2, found: 3, .. })));
             // SAFETY: nothing gets queued.
-            let result = unsafe { group_by_top_bits(&stream, Keys::Hashes(keys.as_slice()), 25, &mut out) };
+            let result = unsafe { group_by_top_bits_async(&stream, Keys::Hashes(keys.as_slice()), 25, &mut out) };
             assert!(matches!(result, Err(Error::InvalidBits { bits: 25 })));
         }
     }

@@ -4,7 +4,7 @@
 //! [`Min`] of `u32`, `u64` and `i64` have kernels; a program makes those of its own operators by
 //! [`reduce_kernels!`](warpset_kernels::reduce_kernels) and [`by_key_kernels!`](warpset_kernels::by_key_kernels).
 //!
-//! [`reduce`] reads each item once. [`reduce_by_key`] and [`run_length_encode`] read each key and value once and write
+//! [`reduce_async`] reads each item once. [`reduce_by_key_async`] and [`run_length_encode_async`] read each key and value once and write
 //! as much as there are runs. Scratch: a few KiB for a reduction; 16 bytes for each 2048 items for the others.
 //!
 //! ```
@@ -17,7 +17,7 @@
 //! let heights = device.from_slice(&[3i64, -1, 8, 5])?;
 //! let mut largest = device.alloc_uninit::<i64>(1)?;
 //! // SAFETY: both live until the stream has been waited for, which `to_vec` does.
-//! unsafe { reduce::reduce::<Max<i64>>(&stream, heights.as_slice(), largest.as_mut_slice())? };
+//! unsafe { reduce::reduce_async::<Max<i64>>(&stream, heights.as_slice(), largest.as_mut_slice())? };
 //! assert_eq!(largest.to_vec()?, [8]);
 //! # Ok(())
 //! # }
@@ -47,7 +47,7 @@ use crate::{Result, check};
 ///
 /// # Safety
 /// Until `stream` has passed this work, both stay allocated, nobody else writes `input` or touches `out`.
-pub unsafe fn reduce<O: ReduceKernels<Value: Pod>>(
+pub unsafe fn reduce_async<O: ReduceKernels<Value: Pod>>(
     stream: &Stream,
     input: DeviceSlice<'_, O::Value>,
     mut out: DeviceSliceMut<'_, O::Value>,
@@ -85,7 +85,7 @@ fn vectors<T>(array: Global<T>) -> bool {
 ///
 /// # Safety
 /// Until `stream` has passed this work, all stay allocated, nobody else writes keys or values or touches the outputs.
-pub unsafe fn reduce_by_key<O, K>(
+pub unsafe fn reduce_by_key_async<O, K>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
     values: DeviceSlice<'_, O::Value>,
@@ -120,11 +120,11 @@ where
 /// Both outputs have room for all items; what lies behind the runs stays as it was.
 ///
 /// # Errors
-/// As for [`reduce_by_key`].
+/// As for [`reduce_by_key_async`].
 ///
 /// # Safety
-/// As for [`reduce_by_key`].
-pub unsafe fn run_length_encode<K: Pod + EncodeKernels>(
+/// As for [`reduce_by_key_async`].
+pub unsafe fn run_length_encode_async<K: Pod + EncodeKernels>(
     stream: &Stream,
     items: DeviceSlice<'_, K>,
     mut out_items: DeviceSliceMut<'_, K>,

@@ -22,7 +22,7 @@
 //! let degrees = device.from_slice(&[3u32, 0, 2, 5])?;
 //! let mut offsets = device.alloc_uninit::<u32>(4)?;
 //! // SAFETY: both live until the stream has been waited for, which `to_vec` does.
-//! unsafe { scan::exclusive::<Sum<u32>>(&stream, degrees.as_slice(), offsets.as_mut_slice())? };
+//! unsafe { scan::exclusive_async::<Sum<u32>>(&stream, degrees.as_slice(), offsets.as_mut_slice())? };
 //! assert_eq!(offsets.to_vec()?, [0, 3, 3, 5]);
 //! # Ok(())
 //! # }
@@ -56,7 +56,7 @@
 //! let stream = device.new_stream()?;
 //! let mut items = device.from_slice(&[1u32 << 31, 5, 1 << 31, 7])?;
 //! // SAFETY: the items live until the stream has been waited for, which `to_vec` does.
-//! unsafe { scan::inclusive_in_place::<StoppingSum>(&stream, items.as_mut_slice())? };
+//! unsafe { scan::inclusive_in_place_async::<StoppingSum>(&stream, items.as_mut_slice())? };
 //! assert_eq!(items.to_vec()?, [1 << 31, (1 << 31) + 5, u32::MAX, u32::MAX]);
 //! # Ok(())
 //! # }
@@ -154,8 +154,8 @@ macro_rules! scans {
     )*};
 }
 scans! {
-    "an inclusive" Inclusive: inclusive, inclusive_in_place, segmented_inclusive, segmented_inclusive_in_place;
-    "an exclusive" Exclusive: exclusive, exclusive_in_place, segmented_exclusive, segmented_exclusive_in_place;
+    "an inclusive" Inclusive: inclusive_async, inclusive_in_place_async, segmented_inclusive_async, segmented_inclusive_in_place_async;
+    "an exclusive" Exclusive: exclusive_async, exclusive_in_place_async, segmented_exclusive_async, segmented_exclusive_in_place_async;
 }
 
 /// A launch of a scan of `n > 0` items: its configuration, its scratch, if it needs any, and its flags.
@@ -208,7 +208,7 @@ impl Plan {
 }
 
 /// # Safety
-/// `input` is `n` items, those of `out` or none of them; the rest as for [`inclusive`].
+/// `input` is `n` items, those of `out` or none of them; the rest as for [`inclusive_async`].
 unsafe fn plain<O: ScanKernels<Value: Pod>>(
     stream: &Stream,
     input: Global<O::Value>,

@@ -4,7 +4,7 @@
 //! compared by the bits of a [`KeyMask`], and sorted by them; among keys that are not, some place comes out.
 //! [`cpu::search`](crate::cpu::search) has the same functions for host slices.
 //!
-//! [`lower_bound`] and [`upper_bound`] take needles in any order. [`lower_bound_sorted`] and [`upper_bound_sorted`] take
+//! [`lower_bound_async`] and [`upper_bound_async`] take needles in any order. [`lower_bound_sorted_async`] and [`upper_bound_sorted_async`] take
 //! needles that are sorted too, and merge them with the keys where that is faster: while there are at most
 //! [`MERGED`] times as many keys as needles.
 //!
@@ -65,12 +65,12 @@ macro_rules! functions {
     )*};
 }
 functions! {
-    lower_bound, lower_bound_sorted, false, "for each needle the number of keys below it";
-    upper_bound, upper_bound_sorted, true, "for each needle the number of keys not above it";
+    lower_bound_async, lower_bound_sorted_async, false, "for each needle the number of keys below it";
+    upper_bound_async, upper_bound_sorted_async, true, "for each needle the number of keys not above it";
 }
 
 /// # Safety
-/// As [`lower_bound`]; needles are sorted if they are to be merged.
+/// As [`lower_bound_async`]; needles are sorted if they are to be merged.
 unsafe fn search<K: Key>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
@@ -215,15 +215,15 @@ mod tests {
             let (k, q, mask) = (keys.as_slice(), needles.as_slice(), KeyMask::all());
             // SAFETY: all live until the stream has been waited for.
             unsafe {
-                lower_bound(&stream, k, q, mask, &mut out).unwrap();
+                lower_bound_async(&stream, k, q, mask, &mut out).unwrap();
                 assert_eq!(out.to_vec().unwrap(), [0, 1, 4]);
-                upper_bound(&stream, k, q, mask, &mut out).unwrap();
+                upper_bound_async(&stream, k, q, mask, &mut out).unwrap();
                 assert_eq!(out.to_vec().unwrap(), [0, 3, 4]);
-                lower_bound_sorted(&stream, k, q, mask, &mut out).unwrap();
+                lower_bound_sorted_async(&stream, k, q, mask, &mut out).unwrap();
                 assert_eq!(out.to_vec().unwrap(), [0, 1, 4]);
-                upper_bound_sorted(&stream, k, q, mask, &mut out).unwrap();
+                upper_bound_sorted_async(&stream, k, q, mask, &mut out).unwrap();
                 assert_eq!(out.to_vec().unwrap(), [0, 3, 4]);
-                let wrong = lower_bound(&stream, k, q, mask, &mut long);
+                let wrong = lower_bound_async(&stream, k, q, mask, &mut long);
                 assert!(matches!(wrong, Err(Error::LengthMismatch { needed: 3, found: 4, .. })));
             }
         }

@@ -28,7 +28,7 @@ use crate::{Error, Result, check};
 /// # Safety
 /// Until `stream` has passed this work, all three stay allocated, nobody else writes the first two or touches `out`.
 /// `offsets` ascend and end at most at the number of keys.
-pub unsafe fn sort_keys<'a, K: Key>(
+pub unsafe fn sort_keys_async<'a, K: Key>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
     offsets: DeviceSlice<'_, u64>,
@@ -47,11 +47,11 @@ pub unsafe fn sort_keys<'a, K: Key>(
 /// Queues a sort of each segment of `keys` with `values` into `out_keys` and `out_values`.
 ///
 /// # Errors
-/// As [`sort_keys`].
+/// As [`sort_keys_async`].
 ///
 /// # Safety
-/// As [`sort_keys`], for all five.
-pub unsafe fn sort_pairs<'a, 'b, K: Key, V: Payload>(
+/// As [`sort_keys_async`], for all five.
+pub unsafe fn sort_pairs_async<'a, 'b, K: Key, V: Payload>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
     values: DeviceSlice<'_, V>,

@@ -198,7 +198,7 @@ fn check_flags<T: Item>(
 /// # Safety
 /// Until `stream` has passed this work, all arguments stay allocated, and nobody else writes the inputs or touches the
 /// outputs.
-pub unsafe fn select<T: Item>(
+pub unsafe fn select_async<T: Item>(
     stream: &Stream,
     items: DeviceSlice<'_, T>,
     bitmap: DeviceSlice<'_, u64>,
@@ -213,11 +213,11 @@ pub unsafe fn select<T: Item>(
 /// Queues the selection of places: the numbers, below `n`, of the bits that are set.
 ///
 /// # Errors
-/// As for [`select`].
+/// As for [`select_async`].
 ///
 /// # Safety
-/// As for [`select`].
-pub unsafe fn select_indices(
+/// As for [`select_async`].
+pub unsafe fn select_indices_async(
     stream: &Stream,
     n: usize,
     bitmap: DeviceSlice<'_, u64>,
@@ -246,14 +246,14 @@ pub unsafe fn select_indices(
     Ok(())
 }
 
-/// [`select`] of the items whose flag is not 0.
+/// [`select_async`] of the items whose flag is not 0.
 ///
 /// # Errors
-/// As for [`select`].
+/// As for [`select_async`].
 ///
 /// # Safety
-/// As for [`select`].
-pub unsafe fn select_flagged<T: Item>(
+/// As for [`select_async`].
+pub unsafe fn select_flagged_async<T: Item>(
     stream: &Stream,
     items: DeviceSlice<'_, T>,
     flags: DeviceSlice<'_, u8>,
@@ -266,14 +266,14 @@ pub unsafe fn select_flagged<T: Item>(
     launch!(select_flagged_u32 | select_flagged_u64, stream, items, (flags: flags.global()), aligned, [out], selected)
 }
 
-/// [`select`] of the items that a predicate keeps.
+/// [`select_async`] of the items that a predicate keeps.
 ///
 /// # Errors
-/// As for [`select`].
+/// As for [`select_async`].
 ///
 /// # Safety
-/// As for [`select`].
-pub unsafe fn select_if<T: Item + Key, P: DevicePredicate<T>>(
+/// As for [`select_async`].
+pub unsafe fn select_if_async<T: Item + Key, P: DevicePredicate<T>>(
     stream: &Stream,
     items: DeviceSlice<'_, T>,
     predicate: P,
@@ -284,14 +284,14 @@ pub unsafe fn select_if<T: Item + Key, P: DevicePredicate<T>>(
     launch_if!(select, stream, items, predicate, [out], selected)
 }
 
-/// [`select`] of the items that differ from the one before them: of sorted items each one once.
+/// [`select_async`] of the items that differ from the one before them: of sorted items each one once.
 ///
 /// # Errors
-/// As for [`select`].
+/// As for [`select_async`].
 ///
 /// # Safety
-/// As for [`select`].
-pub unsafe fn unique<T: Item>(
+/// As for [`select_async`].
+pub unsafe fn unique_async<T: Item>(
     stream: &Stream,
     items: DeviceSlice<'_, T>,
     mut out: DeviceSliceMut<'_, T>,
@@ -301,14 +301,14 @@ pub unsafe fn unique<T: Item>(
     launch!(unique_u32 | unique_u64, stream, items, (), aligned(items, None), [out], selected)
 }
 
-/// [`select`], and the items whose bit is not set go to the start of `rejected`, in order too.
+/// [`select_async`], and the items whose bit is not set go to the start of `rejected`, in order too.
 ///
 /// # Errors
-/// As for [`select`].
+/// As for [`select_async`].
 ///
 /// # Safety
-/// As for [`select`].
-pub unsafe fn partition<T: Item>(
+/// As for [`select_async`].
+pub unsafe fn partition_async<T: Item>(
     stream: &Stream,
     items: DeviceSlice<'_, T>,
     bitmap: DeviceSlice<'_, u64>,
@@ -323,14 +323,14 @@ pub unsafe fn partition<T: Item>(
     launch!(partition_u32 | partition_u64, stream, items, (bitmap: bitmap), aligned, [out, rejected], selected)
 }
 
-/// [`select_flagged`], and the items whose flag is 0 go to the start of `rejected`, in order too.
+/// [`select_flagged_async`], and the items whose flag is 0 go to the start of `rejected`, in order too.
 ///
 /// # Errors
-/// As for [`select`].
+/// As for [`select_async`].
 ///
 /// # Safety
-/// As for [`select`].
-pub unsafe fn partition_flagged<T: Item>(
+/// As for [`select_async`].
+pub unsafe fn partition_flagged_async<T: Item>(
     stream: &Stream,
     items: DeviceSlice<'_, T>,
     flags: DeviceSlice<'_, u8>,
@@ -345,14 +345,14 @@ pub unsafe fn partition_flagged<T: Item>(
     launch!(partition_flagged_u32 | partition_flagged_u64, stream, items, (flags: flags), aligned, [out, rejected], selected)
 }
 
-/// [`select_if`], and the items that the predicate does not keep go to the start of `rejected`, in order too.
+/// [`select_if_async`], and the items that the predicate does not keep go to the start of `rejected`, in order too.
 ///
 /// # Errors
-/// As for [`select`].
+/// As for [`select_async`].
 ///
 /// # Safety
-/// As for [`select`].
-pub unsafe fn partition_if<T: Item + Key, P: DevicePredicate<T>>(
+/// As for [`select_async`].
+pub unsafe fn partition_if_async<T: Item + Key, P: DevicePredicate<T>>(
     stream: &Stream,
     items: DeviceSlice<'_, T>,
     predicate: P,
@@ -368,11 +368,11 @@ pub unsafe fn partition_if<T: Item + Key, P: DevicePredicate<T>>(
 /// neighbours the first. Keys go to the start of `out_keys`, values to that of `out_values`, their number to `selected`.
 ///
 /// # Errors
-/// As for [`select`].
+/// As for [`select_async`].
 ///
 /// # Safety
-/// As for [`select`].
-pub unsafe fn unique_by_key<K: Item, V: Item>(
+/// As for [`select_async`].
+pub unsafe fn unique_by_key_async<K: Item, V: Item>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
     values: DeviceSlice<'_, V>,

@@ -1,6 +1,6 @@
 //! Radix sort: stable, by any range of bits, of keys or of keys with payloads.
 //!
-//! [`sort_keys`] and [`sort_pairs`] leave their input as it is; [`sort_keys_in_place`] and [`sort_pairs_in_place`]
+//! [`sort_keys_async`] and [`sort_pairs_async`] leave their input as it is; [`sort_keys_in_place_async`] and [`sort_pairs_in_place_async`]
 //! sort where the items are. [`cpu::sort`](crate::cpu::sort) has the same functions for host slices.
 //!
 //! One launch counts all digits, then each digit of at most 8 bits takes one read and one write of the items (see
@@ -215,7 +215,7 @@ impl Target {
 ///
 /// # Safety
 /// Until `stream` has passed this work, both stay allocated, nobody else writes `keys` or touches `out`.
-pub unsafe fn sort_keys<'a, K: Key>(
+pub unsafe fn sort_keys_async<'a, K: Key>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
     out: impl Into<DeviceSliceMut<'a, K>>,
@@ -237,7 +237,7 @@ pub unsafe fn sort_keys<'a, K: Key>(
 ///
 /// # Safety
 /// Until `stream` has passed this work, all four stay allocated, nobody else writes the first two or touches the others.
-pub unsafe fn sort_pairs<'a, 'b, K: Key, V: Payload>(
+pub unsafe fn sort_pairs_async<'a, 'b, K: Key, V: Payload>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
     values: DeviceSlice<'_, V>,
@@ -278,7 +278,7 @@ pub(crate) fn check_pairs<K: Key, V: Payload>(
 ///
 /// # Safety
 /// Until `stream` has passed this work, `keys` stay allocated and nobody else touches them.
-pub unsafe fn sort_keys_in_place<'a, K: Key>(
+pub unsafe fn sort_keys_in_place_async<'a, K: Key>(
     stream: &Stream,
     keys: impl Into<DeviceSliceMut<'a, K>>,
     by: By,
@@ -298,7 +298,7 @@ pub unsafe fn sort_keys_in_place<'a, K: Key>(
 ///
 /// # Safety
 /// Until `stream` has passed this work, both stay allocated and nobody else touches them.
-pub unsafe fn sort_pairs_in_place<'a, 'b, K: Key, V: Payload>(
+pub unsafe fn sort_pairs_in_place_async<'a, 'b, K: Key, V: Payload>(
     stream: &Stream,
     keys: impl Into<DeviceSliceMut<'a, K>>,
     values: impl Into<DeviceSliceMut<'b, V>>,

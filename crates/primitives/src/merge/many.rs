@@ -21,7 +21,7 @@ pub const MAX_RUNS: usize = RUNS;
 ///
 /// # Safety
 /// Until `stream` has passed this work, all of them stay allocated, and nobody else writes the runs or touches `out`.
-pub unsafe fn merge_many_keys<'a, K: Key>(
+pub unsafe fn merge_many_keys_async<'a, K: Key>(
     stream: &Stream,
     runs: &[DeviceSlice<'_, K>],
     mask: KeyMask<K>,
@@ -41,12 +41,12 @@ pub unsafe fn merge_many_keys<'a, K: Key>(
 /// Queues the merge of up to [`MAX_RUNS`] sorted runs of keys with values into `out_keys` and `out_values`, in one pass.
 ///
 /// # Errors
-/// As for [`merge_many_keys`]; and [`LengthMismatch`](Error::LengthMismatch) unless keys and values are as many.
+/// As for [`merge_many_keys_async`]; and [`LengthMismatch`](Error::LengthMismatch) unless keys and values are as many.
 ///
 /// # Safety
 /// Until `stream` has passed this work, all of them stay allocated, and nobody else writes the runs or touches the
 /// outputs.
-pub unsafe fn merge_many_pairs<'a, K: Key, V: Payload>(
+pub unsafe fn merge_many_pairs_async<'a, K: Key, V: Payload>(
     stream: &Stream,
     runs: &[Pairs<'_, K, V>],
     mask: KeyMask<K>,
@@ -82,7 +82,7 @@ fn eight<T: Copy>(items: impl Iterator<Item = T>, rest: T) -> [T; RUNS] {
 }
 
 /// # Safety
-/// As [`merge_many_pairs`], lengths checked; there are `runs` runs.
+/// As [`merge_many_pairs_async`], lengths checked; there are `runs` runs.
 #[allow(clippy::too_many_arguments)] // those of a kernel
 unsafe fn merge<K: Key, V: Payload>(
     stream: &Stream,
@@ -172,11 +172,11 @@ mod tests {
             let keys: Vec<DeviceSlice<'_, K>> = runs.iter().map(|run| run.keys).collect();
             let (mut out, mut out_values) = (device.alloc_uninit(n).unwrap(), device.alloc_uninit(n).unwrap());
             // SAFETY: all live until they have been waited for.
-            unsafe { merge_many_keys(&stream, &keys, mask, &mut out) }.unwrap();
+            unsafe { merge_many_keys_async(&stream, &keys, mask, &mut out) }.unwrap();
             assert_eq!(out.to_vec().unwrap(), expected.0, "{} runs, {n} keys", runs.len());
             out.fill_bytes(0).unwrap();
             // SAFETY: as above.
-            unsafe { merge_many_pairs(&stream, &runs, mask, &mut out, &mut out_values) }.unwrap();
+            unsafe { merge_many_pairs_async(&stream, &runs, mask, &mut out, &mut out_values) }.unwrap();
             let found = (out.to_vec().unwrap(), out_values.to_vec().unwrap());
             assert_eq!(found, expected, "{} runs, {n} pairs", runs.len());
         }
@@ -230,10 +230,10 @@ mod tests {
             let run = device.from_slice(&[1u32]).unwrap();
             let mut out = device.alloc_uninit::<u32>(9).unwrap();
             // SAFETY: nothing gets queued.
-            let wrong = unsafe { merge_many_keys(&stream, &[run.as_slice(); 9], KeyMask::all(), &mut out) };
+            let wrong = unsafe { merge_many_keys_async(&stream, &[run.as_slice(); 9], KeyMask::all(), &mut out) };
             assert!(matches!(wrong, Err(Error::TooManyRuns { runs: 9, max: 8 })));
             // SAFETY: nothing gets queued.
-            let wrong = unsafe { merge_many_keys(&stream, &[run.as_slice(); 8], KeyMask::all(), &mut out) };
+            let wrong = unsafe { merge_many_keys_async(&stream, &[run.as_slice(); 8], KeyMask::all(), &mut out) };
             assert!(matches!(wrong, Err(Error::LengthMismatch { needed: 8, found: 9, .. })));
         }
     }

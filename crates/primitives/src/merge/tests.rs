@@ -45,11 +45,11 @@ fn check<K: Key + std::fmt::Debug, V: Payload + PartialEq + std::fmt::Debug>(
         let (a, b) = (Pairs::new(&a_keys, &a_values), Pairs::new(&b_keys, &b_values));
         let (mut keys, mut values) = (device.alloc_uninit(n).unwrap(), device.alloc_uninit(n).unwrap());
         // SAFETY: all live until they have been waited for.
-        unsafe { merge_keys(&stream, a.keys, b.keys, mask, &mut keys) }.unwrap();
+        unsafe { merge_keys_async(&stream, a.keys, b.keys, mask, &mut keys) }.unwrap();
         assert_eq!(keys.to_vec().unwrap(), expected.0, "{} and {} keys", a.keys.len(), b.keys.len());
         keys.fill_bytes(0).unwrap();
         // SAFETY: as above.
-        unsafe { merge_pairs(&stream, a, b, mask, &mut keys, &mut values) }.unwrap();
+        unsafe { merge_pairs_async(&stream, a, b, mask, &mut keys, &mut values) }.unwrap();
         assert_eq!(
             (keys.to_vec().unwrap(), values.to_vec().unwrap()),
             expected,
@@ -181,15 +181,21 @@ fn bad_lengths_and_overlaps_are_errors() {
         let mask = KeyMask::all();
         // SAFETY: nothing gets queued.
         unsafe {
-            let wrong = merge_keys(&stream, a.as_slice(), b.as_slice(), mask, &mut out);
+            let wrong = merge_keys_async(&stream, a.as_slice(), b.as_slice(), mask, &mut out);
             assert!(matches!(wrong, Err(Error::LengthMismatch { needed: 3, found: 4, .. })));
-            let wrong =
-                merge_pairs(&stream, Pairs::new(&a, &a), Pairs::new(&b, &a), mask, out.slice_mut(..3), &mut out_values);
+            let wrong = merge_pairs_async(
+                &stream,
+                Pairs::new(&a, &a),
+                Pairs::new(&b, &a),
+                mask,
+                out.slice_mut(..3),
+                &mut out_values,
+            );
             assert!(matches!(wrong, Err(Error::LengthMismatch { needed: 1, found: 2, .. })));
             // A second handle to the same memory, as a caller who breaks the borrow's rules may have it.
             let out = &raw mut out;
             let (same, rest) = ((&*out).slice(..2), (&mut *out).slice_mut(1..4));
-            let wrong = merge_keys(&stream, same, b.as_slice(), mask, rest);
+            let wrong = merge_keys_async(&stream, same, b.as_slice(), mask, rest);
             assert!(matches!(wrong, Err(Error::Overlap { .. })));
         }
     }

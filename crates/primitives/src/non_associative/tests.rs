@@ -33,16 +33,16 @@ where
     // SAFETY: all live until `to_vec` has waited.
     unsafe {
         let mut out = device.alloc_uninit(items.len()).unwrap();
-        scan::<R>(&stream, input.as_slice(), out.as_mut_slice()).unwrap();
+        scan_async::<R>(&stream, input.as_slice(), out.as_mut_slice()).unwrap();
         same("lifted", &out);
         let mut out = device.alloc_uninit(items.len()).unwrap();
-        let merging = parallel_merging::<R>(&stream, input.as_slice(), out.as_mut_slice()).unwrap();
+        let merging = parallel_merging_async::<R>(&stream, input.as_slice(), out.as_mut_slice()).unwrap();
         same("parallel merging", &out);
         let mut out = device.alloc_uninit(items.len()).unwrap();
-        let shifting = sequential_shifting::<R>(&stream, input.as_slice(), out.as_mut_slice()).unwrap();
+        let shifting = sequential_shifting_async::<R>(&stream, input.as_slice(), out.as_mut_slice()).unwrap();
         same("sequential shifting", &out);
         let mut out = device.alloc_uninit(items.len()).unwrap();
-        let layouts = segmented_layouts::<R>(&stream, input.as_slice(), out.as_mut_slice()).unwrap();
+        let layouts = segmented_layouts_async::<R>(&stream, input.as_slice(), out.as_mut_slice()).unwrap();
         same("segmented layouts", &out);
         [merging, shifting, layouts]
     }
@@ -132,11 +132,11 @@ fn wrong_lengths_are_errors() {
         let items = device.from_slice(&[1u32; 10]).unwrap();
         let mut out = device.alloc_uninit::<u32>(9).unwrap();
         // SAFETY: nothing gets queued.
-        let error = unsafe { scan::<NextSlot<u32>>(&stream, items.as_slice(), out.as_mut_slice()) }.unwrap_err();
+        let error = unsafe { scan_async::<NextSlot<u32>>(&stream, items.as_slice(), out.as_mut_slice()) }.unwrap_err();
         assert!(matches!(error, Error::LengthMismatch { needed: 10, found: 9, .. }), "{error}");
         // SAFETY: as above.
-        let error =
-            unsafe { parallel_merging::<NextSlot<u32>>(&stream, items.as_slice(), out.as_mut_slice()) }.unwrap_err();
+        let error = unsafe { parallel_merging_async::<NextSlot<u32>>(&stream, items.as_slice(), out.as_mut_slice()) }
+            .unwrap_err();
         assert!(matches!(error, Error::LengthMismatch { needed: 10, found: 9, .. }), "{error}");
     }
 }

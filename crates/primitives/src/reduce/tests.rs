@@ -29,7 +29,7 @@ fn check_reduce<O: ReduceKernels<Value: Sample>>(device: &Device, n: usize, skew
     let on_device = device.from_slice(&items).unwrap();
     let mut out = device.alloc_uninit(1).unwrap();
     // SAFETY: both live until `to_vec` has waited.
-    unsafe { super::reduce::<O>(&stream, on_device.slice(skew..), out.as_mut_slice()) }.unwrap();
+    unsafe { super::reduce_async::<O>(&stream, on_device.slice(skew..), out.as_mut_slice()) }.unwrap();
     let expected = items[skew..].iter().copied().fold(O::IDENTITY, O::combine);
     assert_eq!(out.to_vec().unwrap(), [expected], "{n} items");
     assert_eq!(cpu::reduce::reduce::<O>(&items[skew..]), expected);
@@ -70,7 +70,7 @@ fn order_is_kept() {
             let on_device = device.from_slice(&items).unwrap();
             let mut out = device.alloc_uninit(1).unwrap();
             // SAFETY: both live until `to_vec` has waited.
-            unsafe { super::reduce::<LastOdd>(&stream, on_device.as_slice(), out.as_mut_slice()) }.unwrap();
+            unsafe { super::reduce_async::<LastOdd>(&stream, on_device.as_slice(), out.as_mut_slice()) }.unwrap();
             assert_eq!(out.to_vec().unwrap(), [2 * odd as u32 + 1]);
         }
     }
@@ -111,7 +111,7 @@ where
     let (a, b) = runs.as_mut_slice().split_at_mut(1);
     // SAFETY: all live until `to_vec` has waited.
     unsafe {
-        reduce_by_key::<O, K>(
+        reduce_by_key_async::<O, K>(
             &stream,
             on_device.as_slice(),
             values_on_device.as_slice(),
@@ -126,7 +126,8 @@ where
     assert_eq!(out_values.slice(..count).to_vec().unwrap(), expected_values);
     // SAFETY: as above.
     unsafe {
-        run_length_encode(&stream, on_device.as_slice(), out_keys.as_mut_slice(), lengths.as_mut_slice(), b).unwrap();
+        run_length_encode_async(&stream, on_device.as_slice(), out_keys.as_mut_slice(), lengths.as_mut_slice(), b)
+            .unwrap();
     }
     assert_eq!(out_keys.slice(..count).to_vec().unwrap(), expected_keys);
     assert_eq!(lengths.slice(..count).to_vec().unwrap(), expected_lengths);
@@ -173,10 +174,10 @@ fn wrong_lengths_are_errors() {
         let mut runs = device.alloc_uninit::<u64>(1).unwrap();
         // SAFETY: nothing gets queued.
         unsafe {
-            let none = super::reduce::<Sum<u32>>(&stream, keys.as_slice(), out.slice_mut(..0));
+            let none = super::reduce_async::<Sum<u32>>(&stream, keys.as_slice(), out.slice_mut(..0));
             assert!(matches!(none, Err(Error::LengthMismatch { needed: 1, found: 0, .. })));
             let (lengths, runs) = (values.as_mut_slice(), runs.as_mut_slice());
-            let short = run_length_encode(&stream, keys.as_slice(), out.as_mut_slice(), lengths, runs);
+            let short = run_length_encode_async(&stream, keys.as_slice(), out.as_mut_slice(), lengths, runs);
             assert!(matches!(short, Err(Error::LengthMismatch { needed: 10, found: 9, .. })));
         }
     }

@@ -72,14 +72,14 @@ fn check<O: ScanKernels<Value: Sample>>(device: &Device, n: usize, one_in: u64, 
                 // SAFETY: all live until `to_vec` has waited.
                 unsafe {
                     match (segmented, kind, in_place) {
-                        (false, Kind::Inclusive, false) => super::inclusive::<O>(&stream, input, target),
-                        (false, Kind::Inclusive, true) => super::inclusive_in_place::<O>(&stream, target),
-                        (false, Kind::Exclusive, false) => super::exclusive::<O>(&stream, input, target),
-                        (false, Kind::Exclusive, true) => super::exclusive_in_place::<O>(&stream, target),
-                        (true, Kind::Inclusive, false) => segmented_inclusive::<O>(&stream, input, bits, target),
-                        (true, Kind::Inclusive, true) => segmented_inclusive_in_place::<O>(&stream, target, bits),
-                        (true, Kind::Exclusive, false) => segmented_exclusive::<O>(&stream, input, bits, target),
-                        (true, Kind::Exclusive, true) => segmented_exclusive_in_place::<O>(&stream, target, bits),
+                        (false, Kind::Inclusive, false) => super::inclusive_async::<O>(&stream, input, target),
+                        (false, Kind::Inclusive, true) => super::inclusive_in_place_async::<O>(&stream, target),
+                        (false, Kind::Exclusive, false) => super::exclusive_async::<O>(&stream, input, target),
+                        (false, Kind::Exclusive, true) => super::exclusive_in_place_async::<O>(&stream, target),
+                        (true, Kind::Inclusive, false) => segmented_inclusive_async::<O>(&stream, input, bits, target),
+                        (true, Kind::Inclusive, true) => segmented_inclusive_in_place_async::<O>(&stream, target, bits),
+                        (true, Kind::Exclusive, false) => segmented_exclusive_async::<O>(&stream, input, bits, target),
+                        (true, Kind::Exclusive, true) => segmented_exclusive_in_place_async::<O>(&stream, target, bits),
                     }
                 }
                 .unwrap();
@@ -188,7 +188,7 @@ fn more_items_than_32_bits_count() {
         let mut items = device.alloc_uninit::<u32>(n).unwrap();
         stream.fill_words(&mut items, 1).unwrap();
         // SAFETY: the items live until `to_vec` has waited.
-        unsafe { super::inclusive_in_place::<Sum<u32>>(&stream, items.as_mut_slice()) }.unwrap();
+        unsafe { super::inclusive_in_place_async::<Sum<u32>>(&stream, items.as_mut_slice()) }.unwrap();
         for i in [0, 1, 4095, 4096, (1 << 32) - 1, 1 << 32, n - 1] {
             assert_eq!(items.slice(i..=i).to_vec().unwrap(), [(i as u32).wrapping_add(1)], "item {i}");
         }
@@ -219,10 +219,10 @@ fn wrong_lengths_and_overlaps_are_errors() {
         let mut out = device.alloc_uninit::<u32>(100).unwrap();
         // SAFETY: nothing gets queued.
         unsafe {
-            let short = super::inclusive::<Sum<u32>>(&stream, items.slice(1..), out.as_mut_slice());
+            let short = super::inclusive_async::<Sum<u32>>(&stream, items.slice(1..), out.as_mut_slice());
             assert!(matches!(short, Err(Error::LengthMismatch { needed: 99, found: 100, .. })));
             let heads =
-                segmented_exclusive::<Sum<u32>>(&stream, items.as_slice(), heads.as_slice(), out.as_mut_slice());
+                segmented_exclusive_async::<Sum<u32>>(&stream, items.as_slice(), heads.as_slice(), out.as_mut_slice());
             assert!(matches!(heads, Err(Error::LengthMismatch { needed: 2, found: 1, .. })));
         }
         let shared = out.as_mut_slice();

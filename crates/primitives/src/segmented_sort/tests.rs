@@ -33,13 +33,13 @@ fn check<K: Key, V: Payload + PartialEq>(
     cpu::segmented_sort::sort_pairs(&keys, &values, offsets, &mut expected, &mut expected_values, by.clone()).unwrap();
     let (k, v, o) = (dk.as_slice(), dv.as_slice(), bounds.as_slice());
     // SAFETY: all live until they have been read; offsets ascend to less than `n`.
-    unsafe { sort_pairs(&stream, k, v, o, &mut out, &mut out_values, by.clone()) }.unwrap();
+    unsafe { sort_pairs_async(&stream, k, v, o, &mut out, &mut out_values, by.clone()) }.unwrap();
     stream.synchronize().unwrap();
     assert!(out.to_vec().unwrap() == expected, "{n} pairs {by:?}");
     assert!(out_values.to_vec().unwrap() == expected_values, "{n} pairs {by:?}");
     let mut out = device.from_slice(&keys).unwrap();
     // SAFETY: as above.
-    unsafe { sort_keys(&stream, k, o, &mut out, by.clone()) }.unwrap();
+    unsafe { sort_keys_async(&stream, k, o, &mut out, by.clone()) }.unwrap();
     stream.synchronize().unwrap();
     assert!(out.to_vec().unwrap() == expected, "{n} keys {by:?}");
 }
@@ -116,15 +116,15 @@ fn bad_arguments_are_errors() {
         let bounds = device.from_slice(&[0u64, 3]).unwrap();
         let mut out = device.alloc_uninit::<u32>(2).unwrap();
         // SAFETY: nothing gets queued.
-        let result = unsafe { sort_keys(&stream, keys.as_slice(), bounds.as_slice(), &mut out, By::ascending()) };
+        let result = unsafe { sort_keys_async(&stream, keys.as_slice(), bounds.as_slice(), &mut out, By::ascending()) };
         assert!(matches!(result, Err(Error::LengthMismatch { needed: 3, found: 2, .. })));
         let mut out = device.alloc_uninit::<u32>(3).unwrap();
         // SAFETY: nothing gets queued.
-        let result = unsafe { sort_keys(&stream, keys.as_slice(), bounds.slice(..0), &mut out, By::ascending()) };
+        let result = unsafe { sort_keys_async(&stream, keys.as_slice(), bounds.slice(..0), &mut out, By::ascending()) };
         assert!(matches!(result, Err(Error::LengthMismatch { what: "offsets", .. })));
         let by = By::ascending().bits(0..33);
         // SAFETY: nothing gets queued.
-        let result = unsafe { sort_keys(&stream, keys.as_slice(), bounds.as_slice(), &mut out, by) };
+        let result = unsafe { sort_keys_async(&stream, keys.as_slice(), bounds.as_slice(), &mut out, by) };
         assert!(matches!(result, Err(Error::InvalidBitRange { .. })));
     }
 }

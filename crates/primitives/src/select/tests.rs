@@ -68,30 +68,30 @@ fn check<T: Item + PartialEq + Debug>(n: usize, one_in: u64, item: impl Fn(u64) 
             let mut out = Outputs::new(&device, n);
             let (to, count) = (out.kept.as_mut_slice(), out.count.as_mut_slice());
             // SAFETY: as above.
-            unsafe { select(&stream, items, bitmap.as_slice(), to, count) }.unwrap();
+            unsafe { select_async(&stream, items, bitmap.as_slice(), to, count) }.unwrap();
             out.expect(&kept, None);
             let mut out = Outputs::new(&device, n);
             let (to, count) = (out.kept.as_mut_slice(), out.count.as_mut_slice());
             // SAFETY: as above.
-            unsafe { select_indices(&stream, n, bitmap.as_slice(), to, count) }.unwrap();
+            unsafe { select_indices_async(&stream, n, bitmap.as_slice(), to, count) }.unwrap();
             let places: Vec<u64> = (0..n).filter(|&i| keep(i)).map(|i| i as u64).collect();
             out.expect(&places, None);
             let mut out = Outputs::new(&device, n);
             let (to, count) = (out.kept.as_mut_slice(), out.count.as_mut_slice());
             // SAFETY: as above.
-            unsafe { select_flagged(&stream, items, flags, to, count) }.unwrap();
+            unsafe { select_flagged_async(&stream, items, flags, to, count) }.unwrap();
             out.expect(&kept, None);
             let mut out = Outputs::new(&device, n);
             let (to, rejected, count) =
                 (out.kept.as_mut_slice(), out.rejected.as_mut_slice(), out.count.as_mut_slice());
             // SAFETY: as above.
-            unsafe { partition(&stream, items, bitmap.as_slice(), to, rejected, count) }.unwrap();
+            unsafe { partition_async(&stream, items, bitmap.as_slice(), to, rejected, count) }.unwrap();
             out.expect(&kept, Some(&others));
             let mut out = Outputs::new(&device, n);
             let (to, rejected, count) =
                 (out.kept.as_mut_slice(), out.rejected.as_mut_slice(), out.count.as_mut_slice());
             // SAFETY: as above.
-            unsafe { partition_flagged(&stream, items, flags, to, rejected, count) }.unwrap();
+            unsafe { partition_flagged_async(&stream, items, flags, to, rejected, count) }.unwrap();
             out.expect(&kept, Some(&others));
         }
     }
@@ -118,7 +118,7 @@ fn many_tiles_look_back() {
         let mut out = Outputs::new(&device, n);
         let (to, count) = (out.kept.as_mut_slice(), out.count.as_mut_slice());
         // SAFETY: all live until the outputs are read, which waits.
-        unsafe { select(&stream, items.as_slice(), bitmap.as_slice(), to, count) }.unwrap();
+        unsafe { select_async(&stream, items.as_slice(), bitmap.as_slice(), to, count) }.unwrap();
         out.expect(&expected, None);
     }
 }
@@ -137,12 +137,12 @@ fn check_if<T: Item + Key + PartialEq + Debug, P: DevicePredicate<T>>(items: &[T
         let mut out = Outputs::new(&device, n);
         let (to, count) = (out.kept.as_mut_slice(), out.count.as_mut_slice());
         // SAFETY: all live until the outputs are read, which waits.
-        unsafe { select_if(&stream, items.as_slice(), predicate, to, count) }.unwrap();
+        unsafe { select_if_async(&stream, items.as_slice(), predicate, to, count) }.unwrap();
         out.expect(&kept, None);
         let mut out = Outputs::new(&device, n);
         let (to, rejected, count) = (out.kept.as_mut_slice(), out.rejected.as_mut_slice(), out.count.as_mut_slice());
         // SAFETY: as above.
-        unsafe { partition_if(&stream, items.as_slice(), predicate, to, rejected, count) }.unwrap();
+        unsafe { partition_if_async(&stream, items.as_slice(), predicate, to, rejected, count) }.unwrap();
         out.expect(&kept, Some(&others));
     }
 }
@@ -178,12 +178,12 @@ fn check_unique<K: Item + PartialEq + Debug, V: Item + PartialEq + Debug>(keys: 
         let mut out = Outputs::new(&device, n);
         let (to, count) = (out.kept.as_mut_slice(), out.count.as_mut_slice());
         // SAFETY: all live until the outputs are read, which waits.
-        unsafe { unique(&stream, keys.as_slice(), to, count) }.unwrap();
+        unsafe { unique_async(&stream, keys.as_slice(), to, count) }.unwrap();
         out.expect(&expected, None);
         let (mut out, mut out_values) = (Outputs::new(&device, n), device.alloc_uninit::<V>(n).unwrap());
         let (to, to_values, count) = (out.kept.as_mut_slice(), out_values.as_mut_slice(), out.count.as_mut_slice());
         // SAFETY: as above.
-        unsafe { unique_by_key(&stream, keys.as_slice(), values.as_slice(), to, to_values, count) }.unwrap();
+        unsafe { unique_by_key_async(&stream, keys.as_slice(), values.as_slice(), to, to_values, count) }.unwrap();
         out.expect(&expected, None);
         assert_eq!(out_values.slice(..expected_values.len()).to_vec().unwrap(), expected_values);
     }
@@ -215,17 +215,17 @@ fn bad_lengths_and_overlaps_are_errors() {
         // SAFETY: nothing gets queued.
         unsafe {
             let (to, count) = (out.kept.as_mut_slice(), out.count.as_mut_slice());
-            let wrong = select(&stream, items.as_slice(), bitmap.as_slice(), to, count);
+            let wrong = select_async(&stream, items.as_slice(), bitmap.as_slice(), to, count);
             assert!(matches!(wrong, Err(Error::LengthMismatch { needed: 2, found: 1, .. })));
             let (to, count) = (out.kept.as_mut_slice(), out.count.as_mut_slice());
-            let wrong = select_flagged(&stream, items.as_slice(), flags.as_slice(), to, count);
+            let wrong = select_flagged_async(&stream, items.as_slice(), flags.as_slice(), to, count);
             assert!(matches!(wrong, Err(Error::LengthMismatch { needed: 65, found: 66, .. })));
-            let wrong = unique(&stream, items.as_slice(), short.as_mut_slice(), out.count.as_mut_slice());
+            let wrong = unique_async(&stream, items.as_slice(), short.as_mut_slice(), out.count.as_mut_slice());
             assert!(matches!(wrong, Err(Error::LengthMismatch { needed: 65, found: 64, .. })));
             // A second handle to the same memory, as a caller who breaks the borrow's rules may have it.
             let kept = &raw mut out.kept;
             let (same, to) = ((&*kept).as_slice(), (&mut *kept).as_mut_slice());
-            let wrong = unique(&stream, same, to, out.count.as_mut_slice());
+            let wrong = unique_async(&stream, same, to, out.count.as_mut_slice());
             assert!(matches!(wrong, Err(Error::Overlap { .. })));
         }
     }

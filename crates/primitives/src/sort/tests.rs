@@ -14,12 +14,12 @@ fn check_keys<K: Key + Debug>(device: &Device, keys: &[K], by: &By) {
     let mut expected = keys.to_vec();
     cpu::sort::sort_keys_in_place(&mut expected, by.clone()).unwrap();
     // SAFETY: both live until they have been read.
-    unsafe { sort_keys(&stream, input.as_slice(), &mut out, by.clone()) }.unwrap();
+    unsafe { sort_keys_async(&stream, input.as_slice(), &mut out, by.clone()) }.unwrap();
     stream.synchronize().unwrap();
     assert!(out.to_vec().unwrap() == expected, "{} keys {by:?}", keys.len());
     assert!(input.to_vec().unwrap() == keys);
     // SAFETY: as above.
-    unsafe { sort_keys_in_place(&stream, &mut input, by.clone()) }.unwrap();
+    unsafe { sort_keys_in_place_async(&stream, &mut input, by.clone()) }.unwrap();
     stream.synchronize().unwrap();
     assert!(input.to_vec().unwrap() == expected, "{} keys {by:?} in place", keys.len());
 }
@@ -33,14 +33,16 @@ fn check_pairs<K: Key + Debug, V: Payload + PartialEq>(device: &Device, keys: &[
     let (mut expected, mut expected_payloads) = (keys.to_vec(), values.to_vec());
     cpu::sort::sort_pairs_in_place(&mut expected, &mut expected_payloads, by.clone()).unwrap();
     // SAFETY: all live until they have been read.
-    unsafe { sort_pairs(&stream, input.as_slice(), payloads.as_slice(), &mut out, &mut out_payloads, by.clone()) }
-        .unwrap();
+    unsafe {
+        sort_pairs_async(&stream, input.as_slice(), payloads.as_slice(), &mut out, &mut out_payloads, by.clone())
+    }
+    .unwrap();
     stream.synchronize().unwrap();
     assert!(out.to_vec().unwrap() == expected, "{} pairs {by:?}", keys.len());
     assert!(out_payloads.to_vec().unwrap() == expected_payloads, "{} pairs {by:?}", keys.len());
     assert!(input.to_vec().unwrap() == keys && payloads.to_vec().unwrap() == values);
     // SAFETY: as above.
-    unsafe { sort_pairs_in_place(&stream, &mut input, &mut payloads, by.clone()) }.unwrap();
+    unsafe { sort_pairs_in_place_async(&stream, &mut input, &mut payloads, by.clone()) }.unwrap();
     stream.synchronize().unwrap();
     assert!(input.to_vec().unwrap() == expected, "{} pairs {by:?} in place", keys.len());
     assert!(payloads.to_vec().unwrap() == expected_payloads, "{} pairs {by:?} in place", keys.len());
@@ -197,14 +199,14 @@ fn bad_arguments_are_errors() {
         let mut out = device.alloc_uninit::<u32>(2).unwrap();
         for bits in [Range { start: 3, end: 2 }, 0..33, 40..50] {
             // SAFETY: nothing gets queued.
-            let result = unsafe { sort_keys_in_place(&stream, &mut keys, By::ascending().bits(bits)) };
+            let result = unsafe { sort_keys_in_place_async(&stream, &mut keys, By::ascending().bits(bits)) };
             assert!(matches!(result, Err(Error::InvalidBitRange { width: 32, .. })));
         }
         // SAFETY: nothing gets queued.
-        let result = unsafe { sort_keys(&stream, keys.as_slice(), &mut out, By::ascending()) };
+        let result = unsafe { sort_keys_async(&stream, keys.as_slice(), &mut out, By::ascending()) };
         assert!(matches!(result, Err(Error::LengthMismatch { needed: 3, found: 2, .. })));
         // SAFETY: nothing gets queued.
-        let result = unsafe { sort_pairs_in_place(&stream, &mut keys, &mut values, By::ascending()) };
+        let result = unsafe { sort_pairs_in_place_async(&stream, &mut keys, &mut values, By::ascending()) };
         assert!(matches!(result, Err(Error::LengthMismatch { needed: 3, found: 2, .. })));
         assert_eq!(keys.to_vec().unwrap(), [3, 2, 1]);
     }

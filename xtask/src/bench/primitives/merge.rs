@@ -36,7 +36,7 @@ fn of_keys<K: Key>(session: &mut Session, target: &Target, name: &str, a: &[K], 
         blank::<K>(n),
         |(a, b), out| cpu::merge::merge_keys(a, b, mask, out),
         // SAFETY: `run` keeps all of them as the merge asks.
-        |stream, (a, b), out| unsafe { merge::merge_keys(stream, a.as_slice(), b.as_slice(), mask, out) },
+        |stream, (a, b), out| unsafe { merge::merge_keys_async(stream, a.as_slice(), b.as_slice(), mask, out) },
         |out| *out == expected,
     )
 }
@@ -62,7 +62,7 @@ fn of_many<K: Key>(session: &mut Session, target: &Target, name: &str, a: &[K], 
         ("one pass", |stream, all, ends, _, out| {
             let runs: Vec<_> = ends.windows(2).map(|ends| all.slice(ends[0]..ends[1])).collect();
             // SAFETY: `run` keeps all of them as the merge asks.
-            unsafe { merge::merge_many_keys(stream, &runs, KeyMask::all(), out) }
+            unsafe { merge::merge_many_keys_async(stream, &runs, KeyMask::all(), out) }
         }),
         // SAFETY: as above.
         ("seven merges of two", |stream, all, ends, between, out| unsafe {
@@ -71,7 +71,9 @@ fn of_many<K: Key>(session: &mut Session, target: &Target, name: &str, a: &[K], 
             merge_in_twos(stream, between.as_slice(), ends, 4, out)
         }),
         // SAFETY: as above.
-        ("sort", |stream, all, _, _, out| unsafe { sort::sort_keys(stream, all.as_slice(), out, By::ascending()) }),
+        ("sort", |stream, all, _, _, out| unsafe {
+            sort::sort_keys_async(stream, all.as_slice(), out, By::ascending())
+        }),
     ];
     let methods = if *target == Target::Cpu { &methods[..1] } else { &methods[..] };
     for (method, queue) in methods {
@@ -105,7 +107,7 @@ unsafe fn merge_in_twos<K: Key>(
         let [begin, middle, end] = [ends[first], ends[first + width], ends[first + 2 * width]];
         let (a, b) = (from.slice(begin..middle), from.slice(middle..end));
         // SAFETY: the caller's promise is the same.
-        unsafe { merge::merge_keys(stream, a, b, KeyMask::all(), to.slice_mut(begin..end))? };
+        unsafe { merge::merge_keys_async(stream, a, b, KeyMask::all(), to.slice_mut(begin..end))? };
     }
     Ok(())
 }
@@ -132,7 +134,7 @@ fn of_pairs<K: Key, V: Payload + PartialEq + TryFrom<usize>>(
         |stream, (a, b), (keys, out)| {
             let (a, b) = (Pairs::new(&a.0, &a.1), Pairs::new(&b.0, &b.1));
             // SAFETY: `run` keeps all of them as the merge asks.
-            unsafe { merge::merge_pairs(stream, a, b, mask, keys, out) }
+            unsafe { merge::merge_pairs_async(stream, a, b, mask, keys, out) }
         },
         |out| *out == expected,
     )

@@ -71,8 +71,8 @@ fn scans<O: ScanKernels<Value: Pod + PartialEq> + ReduceKernels>(
                 // SAFETY: `run` keeps both as the scan asks.
                 unsafe {
                     match exclusive {
-                        false => scan::inclusive::<O>(stream, items, out),
-                        true => scan::exclusive::<O>(stream, items, out),
+                        false => scan::inclusive_async::<O>(stream, items, out),
+                        true => scan::exclusive_async::<O>(stream, items, out),
                     }
                 }
             },
@@ -86,7 +86,7 @@ fn scans<O: ScanKernels<Value: Pod + PartialEq> + ReduceKernels>(
         |(items, heads), out| cpu::scan::segmented_inclusive::<O>(items, heads, out),
         // SAFETY: as above.
         |stream, (items, heads), out| unsafe {
-            scan::segmented_inclusive::<O>(stream, items.as_slice(), heads.as_slice(), out.as_mut_slice())
+            scan::segmented_inclusive_async::<O>(stream, items.as_slice(), heads.as_slice(), out.as_mut_slice())
         },
         |out| *out == expected,
     )?;
@@ -99,7 +99,7 @@ fn scans<O: ScanKernels<Value: Pod + PartialEq> + ReduceKernels>(
             primitives::Result::Ok(())
         },
         // SAFETY: as above.
-        |stream, items, out| unsafe { reduce::reduce::<O>(stream, items.as_slice(), out.as_mut_slice()) },
+        |stream, items, out| unsafe { reduce::reduce_async::<O>(stream, items.as_slice(), out.as_mut_slice()) },
         |out| out[0] == expected,
     )
 }
@@ -136,7 +136,7 @@ fn runs(session: &mut Session, target: &Target, values: &[u32]) -> anyhow::Resul
             let (keys, values) = (keys.as_slice(), values.as_slice());
             let (out_keys, out_values, runs) = (out_keys.into(), out_values.into(), runs.into());
             // SAFETY: `run` keeps all of them as the reduction asks.
-            unsafe { reduce::reduce_by_key::<Sum<u32>, u32>(stream, keys, values, out_keys, out_values, runs) }
+            unsafe { reduce::reduce_by_key_async::<Sum<u32>, u32>(stream, keys, values, out_keys, out_values, runs) }
         },
         |(keys, values, runs)| runs[0] == count as u64 && keys[..count] == heads && values[..count] == sums,
     )?;
@@ -149,7 +149,7 @@ fn runs(session: &mut Session, target: &Target, values: &[u32]) -> anyhow::Resul
         |stream, keys, (out_keys, lengths, runs)| {
             let (out_keys, lengths, runs) = (out_keys.into(), lengths.into(), runs.into());
             // SAFETY: as above.
-            unsafe { reduce::run_length_encode(stream, keys.as_slice(), out_keys, lengths, runs) }
+            unsafe { reduce::run_length_encode_async(stream, keys.as_slice(), out_keys, lengths, runs) }
         },
         |(keys, found, runs)| runs[0] == count as u64 && keys[..count] == heads && found[..count] == lengths,
     )
@@ -162,10 +162,10 @@ fn slots(session: &mut Session, target: &Target, n: usize, fills: &[f64]) -> any
     type OnDevice = unsafe fn(&Stream, DeviceSlice<'_, u32>, DeviceSliceMut<'_, u32>) -> primitives::Result<usize>;
     let on_device: [(&str, OnDevice); 4] = [
         // SAFETY: the caller's promise is the same.
-        ("lifted", |stream, items, out| unsafe { non_associative::scan::<R>(stream, items, out) }.map(|()| 1)),
-        ("parallel merging", non_associative::parallel_merging::<R>),
-        ("sequential shifting", non_associative::sequential_shifting::<R>),
-        ("segmented layouts", non_associative::segmented_layouts::<R>),
+        ("lifted", |stream, items, out| unsafe { non_associative::scan_async::<R>(stream, items, out) }.map(|()| 1)),
+        ("parallel merging", non_associative::parallel_merging_async::<R>),
+        ("sequential shifting", non_associative::sequential_shifting_async::<R>),
+        ("segmented layouts", non_associative::segmented_layouts_async::<R>),
     ];
     let on_host: [(&str, OnHost); 2] =
         [("lifted", cpu::non_associative::scan::<R>), ("sequential", cpu::non_associative::scan_sequentially::<R>)];

@@ -46,8 +46,8 @@ fn of_keys<K: Key>(
                 // SAFETY: `run` keeps all of them as the search asks.
                 unsafe {
                     match sorted {
-                        false => search::lower_bound(stream, keys, needles, mask, out),
-                        true => search::lower_bound_sorted(stream, keys, needles, mask, out),
+                        false => search::lower_bound_async(stream, keys, needles, mask, out),
+                        true => search::lower_bound_sorted_async(stream, keys, needles, mask, out),
                     }
                 }
             },

@@ -86,7 +86,7 @@ fn by_bitmap<T: Item + PartialEq>(
         },
         // SAFETY: `run` keeps all of them as the selection asks.
         |stream, (items, bitmap), (out, _, count)| unsafe {
-            select::select(stream, items.as_slice(), bitmap.as_slice(), out.as_mut_slice(), count.as_mut_slice())
+            select::select_async(stream, items.as_slice(), bitmap.as_slice(), out.as_mut_slice(), count.as_mut_slice())
         },
         |out| is(out, &expected, None),
     )
@@ -119,8 +119,8 @@ fn by_flags<T: Item + PartialEq>(
                 // SAFETY: `run` keeps all of them as the selection asks.
                 unsafe {
                     match partition {
-                        false => select::select_flagged(stream, items, flags, out, count),
-                        true => select::partition_flagged(stream, items, flags, out, rejected, count),
+                        false => select::select_flagged_async(stream, items, flags, out, count),
+                        true => select::partition_flagged_async(stream, items, flags, out, rejected, count),
                     }
                 }
             },
@@ -159,8 +159,8 @@ where
                 // SAFETY: `run` keeps all of them as the selection asks.
                 unsafe {
                     match partition {
-                        false => select::select_if(stream, items.as_slice(), range, out, count),
-                        true => select::partition_if(stream, items.as_slice(), range, out, rejected, count),
+                        false => select::select_if_async(stream, items.as_slice(), range, out, count),
+                        true => select::partition_if_async(stream, items.as_slice(), range, out, rejected, count),
                     }
                 }
             },
@@ -182,7 +182,7 @@ fn unique<T: Item + PartialEq>(session: &mut Session, target: &Target, name: &st
         },
         // SAFETY: `run` keeps all of them as the selection asks.
         |stream, items, (out, _, count)| unsafe {
-            select::unique(stream, items.as_slice(), out.as_mut_slice(), count.as_mut_slice())
+            select::unique_async(stream, items.as_slice(), out.as_mut_slice(), count.as_mut_slice())
         },
         |out| is(out, &expected, None),
     )
@@ -202,7 +202,7 @@ fn unique_by_key(session: &mut Session, target: &Target, keys: &[u32], values: &
         |stream, (keys, values), (out, out_values, count)| {
             let (out, out_values, count) = (out.as_mut_slice(), out_values.as_mut_slice(), count.as_mut_slice());
             // SAFETY: `run` keeps all of them as the selection asks.
-            unsafe { select::unique_by_key(stream, keys.as_slice(), values.as_slice(), out, out_values, count) }
+            unsafe { select::unique_by_key_async(stream, keys.as_slice(), values.as_slice(), out, out_values, count) }
         },
         |out| is(out, &expected, Some(&expected_values)),
     )

@@ -99,7 +99,7 @@ fn of_keys<K: Key>(
         blank::<K>(n),
         |keys, out| cpu::sort::sort_keys(keys, out, by.clone()),
         // SAFETY: `run` keeps both as the sort asks.
-        |stream, keys, out| unsafe { sort::sort_keys(stream, keys.as_slice(), out, by.clone()) },
+        |stream, keys, out| unsafe { sort::sort_keys_async(stream, keys.as_slice(), out, by.clone()) },
         |out| *out == expected,
     )
 }
@@ -123,7 +123,7 @@ fn of_pairs<K: Key, V: Payload + PartialEq + TryFrom<usize>>(
         |stream, (keys, values), (out, out_values)| {
             let (keys, values) = (keys.as_slice(), values.as_slice());
             // SAFETY: `run` keeps all of them as the sort asks.
-            unsafe { sort::sort_pairs(stream, keys, values, out, out_values, By::ascending()) }
+            unsafe { sort::sort_pairs_async(stream, keys, values, out, out_values, By::ascending()) }
         },
         |out| *out == expected,
     )
@@ -150,7 +150,7 @@ fn of_segments(
         |stream, (keys, offsets), out| {
             let (keys, offsets) = (keys.as_slice(), offsets.as_slice());
             // SAFETY: `run` keeps all of them as the sort asks; offsets ascend to `n`.
-            unsafe { segmented_sort::sort_keys(stream, keys, offsets, out, By::ascending()) }
+            unsafe { segmented_sort::sort_keys_async(stream, keys, offsets, out, By::ascending()) }
         },
         |out| *out == expected.0,
     )?;
@@ -163,7 +163,7 @@ fn of_segments(
         |stream, ((keys, values), offsets), (out, out_values)| {
             let (keys, values, offsets) = (keys.as_slice(), values.as_slice(), offsets.as_slice());
             // SAFETY: as above.
-            unsafe { segmented_sort::sort_pairs(stream, keys, values, offsets, out, out_values, By::ascending()) }
+            unsafe { segmented_sort::sort_pairs_async(stream, keys, values, offsets, out, out_values, By::ascending()) }
         },
         |out| *out == expected,
     )
@@ -180,7 +180,7 @@ fn grouping(session: &mut Session, target: &Target, n: usize, bits: u32) -> anyh
         |_, _| -> primitives::Result<()> { unreachable!("only on devices") },
         // SAFETY: `run` keeps both as the grouping asks.
         |stream, keys, out| unsafe {
-            radix::group_by_top_bits(stream, radix::Keys::Xxh64U64(keys.as_slice()), bits, out)
+            radix::group_by_top_bits_async(stream, radix::Keys::Xxh64U64(keys.as_slice()), bits, out)
         },
         |out| {
             let mut sorted = out.clone();

@@ -438,7 +438,7 @@ fn sort_alone(session: &mut Session, device: &Device, point: Point, all: &Device
         let mut sorted = device.alloc_uninit::<u32>(n)?;
         let (seconds, ()) = making(session, device, || {
             // SAFETY: both stay alive, and no other work touches them, until the stream has been waited for.
-            unsafe { sort::sort_keys(&stream, all.as_slice(), sorted.as_mut_slice(), by.clone())? };
+            unsafe { sort::sort_keys_async(&stream, all.as_slice(), sorted.as_mut_slice(), by.clone())? };
             Ok(stream.synchronize()?)
         })?;
         (seconds, sorted.to_vec()?.is_sorted_by_key(|key| u64::from(*key) & ((1 << bits) - 1)))
@@ -448,7 +448,7 @@ fn sort_alone(session: &mut Session, device: &Device, point: Point, all: &Device
         let mut sorted = device.alloc_uninit::<u64>(n)?;
         let (seconds, ()) = making(session, device, || {
             // SAFETY: as above.
-            unsafe { sort::sort_keys(&stream, wide.as_slice(), sorted.as_mut_slice(), by.clone())? };
+            unsafe { sort::sort_keys_async(&stream, wide.as_slice(), sorted.as_mut_slice(), by.clone())? };
             Ok(stream.synchronize()?)
         })?;
         (seconds, sorted.to_vec()?.is_sorted())

@@ -42,8 +42,8 @@ impl StandardQuotientFilter {
             // SAFETY: there is a place a key in each; all are this call's own, and freed in the order of the stream.
             with_widths!((&stored, &asked), |stored, asked| unsafe {
                 let (stored, asked) = (stored.as_slice(), asked.as_slice());
-                search::lower_bound(&stream, stored, asked, KeyMask::all(), first.as_mut_slice())?;
-                search::upper_bound(&stream, stored, asked, KeyMask::all(), end.as_mut_slice())?;
+                search::lower_bound_async(&stream, stored, asked, KeyMask::all(), first.as_mut_slice())?;
+                search::upper_bound_async(&stream, stored, asked, KeyMask::all(), end.as_mut_slice())?;
             });
             let (mut firsts, mut ends) = (vec![0; keys.len()], vec![0; keys.len()]);
             stream.download(&first, &mut firsts)?;

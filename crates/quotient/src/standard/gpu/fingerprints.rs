@@ -66,7 +66,7 @@ impl Fingerprints {
     pub(super) fn sort(&mut self, layout: &Layout, stream: &Stream) -> Result<(), Error> {
         let by = sort::By::ascending().bits(0..layout.fingerprint_bits());
         // SAFETY: the vector is this call's to change, and freed in the order of the stream.
-        with_width!(self, |items| unsafe { sort::sort_keys_in_place(stream, items.as_mut_slice(), by) })?;
+        with_width!(self, |items| unsafe { sort::sort_keys_in_place_async(stream, items.as_mut_slice(), by) })?;
         Ok(())
     }
 
@@ -75,7 +75,7 @@ impl Fingerprints {
         let mut all = Fingerprints::alloc(layout, stream, self.len() + other.len())?;
         // SAFETY: the vectors are apart, and freed in the order of the stream.
         with_widths!((self, other, &mut all), |a, b, all| unsafe {
-            merge::merge_keys(stream, a.as_slice(), b.as_slice(), KeyMask::all(), all.as_mut_slice())?;
+            merge::merge_keys_async(stream, a.as_slice(), b.as_slice(), KeyMask::all(), all.as_mut_slice())?;
         });
         Ok(all)
     }
@@ -86,7 +86,7 @@ impl Fingerprints {
         let mut count = stream.alloc_zeroed::<u64>(1)?;
         // SAFETY: the vectors are apart, and freed in the order of the stream.
         with_widths!((self, &mut kept), |items, kept| unsafe {
-            select::unique(stream, items.as_slice(), kept.as_mut_slice(), count.as_mut_slice())?;
+            select::unique_async(stream, items.as_slice(), kept.as_mut_slice(), count.as_mut_slice())?;
         });
         kept.cut(layout, stream, &count)
     }
@@ -102,7 +102,7 @@ impl Fingerprints {
         let mut count = stream.alloc_zeroed::<u64>(1)?;
         // SAFETY: the vectors are apart, and freed in the order of the stream.
         with_widths!((self, &mut kept), |items, kept| unsafe {
-            select::select(stream, items.as_slice(), bits.as_slice(), kept.as_mut_slice(), count.as_mut_slice())?;
+            select::select_async(stream, items.as_slice(), bits.as_slice(), kept.as_mut_slice(), count.as_mut_slice())?;
         });
         kept.cut(layout, stream, &count)
     }

@@ -203,9 +203,9 @@ impl StandardQuotientFilter {
                     sorted::quotient_lookup_hash { keys, kind, spread, n, parameters, out: items, places: places_out }
                         .launch(stream, grid(n))?;
                     if form == results::COUNT {
-                        sort::sort_keys_in_place(stream, $items.as_mut_slice(), by)?;
+                        sort::sort_keys_in_place_async(stream, $items.as_mut_slice(), by)?;
                     } else {
-                        sort::sort_pairs_in_place(stream, $items.as_mut_slice(), places.as_mut_slice(), by)?;
+                        sort::sort_pairs_in_place_async(stream, $items.as_mut_slice(), places.as_mut_slice(), by)?;
                     }
                     let items = KeySlice::new($items.global(), kind, spread).keys;
                     let (wide, places) = ($wide, places.global());

@@ -6,7 +6,7 @@ use warpset_gpu::{Device, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::quotient::paper_builds::{
     BLOCK, WRITE_ITEMS, quotient_layout, quotient_quotients, quotient_starts, quotient_write, segments,
 };
-use warpset_primitives::non_associative::{parallel_merging, sequential_shifting};
+use warpset_primitives::non_associative::{parallel_merging_async, sequential_shifting_async};
 
 use super::StandardQuotientFilter;
 use super::build::{check_fit, zeroed_words};
@@ -91,9 +91,9 @@ fn scan_quotients<F: Width>(
         quotient_quotients { fingerprints, n, parameters: parameters(layout), out }.launch(stream, grid(n))?;
         let (quotients, slots) = (quotients.as_slice(), slots.as_mut_slice());
         if method == BuildMethod::ParallelMerging {
-            parallel_merging::<F::NextSlot>(stream, quotients, slots)?;
+            parallel_merging_async::<F::NextSlot>(stream, quotients, slots)?;
         } else {
-            sequential_shifting::<F::NextSlot>(stream, quotients, slots)?;
+            sequential_shifting_async::<F::NextSlot>(stream, quotients, slots)?;
         }
     }
     Ok(slots)

@@ -47,7 +47,7 @@ impl StandardQuotientFilter {
                     counts: labels.global_mut(),
                 }
                 .launch(stream, grid(blocks))?;
-                scan::exclusive_in_place::<Sum<u32>>(stream, labels.as_mut_slice())?;
+                scan::exclusive_in_place_async::<Sum<u32>>(stream, labels.as_mut_slice())?;
                 let (fingerprints, flags, labels) = (batch.slice(..n).global(), flags.global(), labels.global());
                 quotient_update_bid { fingerprints, n, parameters, flags, labels, winners: winners.global_mut() }
                     .launch(stream, grid(n))?;
@@ -119,7 +119,7 @@ pub(super) fn compact<W: Width>(
     // SAFETY: there is a bit an item; all live until the number has been waited for.
     unsafe {
         let left = left.slice(..n.div_ceil(64));
-        select::select(stream, batch.slice(..n), left, others.slice_mut(..n), count.as_mut_slice())?;
+        select::select_async(stream, batch.slice(..n), left, others.slice_mut(..n), count.as_mut_slice())?;
     }
     let mut number = [0];
     stream.download(&*count, &mut number)?;
