@@ -1,6 +1,6 @@
 //! What of a key is compared.
 
-use crate::sort::Key;
+use crate::sort::SortKey;
 
 /// The bits of a key by which keys are compared; keys that differ in others only are equal.
 ///
@@ -14,7 +14,7 @@ use crate::sort::Key;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyMask<K>(K);
 
-impl<K: Key> KeyMask<K> {
+impl<K: SortKey> KeyMask<K> {
     /// All bits.
     pub fn all() -> Self {
         Self(K::from_bits(!0))
@@ -41,7 +41,7 @@ impl<K: Key> KeyMask<K> {
     }
 }
 
-impl<K: Key> Default for KeyMask<K> {
+impl<K: SortKey> Default for KeyMask<K> {
     fn default() -> Self {
         Self::all()
     }

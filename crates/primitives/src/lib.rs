@@ -19,12 +19,12 @@ mod check;
 pub mod cpu;
 mod error;
 mod key;
+mod look_back;
 pub mod merge;
 pub mod non_associative;
 pub mod radix;
 pub mod reduce;
 pub mod scan;
-mod scratch;
 pub mod search;
 pub mod segmented_sort;
 pub mod select;
@@ -32,3 +32,4 @@ pub mod sort;
 
 pub use error::{Error, Result};
 pub use key::KeyMask;
+pub use look_back::LookBack;

@@ -19,7 +19,7 @@ use warpset_kernels::primitives::tile_shape::Shape;
 use warpset_simt::{Global, GlobalMut};
 
 use crate::check::{apart, same_len, tiles};
-use crate::sort::{Key, Payload};
+use crate::sort::{Payload, SortKey};
 use crate::{KeyMask, Result};
 
 pub use many::{MAX_RUNS, merge_many_keys_async, merge_many_pairs_async};
@@ -38,7 +38,7 @@ pub struct Pairs<'a, K, V> {
     pub values: DeviceSlice<'a, V>,
 }
 
-impl<'a, K: Key, V: Payload> Pairs<'a, K, V> {
+impl<'a, K: SortKey, V: Payload> Pairs<'a, K, V> {
     /// Keys and their values.
     pub fn new(keys: impl Into<DeviceSlice<'a, K>>, values: impl Into<DeviceSlice<'a, V>>) -> Self {
         Self { keys: keys.into(), values: values.into() }
@@ -64,7 +64,7 @@ impl<'a, K: Key, V: Payload> Pairs<'a, K, V> {
 ///
 /// # Safety
 /// Until `stream` has passed this work, all three stay allocated, and nobody else writes the runs or touches `out`.
-pub unsafe fn merge_keys_async<'a, K: Key>(
+pub unsafe fn merge_keys_async<'a, K: SortKey>(
     stream: &Stream,
     a: DeviceSlice<'_, K>,
     b: DeviceSlice<'_, K>,
@@ -90,7 +90,7 @@ pub unsafe fn merge_keys_async<'a, K: Key>(
 ///
 /// # Safety
 /// Until `stream` has passed this work, all six stay allocated, and nobody else writes the runs or touches the outputs.
-pub unsafe fn merge_pairs_async<'a, K: Key, V: Payload>(
+pub unsafe fn merge_pairs_async<'a, K: SortKey, V: Payload>(
     stream: &Stream,
     a: Pairs<'_, K, V>,
     b: Pairs<'_, K, V>,
@@ -121,28 +121,28 @@ struct Run<K, V> {
 
 /// How a merge is launched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Plan {
+enum Launches {
     /// One launch with small tiles, which find out themselves where they begin.
-    Short,
+    OneShort,
     /// One launch with large tiles, likewise.
-    OneLaunch,
+    One,
     /// Two launches: where the large tiles begin, and the merge.
-    TwoLaunches,
+    Two,
 }
 
-impl Plan {
-    fn of(total: usize) -> Plan {
+impl Launches {
+    fn of(total: usize) -> Launches {
         match total {
-            n if n <= SHORT => Plan::Short,
-            n if n <= ONE_LAUNCH => Plan::OneLaunch,
-            _ => Plan::TwoLaunches,
+            n if n <= SHORT => Launches::OneShort,
+            n if n <= ONE_LAUNCH => Launches::One,
+            _ => Launches::Two,
         }
     }
 }
 
 /// # Safety
 /// As [`merge_pairs_async`], lengths checked.
-unsafe fn merge<K: Key, V: Payload>(
+unsafe fn merge<K: SortKey, V: Payload>(
     stream: &Stream,
     a: Run<K, V>,
     b: Run<K, V>,
@@ -151,16 +151,16 @@ unsafe fn merge<K: Key, V: Payload>(
     out_values: GlobalMut<V>,
     pairs: bool,
 ) -> Result<()> {
-    let plan = Plan::of(a.keys.len() + b.keys.len());
+    let launches = Launches::of(a.keys.len() + b.keys.len());
     // SAFETY: the caller's promise is the same.
-    unsafe { merge_by(plan, stream, a, b, mask, out_keys, out_values, pairs) }
+    unsafe { merge_by(launches, stream, a, b, mask, out_keys, out_values, pairs) }
 }
 
 /// # Safety
 /// As [`merge`].
 #[allow(clippy::too_many_arguments)] // those of a kernel
-unsafe fn merge_by<K: Key, V: Payload>(
-    plan: Plan,
+unsafe fn merge_by<K: SortKey, V: Payload>(
+    launches: Launches,
     stream: &Stream,
     a: Run<K, V>,
     b: Run<K, V>,
@@ -174,7 +174,7 @@ unsafe fn merge_by<K: Key, V: Payload>(
         return Ok(());
     }
     let mask = mask.bits();
-    let two_launches = plan == Plan::TwoLaunches;
+    let two_launches = launches == Launches::Two;
     // How many keys begin behind a multiple of 16 bytes.
     let skew = |address: usize| (address % 16 / size_of::<K>()) as u32;
     let skews = (skew(a.keys.as_ptr().addr()), skew(b.keys.as_ptr().addr()), skew(out_keys.as_ptr().addr()));
@@ -231,7 +231,7 @@ unsafe fn merge_by<K: Key, V: Payload>(
             }
         }};
     }
-    match (K::WIDE, V::WIDE, pairs, plan == Plan::Short) {
+    match (K::WIDE, V::WIDE, pairs, launches == Launches::OneShort) {
         (false, _, false, false) => launch!(merge_u32),
         (false, _, false, true) => launch!(merge_u32_short),
         (true, _, false, false) => launch!(merge_u64),

@@ -46,7 +46,7 @@ pub use warpset_core::scan::non_associative::{Additive, Lifted, Lindley, NextSlo
 pub use warpset_kernels::primitives::non_associative::NonAssociativeKernels;
 pub use warpset_kernels::primitives::scan::RecurrenceKernels;
 
-use crate::scan::{Kind, Plan, Sum, inclusive_in_place_async, segmented_inclusive_in_place_async};
+use crate::scan::{Kind, ScanLaunch, Sum, inclusive_in_place_async, segmented_inclusive_in_place_async};
 use crate::{Error, Result, check};
 
 /// Items that the three methods of the paper take at most: positions and labels have 32 bits.
@@ -70,10 +70,10 @@ pub unsafe fn scan_async<R: RecurrenceKernels<Item: Pod, Number: Pod>>(
         return Ok(());
     }
     let (input, out) = (input.global(), out.global_mut());
-    let mut plan = Plan::new(stream, R::SCAN, n, input, out, Kind::Inclusive)?;
+    let mut launch = ScanLaunch::new(stream, R::SCAN, n, input, out, Kind::Inclusive)?;
     // SAFETY: the plan is the kernel's; scratch is this call's own, and freed in the order of the stream; the caller
     // answers for the rest.
-    unsafe { R::launch_lifted(stream, plan.config, plan.arguments(input, input.cast(), out, n))? };
+    unsafe { R::launch_lifted(stream, launch.config, launch.arguments(input, input.cast(), out, n))? };
     Ok(())
 }
 

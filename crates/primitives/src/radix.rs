@@ -6,61 +6,19 @@
 //!
 //! Scratch: `8 << bits` bytes for each 4096 keys, and for each further pass 8 bytes a key.
 
-use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
+use warpset_gpu::{DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::{self, KeySlice};
 use warpset_kernels::primitives::radix::{
     self as kernels, BLOCK, GROUP_SHARED_BYTES, GROUP_TILE, HISTOGRAM_SHARED_BYTES, MAX_DIGITS, PASS_SHARED_BYTES, TILE,
 };
 
-use crate::scratch::LookBack;
+use crate::LookBack;
 use crate::{Error, Result, check};
 
 /// The most bits of one digit.
 pub const MAX_DIGIT_BITS: u32 = MAX_DIGITS.trailing_zeros();
 /// The most bits that [`group_by_top_bits_async`] groups by: three passes.
 pub const MAX_GROUP_BITS: u32 = 3 * MAX_DIGIT_BITS;
-
-/// Keys on the device, and how a kernel makes hashes of them.
-#[derive(Clone, Copy, Debug)]
-pub enum Keys<'a> {
-    /// Hashes, taken as they are.
-    Hashes(DeviceSlice<'a, u64>),
-    /// `u64` keys, hashed by XXH64 with seed 0.
-    Xxh64U64(DeviceSlice<'a, u64>),
-    /// `u32` keys, hashed by XXH64 with seed 0.
-    Xxh64U32(DeviceSlice<'a, u32>),
-    /// `u64` keys, hashed by [`warpset_core::hash::mix`] with this seed.
-    MixU64(DeviceSlice<'a, u64>, u64),
-    /// `u32` keys, hashed by [`warpset_core::hash::mix`] with this seed.
-    MixU32(DeviceSlice<'a, u32>, u64),
-}
-
-impl Keys<'_> {
-    /// How many keys.
-    pub fn len(&self) -> usize {
-        match self {
-            Keys::Hashes(keys) | Keys::Xxh64U64(keys) | Keys::MixU64(keys, _) => keys.len(),
-            Keys::Xxh64U32(keys) | Keys::MixU32(keys, _) => keys.len(),
-        }
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// As a kernel takes them.
-    pub fn as_kernel_keys(&self) -> KeySlice {
-        let spread = warpset_core::hash::spread_seed;
-        match *self {
-            Keys::Hashes(keys) => KeySlice::new(keys.global(), keys::HASH, 0),
-            Keys::Xxh64U64(keys) => KeySlice::new(keys.global(), keys::XXH64_U64, 0),
-            Keys::Xxh64U32(keys) => KeySlice::new(keys.global(), keys::XXH64_U32, 0),
-            Keys::MixU64(keys, seed) => KeySlice::new(keys.global(), keys::MIX_U64, spread(seed)),
-            Keys::MixU32(keys, seed) => KeySlice::new(keys.global(), keys::MIX_U32, spread(seed)),
-        }
-    }
-}
 
 /// Bits `shift..shift + bits` of a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,25 +59,30 @@ enum Order {
     Any,
 }
 
-/// Queues one pass: `out` gets the hashes of `keys` grouped by `digit`, in input order within each group. Returns where
-/// each group starts.
+/// Queues one pass: `out` gets the hashes of the `n` keys grouped by `digit`, in input order within each group. Returns
+/// where each group starts.
+///
+/// # Errors
+/// Before anything is queued: [`LengthMismatch`](Error::LengthMismatch), [`TooLong`](Error::TooLong).
 ///
 /// # Safety
-/// Until `stream` has passed this work, `keys` and `out` stay allocated, and nobody else writes the keys or touches
-/// `out`; they do not overlap.
+/// - `keys` holds `n` keys of its kind.
+/// - Until `stream` has passed this work, `keys` and `out` stay allocated, no other work writes `keys` or accesses `out`.
+/// - `keys` and `out` do not overlap.
 pub unsafe fn group_by_digit_async<'a>(
     stream: &Stream,
-    keys: Keys<'_>,
+    keys: KeySlice,
+    n: usize,
     digit: Digit,
     out: impl Into<DeviceSliceMut<'a, u64>>,
 ) -> Result<DeviceVec<u64>> {
     // SAFETY: the caller's promise is the same.
-    unsafe { pass_over(stream, keys.as_kernel_keys(), keys.len(), digit, Order::Kept, out.into()) }
+    unsafe { pass(stream, keys, n, digit, Order::Kept, out.into()) }
 }
 
 /// # Safety
-/// As [`group_by_digit_async`]; there are `n` keys.
-unsafe fn pass_over(
+/// As [`group_by_digit_async`].
+unsafe fn pass(
     stream: &Stream,
     keys: KeySlice,
     n: usize,
@@ -164,26 +127,16 @@ unsafe fn pass_over(
     Ok(starts)
 }
 
-/// Queues as many passes as it takes (one for each 8 bits): `out` gets the hashes of `keys` grouped by their `bits`
-/// highest bits, in any order within each group.
+/// Queues one pass per 8 bits: `out` gets the hashes of the `n` keys grouped by their `bits` highest bits, in any order
+/// within each group.
+///
+/// # Errors
+/// Before anything is queued: [`InvalidBits`](Error::InvalidBits), [`LengthMismatch`](Error::LengthMismatch),
+/// [`TooLong`](Error::TooLong).
 ///
 /// # Safety
 /// As for [`group_by_digit_async`].
 pub unsafe fn group_by_top_bits_async<'a>(
-    stream: &Stream,
-    keys: Keys<'_>,
-    bits: u32,
-    out: impl Into<DeviceSliceMut<'a, u64>>,
-) -> Result<()> {
-    // SAFETY: the caller's promise is the same.
-    unsafe { group_kernel_keys_async(stream, keys.as_kernel_keys(), keys.len(), bits, out) }
-}
-
-/// [`group_by_top_bits_async`] for `n` keys in the form that kernels take.
-///
-/// # Safety
-/// As there; `keys` are `n` keys of their kind.
-pub unsafe fn group_kernel_keys_async<'a>(
     stream: &Stream,
     keys: KeySlice,
     n: usize,
@@ -214,7 +167,7 @@ pub unsafe fn group_kernel_keys_async<'a>(
         };
         let next = KeySlice::new(to.global(), keys::HASH, 0);
         // SAFETY: each pass reads what the one before wrote, which is not what it writes; the rest is the caller's.
-        unsafe { pass_over(stream, from, n, digit, order, to)? };
+        unsafe { pass(stream, from, n, digit, order, to)? };
         from = next;
     }
     Ok(())
@@ -231,12 +184,16 @@ mod tests {
         (0..n as u64).map(|i| hash::mix(i, 1)).collect()
     }
 
+    fn of_hashes(hashes: &DeviceVec<u64>) -> KeySlice {
+        KeySlice::new(hashes.global(), keys::HASH, 0)
+    }
+
     fn grouped(device: &Device, hashes: &[u64], digit: Digit) -> (Vec<u64>, Vec<u64>) {
         let stream = device.new_stream().unwrap();
         let keys = device.from_slice(hashes).unwrap();
         let mut out = device.alloc_uninit(hashes.len()).unwrap();
         // SAFETY: both live until the stream has been waited for.
-        let starts = unsafe { group_by_digit_async(&stream, Keys::Hashes(keys.as_slice()), digit, &mut out) }.unwrap();
+        let starts = unsafe { group_by_digit_async(&stream, of_hashes(&keys), hashes.len(), digit, &mut out) }.unwrap();
         stream.synchronize().unwrap();
         (out.to_vec().unwrap(), starts.to_vec().unwrap())
     }
@@ -283,19 +240,20 @@ mod tests {
             let large: Vec<u64> = (0..n as u64).collect();
             let (small_keys, large_keys) = (device.from_slice(&small).unwrap(), device.from_slice(&large).unwrap());
             let mix = |i: u64| hash::mix(i, 9);
-            let cases: [(Keys<'_>, &dyn Fn(u64) -> u64); 4] = [
-                (Keys::Xxh64U64(large_keys.as_slice()), &|i| hash::xxh64_u64(i, 0)),
-                (Keys::Xxh64U32(small_keys.as_slice()), &|i| hash::xxh64_u32(i as u32, 0)),
-                (Keys::MixU64(large_keys.as_slice(), 9), &mix),
-                (Keys::MixU32(small_keys.as_slice(), 9), &mix),
+            let seed = hash::spread_seed(9);
+            let cases: [(KeySlice, &dyn Fn(u64) -> u64); 4] = [
+                (KeySlice::new(large_keys.global(), keys::XXH64_U64, 0), &|i| hash::xxh64_u64(i, 0)),
+                (KeySlice::new(small_keys.global(), keys::XXH64_U32, 0), &|i| hash::xxh64_u32(i as u32, 0)),
+                (KeySlice::new(large_keys.global(), keys::MIX_U64, seed), &mix),
+                (KeySlice::new(small_keys.global(), keys::MIX_U32, seed), &mix),
             ];
             for (keys, hash) in cases {
                 let mut out = device.alloc_uninit(n).unwrap();
                 // SAFETY: all live until the stream has been waited for.
-                unsafe { group_by_digit_async(&stream, keys, Digit::top(4).unwrap(), &mut out) }.unwrap();
+                unsafe { group_by_digit_async(&stream, keys, n, Digit::top(4).unwrap(), &mut out) }.unwrap();
                 let mut expected: Vec<u64> = large.iter().map(|&i| hash(i)).collect();
                 expected.sort_by_key(|h| h >> 60);
-                assert_eq!(out.to_vec().unwrap(), expected, "{keys:?}");
+                assert_eq!(out.to_vec().unwrap(), expected, "kind {}", keys.kind);
             }
         }
     }
@@ -309,7 +267,7 @@ mod tests {
             for bits in [1, 8, 9, 16, 17, 24] {
                 let mut out = device.alloc_uninit(hashes.len()).unwrap();
                 // SAFETY: both live until the stream has been waited for.
-                unsafe { group_by_top_bits_async(&stream, Keys::Hashes(keys.as_slice()), bits, &mut out) }.unwrap();
+                unsafe { group_by_top_bits_async(&stream, of_hashes(&keys), hashes.len(), bits, &mut out) }.unwrap();
                 let mut expected = hashes.clone();
                 let out = out.to_vec().unwrap();
                 assert!(out.is_sorted_by_key(|h| h >> (64 - bits)), "{bits} bits");
@@ -331,12 +289,11 @@ mod tests {
             let keys = device.from_slice(&[1u64, 2]).unwrap();
             let mut out = device.alloc_uninit(3).unwrap();
             // SAFETY: nothing gets queued.
-            let result = unsafe {
-                group_by_digit_async(&stream, Keys::Hashes(keys.as_slice()), Digit::top(1).unwrap(), &mut out)
-            };
+            let result =
+                unsafe { group_by_digit_async(&stream, of_hashes(&keys), 2, Digit::top(1).unwrap(), &mut out) };
             assert!(matches!(result, Err(Error::LengthMismatch { needed: 2, found: 3, .. })));
             // SAFETY: nothing gets queued.
-            let result = unsafe { group_by_top_bits_async(&stream, Keys::Hashes(keys.as_slice()), 25, &mut out) };
+            let result = unsafe { group_by_top_bits_async(&stream, of_hashes(&keys), 2, 25, &mut out) };
             assert!(matches!(result, Err(Error::InvalidBits { bits: 25 })));
         }
     }

@@ -35,8 +35,8 @@ pub use warpset_core::scan::{Max, Min, Operator, Sum};
 pub use warpset_kernels::primitives::by_key::{ByKeyKernels, EncodeKernels};
 pub use warpset_kernels::primitives::reduce::ReduceKernels;
 
+use crate::LookBack;
 use crate::error::check_len;
-use crate::scratch::LookBack;
 use crate::{Result, check};
 
 /// Queues a reduction: the first place of `out` gets what the items amount to, in their order; of no items, the
@@ -101,15 +101,15 @@ where
     check::same_len("values of keys", n, values.len())?;
     check::apart("values and reduced values", values, &out_values)?;
     check::apart("values and keys of runs", values, &out_keys)?;
-    let Some(mut plan) = ByKey::new(stream, keys, &out_keys, &out_values, runs)? else { return Ok(()) };
+    let Some(mut launch) = ByKey::new(stream, keys, &out_keys, &out_values, runs)? else { return Ok(()) };
     let flags = if vectors(keys.global()) && vectors(values.global()) { by_key::VECTORS } else { 0 };
-    let (look_back, ticket) = (plan.scratch.words(), plan.scratch.ticket());
+    let (look_back, ticket) = (launch.scratch.words(), launch.scratch.ticket());
     let (keys, values) = (keys.global(), values.global());
-    let (out_keys, out_values, runs) = (out_keys.global_mut(), out_values.global_mut(), plan.runs.global_mut());
+    let (out_keys, out_values, runs) = (out_keys.global_mut(), out_values.global_mut(), launch.runs.global_mut());
     // SAFETY: shapes and scratch are as the kernel asks; scratch is this call's own, and freed in the order of the
     // stream; the caller answers for the rest.
     unsafe {
-        O::launch_by_key(stream, plan.config, keys, values, n, flags, look_back, ticket, out_keys, out_values, runs)?;
+        O::launch_by_key(stream, launch.config, keys, values, n, flags, look_back, ticket, out_keys, out_values, runs)?;
     }
     Ok(())
 }
@@ -132,13 +132,13 @@ pub unsafe fn run_length_encode_async<K: Pod + EncodeKernels>(
     runs: DeviceSliceMut<'_, u64>,
 ) -> Result<()> {
     let n = items.len();
-    let Some(mut plan) = ByKey::new(stream, items, &out_items, &lengths, runs)? else { return Ok(()) };
+    let Some(mut launch) = ByKey::new(stream, items, &out_items, &lengths, runs)? else { return Ok(()) };
     let flags = if vectors(items.global()) { by_key::VECTORS } else { 0 };
-    let (look_back, ticket) = (plan.scratch.words(), plan.scratch.ticket());
+    let (look_back, ticket) = (launch.scratch.words(), launch.scratch.ticket());
     let items = items.global();
-    let (out_items, lengths, runs) = (out_items.global_mut(), lengths.global_mut(), plan.runs.global_mut());
+    let (out_items, lengths, runs) = (out_items.global_mut(), lengths.global_mut(), launch.runs.global_mut());
     // SAFETY: as for a reduction by key.
-    unsafe { K::launch_encode(stream, plan.config, items, n, flags, look_back, ticket, out_items, lengths, runs)? };
+    unsafe { K::launch_encode(stream, launch.config, items, n, flags, look_back, ticket, out_items, lengths, runs)? };
     Ok(())
 }
 

@@ -70,7 +70,7 @@ use warpset_simt::{Global, GlobalMut};
 pub use warpset_core::scan::{Max, Min, Operator, Sum};
 pub use warpset_kernels::primitives::scan::ScanKernels;
 
-use crate::scratch::LookBack;
+use crate::LookBack;
 use crate::{Result, check};
 
 /// Whether a result counts the item at its own place.
@@ -159,13 +159,13 @@ scans! {
 }
 
 /// A launch of a scan of `n > 0` items: its configuration, its scratch, if it needs any, and its flags.
-pub(crate) struct Plan {
+pub(crate) struct ScanLaunch {
     pub(crate) config: LaunchConfig,
     scratch: Option<LookBack>,
     flags: u32,
 }
 
-impl Plan {
+impl ScanLaunch {
     pub(crate) fn new<T, U>(
         stream: &Stream,
         shape: Shape,
@@ -173,7 +173,7 @@ impl Plan {
         input: Global<T>,
         out: GlobalMut<U>,
         kind: Kind,
-    ) -> Result<Plan> {
+    ) -> Result<ScanLaunch> {
         let tiles = check::tiles(n, shape.tile)?;
         let scratch = match tiles {
             1 => None,
@@ -185,7 +185,7 @@ impl Plan {
         let flags = if vectors { VECTORS } else { 0 }
             | if tiles > ahead { ahead << AHEAD_SHIFT } else { 0 }
             | if kind == Kind::Exclusive { EXCLUSIVE } else { 0 };
-        Ok(Plan { config, scratch, flags })
+        Ok(ScanLaunch { config, scratch, flags })
     }
 
     /// What the kernel gets; look-back words and ticket that may not be accessed, if there is one tile.
@@ -221,10 +221,10 @@ unsafe fn plain<O: ScanKernels<Value: Pod>>(
         return Ok(());
     }
     let out = out.global_mut();
-    let mut plan = Plan::new(stream, O::SCAN, n, input, out, kind)?;
-    // SAFETY: the plan is the kernel's; scratch is this call's own, and freed in the order of the stream; the caller
+    let mut launch = ScanLaunch::new(stream, O::SCAN, n, input, out, kind)?;
+    // SAFETY: the launch is the kernel's; scratch is this call's own, and freed in the order of the stream; the caller
     // answers for the rest.
-    unsafe { O::launch_scan(stream, plan.config, plan.arguments(input, input.cast(), out, n))? };
+    unsafe { O::launch_scan(stream, launch.config, launch.arguments(input, input.cast(), out, n))? };
     Ok(())
 }
 
@@ -245,9 +245,9 @@ unsafe fn by_segment<O: ScanKernels<Value: Pod>>(
         return Ok(());
     }
     let out = out.global_mut();
-    let mut plan = Plan::new(stream, O::SEGMENTED, n, input, out, kind)?;
+    let mut launch = ScanLaunch::new(stream, O::SEGMENTED, n, input, out, kind)?;
     // SAFETY: as for a plain scan.
-    unsafe { O::launch_segmented(stream, plan.config, plan.arguments(input, heads.global().cast(), out, n))? };
+    unsafe { O::launch_segmented(stream, launch.config, launch.arguments(input, heads.global().cast(), out, n))? };
     Ok(())
 }
 

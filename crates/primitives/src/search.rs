@@ -16,7 +16,7 @@ use warpset_kernels::primitives::merge::search::{self as kernels, BLOCK, NEEDLES
 use warpset_kernels::primitives::merge::{self as merge_kernels, SPLIT_BLOCK};
 
 use crate::check::{apart, same_len, tiles};
-use crate::sort::Key;
+use crate::sort::SortKey;
 use crate::{KeyMask, Result};
 
 /// Sorted needles are merged with at most so many keys for each of them; among more keys each is searched by itself.
@@ -33,7 +33,7 @@ macro_rules! functions {
         /// # Safety
         /// Until `stream` has passed this work, all three stay allocated, and nobody else writes keys or needles or
         /// touches `out`.
-        pub unsafe fn $name<'a, K: Key>(
+        pub unsafe fn $name<'a, K: SortKey>(
             stream: &Stream,
             keys: DeviceSlice<'_, K>,
             needles: DeviceSlice<'_, K>,
@@ -51,7 +51,7 @@ macro_rules! functions {
         ///
         /// # Safety
         /// As there.
-        pub unsafe fn $sorted<'a, K: Key>(
+        pub unsafe fn $sorted<'a, K: SortKey>(
             stream: &Stream,
             keys: DeviceSlice<'_, K>,
             needles: DeviceSlice<'_, K>,
@@ -71,7 +71,7 @@ functions! {
 
 /// # Safety
 /// As [`lower_bound_async`]; needles are sorted if they are to be merged.
-unsafe fn search<K: Key>(
+unsafe fn search<K: SortKey>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
     needles: DeviceSlice<'_, K>,
@@ -140,12 +140,12 @@ mod tests {
     use warpset_core::hash::mix;
     use warpset_gpu::testing::devices;
 
-    fn keys<K: Key>(n: usize, range: u64, seed: u64) -> Vec<K> {
+    fn keys<K: SortKey>(n: usize, range: u64, seed: u64) -> Vec<K> {
         let key = |i| ((u128::from(mix(i, seed)) * u128::from(range)) >> 64) as u64;
         (0..n as u64).map(|i| K::from_bits(key(i))).collect()
     }
 
-    fn check<K: Key + Debug>(n: usize, count: usize, range: u64, mask: KeyMask<K>) {
+    fn check<K: SortKey + Debug>(n: usize, count: usize, range: u64, mask: KeyMask<K>) {
         let (mut haystack, mut needles) = (keys::<K>(n, range, 1), keys::<K>(count, range, 2));
         haystack.sort_by_key(|&key| mask.of(key));
         for sorted in [false, true] {

@@ -16,7 +16,7 @@ use warpset_kernels::primitives::segmented_sort::{
     SHORT_SHARED_BYTES_U64, WINDOW,
 };
 
-use crate::sort::{By, Key, Payload, Source, Target, Widths, by_widths, check_pairs};
+use crate::sort::{By, Payload, SortKey, Source, Target, Widths, by_widths, check_pairs};
 use crate::{Error, Result, check};
 
 /// Queues a sort of each segment of `keys` into `out`. Items before the first offset or behind the last are left alone.
@@ -28,7 +28,7 @@ use crate::{Error, Result, check};
 /// # Safety
 /// Until `stream` has passed this work, all three stay allocated, nobody else writes the first two or touches `out`.
 /// `offsets` ascend and end at most at the number of keys.
-pub unsafe fn sort_keys_async<'a, K: Key>(
+pub unsafe fn sort_keys_async<'a, K: SortKey>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
     offsets: DeviceSlice<'_, u64>,
@@ -51,7 +51,7 @@ pub unsafe fn sort_keys_async<'a, K: Key>(
 ///
 /// # Safety
 /// As [`sort_keys_async`], for all five.
-pub unsafe fn sort_pairs_async<'a, 'b, K: Key, V: Payload>(
+pub unsafe fn sort_pairs_async<'a, 'b, K: SortKey, V: Payload>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
     values: DeviceSlice<'_, V>,
@@ -70,24 +70,24 @@ pub unsafe fn sort_pairs_async<'a, 'b, K: Key, V: Payload>(
 }
 
 /// Bytes that sorting the segments of `n` keys takes beside what the caller gives, for a time.
-pub fn scratch_bytes<K: Key>(n: usize) -> usize {
+pub fn scratch_bytes<K: SortKey>(n: usize) -> usize {
     scratch(Widths::keys::<K>(), n)
 }
 
 /// Bytes that sorting the segments of `n` pairs takes beside what the caller gives, for a time.
-pub fn pair_scratch_bytes<K: Key, V: Payload>(n: usize) -> usize {
+pub fn pair_scratch_bytes<K: SortKey, V: Payload>(n: usize) -> usize {
     scratch(Widths::pairs::<K, V>(), n)
 }
 
 fn scratch(widths: Widths, n: usize) -> usize {
-    let plan = Plan::new(widths, n, widths.key_bytes() as u32);
-    8 * plan.words() + if plan.long == 0 { 0 } else { n * (widths.key_bytes() + widths.value_bytes()) }
+    let layout = ScratchLayout::new(widths, n, widths.key_bytes() as u32);
+    8 * layout.words() + if layout.long == 0 { 0 } else { n * (widths.key_bytes() + widths.value_bytes()) }
 }
 
 /// How scratch is laid out, in words of 8 bytes. Zero at first: the bitmap, the two counts of what was found, the
 /// tickets, the long segments' digit counts, the first half of the look-back words. Then: the second half, the long
 /// segments, their tiles.
-struct Plan {
+struct ScratchLayout {
     shape: PassShape,
     passes: u32,
     /// Words of 4 bytes in the bitmap.
@@ -98,8 +98,8 @@ struct Plan {
     tiles: usize,
 }
 
-impl Plan {
-    fn new(widths: Widths, n: usize, passes: u32) -> Plan {
+impl ScratchLayout {
+    fn new(widths: Widths, n: usize, passes: u32) -> ScratchLayout {
         let shape = by_widths!(
             widths,
             kernels::{LONG_U32, LONG_U32_U32, LONG_U32_U64, LONG_U64, LONG_U64_U32, LONG_U64_U64},
@@ -107,7 +107,7 @@ impl Plan {
         );
         let long = n / (SHORT + 1);
         let tiles = if long == 0 { 0 } else { n / shape.tile + long };
-        Plan { shape, passes, bitmap: n / 32 + 1, long, tiles }
+        ScratchLayout { shape, passes, bitmap: n / 32 + 1, long, tiles }
     }
 
     fn found_at(&self) -> usize {
@@ -141,7 +141,7 @@ impl Plan {
 
 /// # Safety
 /// As the public functions; `source` and `target` hold `n` items of these widths.
-unsafe fn sort_segments<K: Key>(
+unsafe fn sort_segments<K: SortKey>(
     stream: &Stream,
     widths: Widths,
     source: Source,
@@ -161,19 +161,19 @@ unsafe fn sort_segments<K: Key>(
     let (begin, width, flip) = (bits.start, bits.end - bits.start, by.flip());
     // Without bits, one pass that tells nothing apart copies.
     let passes = width.div_ceil(DIGIT_BITS).max(1);
-    let plan = Plan::new(widths, n, passes);
+    let layout = ScratchLayout::new(widths, n, passes);
     // Tiles are counted in 32 bits.
-    if plan.tiles > i32::MAX as usize {
+    if layout.tiles > i32::MAX as usize {
         return Err(Error::TooLong { len: n, max: i32::MAX as usize / 2 * SHORT });
     }
     let windows = check::tiles(n, WINDOW)?;
 
-    let mut words: DeviceVec<u64> = stream.alloc_uninit(plan.words())?;
-    stream.fill_bytes(words.slice_mut(..plan.look_back_at(1)), 0)?;
+    let mut words: DeviceVec<u64> = stream.alloc_uninit(layout.words())?;
+    stream.fill_bytes(words.slice_mut(..layout.look_back_at(1)), 0)?;
     let words = words.global_mut();
-    let (bitmap, found) = (words.cast::<u32>(), words.at(plan.found_at()));
-    let (long, tiles) = (words.at(plan.long_at()), words.at(plan.tiles_at()));
-    let tile_items = plan.shape.tile as u32;
+    let (bitmap, found) = (words.cast::<u32>(), words.at(layout.found_at()));
+    let (long, tiles) = (words.at(layout.long_at()), words.at(layout.tiles_at()));
+    let tile_items = layout.shape.tile as u32;
     // SAFETY: scratch is laid out as the kernels ask, this call's own, and freed in the order of the stream; the caller
     // answers for items and offsets.
     unsafe {
@@ -206,12 +206,12 @@ unsafe fn sort_segments<K: Key>(
                 passes,
                 flip,
                 begins: bitmap.as_const(),
-                words: plan.bitmap,
+                words: layout.bitmap,
             }
             .launch(stream, config)?
         );
-        if plan.long > 0 {
-            sort_long(stream, widths, source, target, n, begin, width, flip, &plan, words)?;
+        if layout.long > 0 {
+            sort_long(stream, widths, source, target, n, begin, width, flip, &layout, words)?;
         }
     }
     Ok(())
@@ -231,18 +231,18 @@ unsafe fn sort_long(
     begin: u32,
     width: u32,
     flip: u32,
-    plan: &Plan,
+    layout: &ScratchLayout,
     words: warpset_simt::GlobalMut<u64>,
 ) -> Result<()> {
-    let Plan { shape, passes, .. } = *plan;
+    let ScratchLayout { shape, passes, .. } = *layout;
     let mut scratch_keys: DeviceVec<u8> = stream.alloc_uninit(n * widths.key_bytes())?;
     let mut scratch_values: DeviceVec<u8> = stream.alloc_uninit(n * widths.value_bytes())?;
     let scratch = Target { keys: scratch_keys.global_mut(), values: scratch_values.global_mut() };
-    let (found, counts) = (words.at(plan.found_at()).as_const(), words.at(plan.counts_at()));
-    let (long, tiles) = (words.at(plan.long_at()).as_const(), words.at(plan.tiles_at()).as_const());
+    let (found, counts) = (words.at(layout.found_at()).as_const(), words.at(layout.counts_at()));
+    let (long, tiles) = (words.at(layout.long_at()).as_const(), words.at(layout.tiles_at()).as_const());
     let tile_items = shape.tile as u32;
     let multiprocessors = stream.device().properties().multiprocessors;
-    let grid = |blocks: u32| (plan.tiles as u32).min(multiprocessors * blocks);
+    let grid = |blocks: u32| (layout.tiles as u32).min(multiprocessors * blocks);
     // SAFETY: the caller's promise; each pass reads what the one before wrote, which is not what it writes.
     unsafe {
         let config = LaunchConfig::new(grid(4), COUNT_BLOCK).shared(COUNT_SHARED_BYTES);
@@ -283,9 +283,9 @@ unsafe fn sort_long(
             // The last one writes the output.
             let to = if (passes - 1 - pass) % 2 == 0 { target } else { scratch };
             let digit = Digit::of_pass(begin, width, pass, passes, flip);
-            let look_back = words.at(plan.look_back_at(pass % 2));
-            let next = words.at(plan.look_back_at(1 - pass % 2));
-            let ticket = words.at(plan.tickets_at() + pass as usize).cast();
+            let look_back = words.at(layout.look_back_at(pass % 2));
+            let next = words.at(layout.look_back_at(1 - pass % 2));
+            let ticket = words.at(layout.tickets_at() + pass as usize).cast();
             by_widths!(
                 widths,
                 kernels::{

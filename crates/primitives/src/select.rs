@@ -10,11 +10,11 @@ use warpset_gpu::{DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
 pub use warpset_kernels::primitives::predicate::{BitsDiffer, BitsEqual, InRange, Predicate};
 use warpset_kernels::primitives::select::{self as kernels, FLAGS_ALIGNED, ITEMS_ALIGNED};
 
+use crate::LookBack;
 use crate::Result;
 use crate::check::{apart, same_len, tiles};
 use crate::error::check_len;
-use crate::scratch::LookBack;
-use crate::sort::Key;
+use crate::sort::SortKey;
 
 /// What can be selected: items of 4 or 8 bytes. Sealed.
 pub trait Item: Pod + Send + Sync + sealed::Sealed {}
@@ -273,7 +273,7 @@ pub unsafe fn select_flagged_async<T: Item>(
 ///
 /// # Safety
 /// As for [`select_async`].
-pub unsafe fn select_if_async<T: Item + Key, P: DevicePredicate<T>>(
+pub unsafe fn select_if_async<T: Item + SortKey, P: DevicePredicate<T>>(
     stream: &Stream,
     items: DeviceSlice<'_, T>,
     predicate: P,
@@ -352,7 +352,7 @@ pub unsafe fn partition_flagged_async<T: Item>(
 ///
 /// # Safety
 /// As for [`select_async`].
-pub unsafe fn partition_if_async<T: Item + Key, P: DevicePredicate<T>>(
+pub unsafe fn partition_if_async<T: Item + SortKey, P: DevicePredicate<T>>(
     stream: &Stream,
     items: DeviceSlice<'_, T>,
     predicate: P,

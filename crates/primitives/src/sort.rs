@@ -70,7 +70,7 @@ impl By {
     }
 
     /// The bits of keys of type `K`; `0..0` if there are none.
-    pub(crate) fn range<K: Key>(&self) -> Result<Range<u32>> {
+    pub(crate) fn range<K: SortKey>(&self) -> Result<Range<u32>> {
         let width = 8 * size_of::<K>() as u32;
         let bits = self.bits.clone().unwrap_or(0..width);
         if bits.start > bits.end || bits.end > width {
@@ -89,9 +89,9 @@ impl By {
 }
 
 /// What can be sorted by: `u32` and `u64`. Sealed.
-pub trait Key: Pod + Ord + sealed::Word {}
-impl Key for u32 {}
-impl Key for u64 {}
+pub trait SortKey: Pod + Ord + sealed::Word {}
+impl SortKey for u32 {}
+impl SortKey for u64 {}
 
 /// What can travel with a key: integers of 4 or 8 bytes. Sealed.
 pub trait Payload: Pod + sealed::Word {}
@@ -128,11 +128,11 @@ pub(crate) struct Widths {
 }
 
 impl Widths {
-    pub(crate) fn keys<K: Key>() -> Widths {
+    pub(crate) fn keys<K: SortKey>() -> Widths {
         Widths { wide_keys: K::WIDE, wide_values: None }
     }
 
-    pub(crate) fn pairs<K: Key, V: Payload>() -> Widths {
+    pub(crate) fn pairs<K: SortKey, V: Payload>() -> Widths {
         Widths { wide_keys: K::WIDE, wide_values: Some(V::WIDE) }
     }
 
@@ -181,21 +181,21 @@ pub(crate) struct Target {
 }
 
 impl Source {
-    pub(crate) fn keys<K: Key>(keys: DeviceSlice<'_, K>) -> Source {
+    pub(crate) fn keys<K: SortKey>(keys: DeviceSlice<'_, K>) -> Source {
         Source { keys: keys.global().cast(), values: Global::from_raw_parts(std::ptr::null(), 0) }
     }
 
-    pub(crate) fn pairs<K: Key, V: Payload>(keys: DeviceSlice<'_, K>, values: DeviceSlice<'_, V>) -> Source {
+    pub(crate) fn pairs<K: SortKey, V: Payload>(keys: DeviceSlice<'_, K>, values: DeviceSlice<'_, V>) -> Source {
         Source { keys: keys.global().cast(), values: values.global().cast() }
     }
 }
 
 impl Target {
-    pub(crate) fn keys<K: Key>(mut keys: DeviceSliceMut<'_, K>) -> Target {
+    pub(crate) fn keys<K: SortKey>(mut keys: DeviceSliceMut<'_, K>) -> Target {
         Target { keys: keys.global_mut().cast(), values: GlobalMut::from_raw_parts(std::ptr::null_mut(), 0) }
     }
 
-    pub(crate) fn pairs<K: Key, V: Payload>(
+    pub(crate) fn pairs<K: SortKey, V: Payload>(
         mut keys: DeviceSliceMut<'_, K>,
         mut values: DeviceSliceMut<'_, V>,
     ) -> Target {
@@ -215,7 +215,7 @@ impl Target {
 ///
 /// # Safety
 /// Until `stream` has passed this work, both stay allocated, nobody else writes `keys` or touches `out`.
-pub unsafe fn sort_keys_async<'a, K: Key>(
+pub unsafe fn sort_keys_async<'a, K: SortKey>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
     out: impl Into<DeviceSliceMut<'a, K>>,
@@ -237,7 +237,7 @@ pub unsafe fn sort_keys_async<'a, K: Key>(
 ///
 /// # Safety
 /// Until `stream` has passed this work, all four stay allocated, nobody else writes the first two or touches the others.
-pub unsafe fn sort_pairs_async<'a, 'b, K: Key, V: Payload>(
+pub unsafe fn sort_pairs_async<'a, 'b, K: SortKey, V: Payload>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
     values: DeviceSlice<'_, V>,
@@ -254,7 +254,7 @@ pub unsafe fn sort_pairs_async<'a, 'b, K: Key, V: Payload>(
 }
 
 /// Fails unless all four are of one length and the outputs share no byte with anything else.
-pub(crate) fn check_pairs<K: Key, V: Payload>(
+pub(crate) fn check_pairs<K: SortKey, V: Payload>(
     keys: DeviceSlice<'_, K>,
     values: DeviceSlice<'_, V>,
     out_keys: &DeviceSliceMut<'_, K>,
@@ -278,7 +278,7 @@ pub(crate) fn check_pairs<K: Key, V: Payload>(
 ///
 /// # Safety
 /// Until `stream` has passed this work, `keys` stay allocated and nobody else touches them.
-pub unsafe fn sort_keys_in_place_async<'a, K: Key>(
+pub unsafe fn sort_keys_in_place_async<'a, K: SortKey>(
     stream: &Stream,
     keys: impl Into<DeviceSliceMut<'a, K>>,
     by: By,
@@ -298,7 +298,7 @@ pub unsafe fn sort_keys_in_place_async<'a, K: Key>(
 ///
 /// # Safety
 /// Until `stream` has passed this work, both stay allocated and nobody else touches them.
-pub unsafe fn sort_pairs_in_place_async<'a, 'b, K: Key, V: Payload>(
+pub unsafe fn sort_pairs_in_place_async<'a, 'b, K: SortKey, V: Payload>(
     stream: &Stream,
     keys: impl Into<DeviceSliceMut<'a, K>>,
     values: impl Into<DeviceSliceMut<'b, V>>,
@@ -314,12 +314,12 @@ pub unsafe fn sort_pairs_in_place_async<'a, 'b, K: Key, V: Payload>(
 }
 
 /// Bytes that sorting `n` keys takes beside what the caller gives, for a time.
-pub fn scratch_bytes<K: Key>(n: usize) -> usize {
+pub fn scratch_bytes<K: SortKey>(n: usize) -> usize {
     scratch(Widths::keys::<K>(), n)
 }
 
 /// Bytes that sorting `n` pairs takes beside what the caller gives, for a time.
-pub fn pair_scratch_bytes<K: Key, V: Payload>(n: usize) -> usize {
+pub fn pair_scratch_bytes<K: SortKey, V: Payload>(n: usize) -> usize {
     scratch(Widths::pairs::<K, V>(), n)
 }
 
@@ -327,12 +327,12 @@ fn scratch(widths: Widths, n: usize) -> usize {
     if n <= ONE_BLOCK {
         return 0;
     }
-    let plan = Plan::new(widths, n, 0..8 * widths.key_bytes() as u32, true, LOOK_BACK_ITEMS);
-    n * (widths.key_bytes() + widths.value_bytes()) + 8 * plan.words()
+    let layout = Passes::new(widths, n, 0..8 * widths.key_bytes() as u32, true, LOOK_BACK_ITEMS);
+    n * (widths.key_bytes() + widths.value_bytes()) + 8 * layout.words()
 }
 
 /// How the work is cut.
-struct Plan {
+struct Passes {
     shape: PassShape,
     bits: Range<u32>,
     passes: u32,
@@ -343,9 +343,9 @@ struct Plan {
     rows: usize,
 }
 
-impl Plan {
+impl Passes {
     /// No launch gets more than `limit` items.
-    fn new(widths: Widths, n: usize, bits: Range<u32>, in_place: bool, limit: usize) -> Plan {
+    fn new(widths: Widths, n: usize, bits: Range<u32>, in_place: bool, limit: usize) -> Passes {
         let shape = by_widths!(
             widths,
             kernels::{PASS_U32, PASS_U32_U32, PASS_U32_U64, PASS_U64, PASS_U64_U32, PASS_U64_U64},
@@ -357,11 +357,11 @@ impl Plan {
         }
         let portion = limit / shape.tile * shape.tile;
         let rows = n.min(portion).div_ceil(shape.tile);
-        Plan { shape, bits, passes, portion, portions: n.div_ceil(portion) as u32, rows }
+        Passes { shape, bits, passes, portion, portions: n.div_ceil(portion) as u32, rows }
     }
 
     // Scratch, in words of 8 bytes: what has to be zero first. Look-back words (two halves), the digits' starts, two
-    // rows of starts for portions, and then single words of 4 bytes: the histogram's count of blocks, the plan's steps,
+    // rows of starts for portions, and then single words of 4 bytes: the histogram's count of blocks, which passes move items,
     // a ticket for each launch.
 
     fn starts_at(&self) -> usize {
@@ -385,7 +385,7 @@ impl Plan {
 ///
 /// # Safety
 /// As the public functions; `source` and `target` hold `n` items of these widths.
-unsafe fn sort_items<K: Key>(
+unsafe fn sort_items<K: SortKey>(
     stream: &Stream,
     widths: Widths,
     source: Source,
@@ -460,22 +460,22 @@ unsafe fn sort_in_passes(
     in_place: bool,
     limits: Limits,
 ) -> Result<()> {
-    let mut plan = Plan::new(widths, n, bits, in_place, limits.launch);
+    let mut layout = Passes::new(widths, n, bits, in_place, limits.launch);
     // No bits: one pass that tells nothing apart copies.
-    plan.passes = plan.passes.max(1);
-    let Plan { shape, passes, portions, rows, .. } = plan;
-    let (begin, width) = (plan.bits.start, plan.bits.end - plan.bits.start);
+    layout.passes = layout.passes.max(1);
+    let Passes { shape, passes, portions, rows, .. } = layout;
+    let (begin, width) = (layout.bits.start, layout.bits.end - layout.bits.start);
 
     let mut scratch_keys: DeviceVec<u8> = stream.alloc_uninit(n * widths.key_bytes())?;
     let mut scratch_values: DeviceVec<u8> = stream.alloc_uninit(n * widths.value_bytes())?;
     let scratch = Target { keys: scratch_keys.global_mut(), values: scratch_values.global_mut() };
-    let mut words: DeviceVec<u64> = stream.alloc_uninit(plan.words())?;
-    stream.fill_bytes(words.slice_mut(..plan.second_half_at()), 0)?;
+    let mut words: DeviceVec<u64> = stream.alloc_uninit(layout.words())?;
+    stream.fill_bytes(words.slice_mut(..layout.second_half_at()), 0)?;
     let words = words.global_mut();
-    let starts = |row: u32| words.at(plan.starts_at() + row as usize * DIGITS as usize);
-    let single = |i: usize| words.at(plan.singles_at()).cast::<u32>().at(i);
+    let starts = |row: u32| words.at(layout.starts_at() + row as usize * DIGITS as usize);
+    let single = |i: usize| words.at(layout.singles_at()).cast::<u32>().at(i);
     let (done, steps, tickets) = (single(0), single(1), single(1 + passes as usize));
-    let (look_back, second) = (words.cast::<u32>(), words.at(plan.second_half_at()).cast::<u32>());
+    let (look_back, second) = (words.cast::<u32>(), words.at(layout.second_half_at()).cast::<u32>());
 
     let multiprocessors = stream.device().properties().multiprocessors as usize;
     // SAFETY: scratch is laid out as the kernels ask, this call's own, and freed in the order of the stream; the caller
@@ -511,8 +511,8 @@ unsafe fn sort_in_passes(
         for pass in 0..passes {
             let digit = Digit::of_pass(begin, width, pass, passes, flip);
             for portion in 0..portions {
-                let first = portion as usize * plan.portion;
-                let items = (n - first).min(plan.portion) as u32;
+                let first = portion as usize * layout.portion;
+                let items = (n - first).min(layout.portion) as u32;
                 let config =
                     LaunchConfig::new(items.div_ceil(shape.tile as u32), shape.threads).shared(shape.shared_bytes);
                 let from = if portion == 0 { starts(pass) } else { starts(passes + (portion + 1) % 2) };

@@ -124,7 +124,7 @@ impl<L: DeviceOneBlock> Bloom<L> {
             // SAFETY: scratch is freed in the order of the stream; the rest is the caller's promise.
             unsafe {
                 let hashed = part.kernel_keys(&self.layout.hashing(), stream)?;
-                radix::group_kernel_keys(stream, hashed.keys, len, bits, hashes.reborrow())?;
+                radix::group_by_top_bits_async(stream, hashed.keys, len, bits, hashes.reborrow())?;
                 drop(hashed);
                 self.insert_direct(stream, KeySlice::new(hashes.global(), keys::HASH, 0), len)?;
             }

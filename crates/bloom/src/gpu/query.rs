@@ -175,7 +175,7 @@ impl<L: DeviceLayout> Bloom<L> {
         // SAFETY: the bitmap is this call's own and freed in the order of the stream; the rest is the caller's promise.
         unsafe {
             self.contains_bitmap_async(stream, keys, bitmap.as_mut_slice())?;
-            select::select(stream, keys, bitmap.as_slice(), retained, count)?;
+            select::select_async(stream, keys, bitmap.as_slice(), retained, count)?;
         }
         Ok(())
     }
@@ -218,7 +218,7 @@ impl<L: DeviceLayout> Bloom<L> {
         // SAFETY: the bitmap is this call's own and freed in the order of the stream; the rest is the caller's promise.
         unsafe {
             self.contains_bitmap_async(stream, keys, bitmap.as_mut_slice())?;
-            select::select_indices(stream, n, bitmap.as_slice(), retained, count)?;
+            select::select_indices_async(stream, n, bitmap.as_slice(), retained, count)?;
         }
         Ok(())
     }

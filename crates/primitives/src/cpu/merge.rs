@@ -5,7 +5,7 @@
 use rayon::prelude::*;
 
 use crate::check::same_len;
-use crate::sort::{Key, Payload};
+use crate::sort::{Payload, SortKey};
 use crate::{KeyMask, Result};
 
 /// Items of a part.
@@ -15,7 +15,7 @@ const PART: usize = 1 << 15;
 ///
 /// # Errors
 /// [`LengthMismatch`](crate::Error::LengthMismatch) unless `out` is as long as both runs.
-pub fn merge_keys<K: Key>(a: &[K], b: &[K], mask: KeyMask<K>, out: &mut [K]) -> Result<()> {
+pub fn merge_keys<K: SortKey>(a: &[K], b: &[K], mask: KeyMask<K>, out: &mut [K]) -> Result<()> {
     same_len("merged keys", a.len() + b.len(), out.len())?;
     out.par_chunks_mut(PART).enumerate().for_each(|(part, out)| {
         let (mut at_a, mut at_b) = crossing(a, b, part * PART, mask);
@@ -33,7 +33,7 @@ pub fn merge_keys<K: Key>(a: &[K], b: &[K], mask: KeyMask<K>, out: &mut [K]) -> 
 ///
 /// # Errors
 /// [`LengthMismatch`](crate::Error::LengthMismatch) unless there are as many values as keys, in the runs and merged.
-pub fn merge_pairs<K: Key, V: Payload>(
+pub fn merge_pairs<K: SortKey, V: Payload>(
     (a, a_values): (&[K], &[V]),
     (b, b_values): (&[K], &[V]),
     mask: KeyMask<K>,
@@ -59,12 +59,12 @@ pub fn merge_pairs<K: Key, V: Payload>(
 
 /// Whether the next item comes from `a`; one of the runs has items left.
 #[inline]
-fn from_first<K: Key>(a: &[K], b: &[K], at_a: usize, at_b: usize, mask: KeyMask<K>) -> bool {
+fn from_first<K: SortKey>(a: &[K], b: &[K], at_a: usize, at_b: usize, mask: KeyMask<K>) -> bool {
     at_b >= b.len() || (at_a < a.len() && mask.of(a[at_a]) <= mask.of(b[at_b]))
 }
 
 /// How many of the first `diagonal` items of the merge come from `a`, and how many from `b`.
-fn crossing<K: Key>(a: &[K], b: &[K], diagonal: usize, mask: KeyMask<K>) -> (usize, usize) {
+fn crossing<K: SortKey>(a: &[K], b: &[K], diagonal: usize, mask: KeyMask<K>) -> (usize, usize) {
     let (mut low, mut high) = (diagonal.saturating_sub(b.len()), diagonal.min(a.len()));
     while low < high {
         let middle = low + (high - low) / 2;
@@ -81,7 +81,7 @@ fn crossing<K: Key>(a: &[K], b: &[K], diagonal: usize, mask: KeyMask<K>) -> (usi
 ///
 /// # Errors
 /// [`LengthMismatch`](crate::Error::LengthMismatch) unless `out` is as long as all runs.
-pub fn merge_many_keys<K: Key>(runs: &[&[K]], mask: KeyMask<K>, out: &mut [K]) -> Result<()> {
+pub fn merge_many_keys<K: SortKey>(runs: &[&[K]], mask: KeyMask<K>, out: &mut [K]) -> Result<()> {
     same_len("merged keys", runs.iter().map(|run| run.len()).sum(), out.len())?;
     match *runs {
         [] => Ok(()),
@@ -105,7 +105,7 @@ pub fn merge_many_keys<K: Key>(runs: &[&[K]], mask: KeyMask<K>, out: &mut [K]) -
 ///
 /// # Errors
 /// As there; there are as many values as keys, in the runs and merged.
-pub fn merge_many_pairs<K: Key, V: Payload>(
+pub fn merge_many_pairs<K: SortKey, V: Payload>(
     runs: &[(&[K], &[V])],
     mask: KeyMask<K>,
     out_keys: &mut [K],

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use crate::check::same_len;
-use crate::sort::Key;
+use crate::sort::SortKey;
 use crate::{KeyMask, Result};
 
 /// Needles of a task.
@@ -13,7 +13,7 @@ const PART: usize = 1 << 12;
 ///
 /// # Errors
 /// [`LengthMismatch`](crate::Error::LengthMismatch) unless `out` has a place for each needle.
-pub fn lower_bound<K: Key>(keys: &[K], needles: &[K], mask: KeyMask<K>, out: &mut [u64]) -> Result<()> {
+pub fn lower_bound<K: SortKey>(keys: &[K], needles: &[K], mask: KeyMask<K>, out: &mut [u64]) -> Result<()> {
     search(needles, out, |needle| keys.partition_point(|&key| mask.of(key) < mask.of(needle)))
 }
 
@@ -21,7 +21,7 @@ pub fn lower_bound<K: Key>(keys: &[K], needles: &[K], mask: KeyMask<K>, out: &mu
 ///
 /// # Errors
 /// As for [`lower_bound`].
-pub fn upper_bound<K: Key>(keys: &[K], needles: &[K], mask: KeyMask<K>, out: &mut [u64]) -> Result<()> {
+pub fn upper_bound<K: SortKey>(keys: &[K], needles: &[K], mask: KeyMask<K>, out: &mut [u64]) -> Result<()> {
     search(needles, out, |needle| keys.partition_point(|&key| mask.of(key) <= mask.of(needle)))
 }
 
@@ -29,7 +29,7 @@ pub fn upper_bound<K: Key>(keys: &[K], needles: &[K], mask: KeyMask<K>, out: &mu
 ///
 /// # Errors
 /// As for [`lower_bound`].
-pub fn lower_bound_sorted<K: Key>(keys: &[K], needles: &[K], mask: KeyMask<K>, out: &mut [u64]) -> Result<()> {
+pub fn lower_bound_sorted<K: SortKey>(keys: &[K], needles: &[K], mask: KeyMask<K>, out: &mut [u64]) -> Result<()> {
     search_sorted(keys, needles, out, |key, needle| mask.of(key) < mask.of(needle))
 }
 
@@ -37,11 +37,11 @@ pub fn lower_bound_sorted<K: Key>(keys: &[K], needles: &[K], mask: KeyMask<K>, o
 ///
 /// # Errors
 /// As for [`lower_bound`].
-pub fn upper_bound_sorted<K: Key>(keys: &[K], needles: &[K], mask: KeyMask<K>, out: &mut [u64]) -> Result<()> {
+pub fn upper_bound_sorted<K: SortKey>(keys: &[K], needles: &[K], mask: KeyMask<K>, out: &mut [u64]) -> Result<()> {
     search_sorted(keys, needles, out, |key, needle| mask.of(key) <= mask.of(needle))
 }
 
-fn search<K: Key>(needles: &[K], out: &mut [u64], place: impl Fn(K) -> usize + Sync) -> Result<()> {
+fn search<K: SortKey>(needles: &[K], out: &mut [u64], place: impl Fn(K) -> usize + Sync) -> Result<()> {
     same_len("places of needles", needles.len(), out.len())?;
     let parts = out.par_chunks_mut(PART).zip(needles.par_chunks(PART));
     parts.for_each(|(out, needles)| {
@@ -52,7 +52,7 @@ fn search<K: Key>(needles: &[K], out: &mut [u64], place: impl Fn(K) -> usize + S
 
 /// A task searches its first needle among all keys, and each other one behind the one before: in steps that double, then
 /// by halving, so that a needle costs as much as it is far.
-fn search_sorted<K: Key>(
+fn search_sorted<K: SortKey>(
     keys: &[K],
     needles: &[K],
     out: &mut [u64],

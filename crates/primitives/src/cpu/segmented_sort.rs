@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 use crate::check::same_len;
 use crate::cpu::sort::{sort_keys_in_place, sort_pairs_in_place};
-use crate::sort::{By, Key, Payload};
+use crate::sort::{By, Payload, SortKey};
 use crate::{Error, Result};
 
 /// The segments of `items`.
@@ -36,7 +36,7 @@ fn check_offsets(offsets: &[u64], n: usize) -> Result<()> {
 /// # Errors
 /// [`LengthMismatch`](Error::LengthMismatch), [`InvalidBitRange`](Error::InvalidBitRange),
 /// [`InvalidOffsets`](Error::InvalidOffsets).
-pub fn sort_keys<K: Key>(keys: &[K], offsets: &[u64], out: &mut [K], by: By) -> Result<()> {
+pub fn sort_keys<K: SortKey>(keys: &[K], offsets: &[u64], out: &mut [K], by: By) -> Result<()> {
     same_len("sorted keys", keys.len(), out.len())?;
     by.range::<K>()?;
     check_offsets(offsets, keys.len())?;
@@ -50,7 +50,7 @@ pub fn sort_keys<K: Key>(keys: &[K], offsets: &[u64], out: &mut [K], by: By) -> 
 ///
 /// # Errors
 /// As [`sort_keys`].
-pub fn sort_pairs<K: Key, V: Payload>(
+pub fn sort_pairs<K: SortKey, V: Payload>(
     keys: &[K],
     values: &[V],
     offsets: &[u64],

@@ -7,10 +7,10 @@ use rayon::prelude::*;
 use super::radix;
 use crate::Result;
 use crate::check::same_len;
-use crate::sort::{By, Key, Payload};
+use crate::sort::{By, Payload, SortKey};
 
 /// What a key is sorted by.
-pub(crate) fn rank_of<K: Key>(bits: Range<u32>, descending: bool) -> impl Fn(K) -> u64 + Send + Sync {
+pub(crate) fn rank_of<K: SortKey>(bits: Range<u32>, descending: bool) -> impl Fn(K) -> u64 + Send + Sync {
     let width = bits.end - bits.start;
     let mask = if width == 0 { 0 } else { !0 >> (64 - width) };
     let flip = if descending { mask } else { 0 };
@@ -21,7 +21,7 @@ pub(crate) fn rank_of<K: Key>(bits: Range<u32>, descending: bool) -> impl Fn(K) 
 ///
 /// # Errors
 /// [`LengthMismatch`](crate::Error::LengthMismatch), [`InvalidBitRange`](crate::Error::InvalidBitRange).
-pub fn sort_keys<K: Key>(keys: &[K], out: &mut [K], by: By) -> Result<()> {
+pub fn sort_keys<K: SortKey>(keys: &[K], out: &mut [K], by: By) -> Result<()> {
     same_len("sorted keys", keys.len(), out.len())?;
     by.range::<K>()?;
     out.copy_from_slice(keys);
@@ -32,7 +32,7 @@ pub fn sort_keys<K: Key>(keys: &[K], out: &mut [K], by: By) -> Result<()> {
 ///
 /// # Errors
 /// As [`sort_keys`].
-pub fn sort_pairs<K: Key, V: Payload>(
+pub fn sort_pairs<K: SortKey, V: Payload>(
     keys: &[K],
     values: &[V],
     out_keys: &mut [K],
@@ -63,7 +63,7 @@ pub fn sort_by_rank<T: Copy + Send + Sync>(items: &mut [T], bits: u32, rank: imp
 ///
 /// # Errors
 /// [`InvalidBitRange`](crate::Error::InvalidBitRange).
-pub fn sort_keys_in_place<K: Key>(keys: &mut [K], by: By) -> Result<()> {
+pub fn sort_keys_in_place<K: SortKey>(keys: &mut [K], by: By) -> Result<()> {
     let bits = by.range::<K>()?;
     sort_by_rank(keys, bits.end - bits.start, rank_of::<K>(bits, by.is_descending()));
     Ok(())
@@ -73,7 +73,7 @@ pub fn sort_keys_in_place<K: Key>(keys: &mut [K], by: By) -> Result<()> {
 ///
 /// # Errors
 /// As [`sort_keys`].
-pub fn sort_pairs_in_place<K: Key, V: Payload>(keys: &mut [K], values: &mut [V], by: By) -> Result<()> {
+pub fn sort_pairs_in_place<K: SortKey, V: Payload>(keys: &mut [K], values: &mut [V], by: By) -> Result<()> {
     same_len("payloads", keys.len(), values.len())?;
     let bits = by.range::<K>()?;
     let mut pairs: Vec<(K, V)> = keys.par_iter().copied().zip(values.par_iter().copied()).collect();

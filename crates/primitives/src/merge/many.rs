@@ -6,7 +6,7 @@ use warpset_simt::{Global, GlobalMut};
 
 use super::Pairs;
 use crate::check::{apart, same_len, tiles};
-use crate::sort::{Key, Payload};
+use crate::sort::{Payload, SortKey};
 use crate::{Error, KeyMask, Result};
 
 /// The most runs that are merged in one pass.
@@ -21,7 +21,7 @@ pub const MAX_RUNS: usize = RUNS;
 ///
 /// # Safety
 /// Until `stream` has passed this work, all of them stay allocated, and nobody else writes the runs or touches `out`.
-pub unsafe fn merge_many_keys_async<'a, K: Key>(
+pub unsafe fn merge_many_keys_async<'a, K: SortKey>(
     stream: &Stream,
     runs: &[DeviceSlice<'_, K>],
     mask: KeyMask<K>,
@@ -46,7 +46,7 @@ pub unsafe fn merge_many_keys_async<'a, K: Key>(
 /// # Safety
 /// Until `stream` has passed this work, all of them stay allocated, and nobody else writes the runs or touches the
 /// outputs.
-pub unsafe fn merge_many_pairs_async<'a, K: Key, V: Payload>(
+pub unsafe fn merge_many_pairs_async<'a, K: SortKey, V: Payload>(
     stream: &Stream,
     runs: &[Pairs<'_, K, V>],
     mask: KeyMask<K>,
@@ -84,7 +84,7 @@ fn eight<T: Copy>(items: impl Iterator<Item = T>, rest: T) -> [T; RUNS] {
 /// # Safety
 /// As [`merge_many_pairs_async`], lengths checked; there are `runs` runs.
 #[allow(clippy::too_many_arguments)] // those of a kernel
-unsafe fn merge<K: Key, V: Payload>(
+unsafe fn merge<K: SortKey, V: Payload>(
     stream: &Stream,
     keys: [Global<K>; RUNS],
     values: [Global<V>; RUNS],
@@ -149,7 +149,7 @@ mod tests {
     use super::super::tests::{merged, run, unzip};
     use super::*;
 
-    fn check<K: Key + Debug, V: Payload + PartialEq + Debug>(runs: &[Vec<(K, V)>], mask: KeyMask<K>) {
+    fn check<K: SortKey + Debug, V: Payload + PartialEq + Debug>(runs: &[Vec<(K, V)>], mask: KeyMask<K>) {
         let slices: Vec<&[(K, V)]> = runs.iter().map(Vec::as_slice).collect();
         let expected = unzip(&merged(&slices, mask));
         let n = expected.0.len();
@@ -182,7 +182,11 @@ mod tests {
         }
     }
 
-    fn check_lengths<K: Key + Debug, V: Payload + PartialEq + Debug>(lengths: &[usize], range: u64, mask: KeyMask<K>) {
+    fn check_lengths<K: SortKey + Debug, V: Payload + PartialEq + Debug>(
+        lengths: &[usize],
+        range: u64,
+        mask: KeyMask<K>,
+    ) {
         let mut first = 0;
         let mut runs = Vec::new();
         for &length in lengths {

@@ -5,26 +5,26 @@ use super::*;
 use crate::Error;
 
 /// The definition: a stable sort of the runs one after the other.
-pub(super) fn merged<K: Key, V: Copy>(runs: &[&[(K, V)]], mask: KeyMask<K>) -> Vec<(K, V)> {
+pub(super) fn merged<K: SortKey, V: Copy>(runs: &[&[(K, V)]], mask: KeyMask<K>) -> Vec<(K, V)> {
     let mut all = runs.concat();
     all.sort_by_key(|&(key, _)| mask.of(key));
     all
 }
 
 /// `n` keys below `range`, sorted by `mask`; the values count up from `first`, so that they tell where each stands.
-pub(super) fn run<K: Key, V: Payload>(n: usize, range: u64, mask: KeyMask<K>, first: usize) -> Vec<(K, V)> {
+pub(super) fn run<K: SortKey, V: Payload>(n: usize, range: u64, mask: KeyMask<K>, first: usize) -> Vec<(K, V)> {
     let key = |i: usize| K::from_bits(((u128::from(mix(i as u64, first as u64)) * u128::from(range)) >> 64) as u64);
     let mut keys: Vec<K> = (0..n).map(key).collect();
     keys.sort_by_key(|&key| mask.of(key));
     keys.into_iter().enumerate().map(|(i, key)| (key, V::from_bits((first + i) as u64))).collect()
 }
 
-pub(super) fn unzip<K: Key, V: Payload>(pairs: &[(K, V)]) -> (Vec<K>, Vec<V>) {
+pub(super) fn unzip<K: SortKey, V: Payload>(pairs: &[(K, V)]) -> (Vec<K>, Vec<V>) {
     pairs.iter().copied().unzip()
 }
 
 /// Both forms on every device and on the host, against the definition.
-fn check<K: Key + std::fmt::Debug, V: Payload + PartialEq + std::fmt::Debug>(
+fn check<K: SortKey + std::fmt::Debug, V: Payload + PartialEq + std::fmt::Debug>(
     a: &[(K, V)],
     b: &[(K, V)],
     mask: KeyMask<K>,
@@ -60,7 +60,7 @@ fn check<K: Key + std::fmt::Debug, V: Payload + PartialEq + std::fmt::Debug>(
     }
 }
 
-fn check_random<K: Key + std::fmt::Debug, V: Payload + PartialEq + std::fmt::Debug>(sizes: &[(usize, usize)]) {
+fn check_random<K: SortKey + std::fmt::Debug, V: Payload + PartialEq + std::fmt::Debug>(sizes: &[(usize, usize)]) {
     for &(a, b) in sizes {
         for range in [3, 1000, u64::MAX >> (64 - 8 * size_of::<K>())] {
             let mask = KeyMask::all();
@@ -106,10 +106,10 @@ fn runs_that_hardly_mix() {
 }
 
 /// Large tiles, which the lengths of the other tests do not reach, with both ways to find where they begin.
-fn check_large<K: Key + std::fmt::Debug, V: Payload + PartialEq + std::fmt::Debug>(sizes: &[(usize, usize)]) {
+fn check_large<K: SortKey + std::fmt::Debug, V: Payload + PartialEq + std::fmt::Debug>(sizes: &[(usize, usize)]) {
     for (device, &(a, b)) in devices(9).iter().flat_map(|device| sizes.iter().map(move |sizes| (device, sizes))) {
         let stream = device.new_stream().unwrap();
-        for (range, plan) in [(2, Plan::TwoLaunches), (1 << 32, Plan::TwoLaunches), (1 << 32, Plan::OneLaunch)] {
+        for (range, launches) in [(2, Launches::Two), (1 << 32, Launches::Two), (1 << 32, Launches::One)] {
             let mask = KeyMask::all();
             let (a, b) = (run::<K, V>(a, range, mask, 0), run::<K, V>(b, range, mask, a));
             let expected = unzip(&merged(&[&a, &b], mask));
@@ -126,7 +126,7 @@ fn check_large<K: Key + std::fmt::Debug, V: Payload + PartialEq + std::fmt::Debu
                 keys.fill_bytes(0).unwrap();
                 let (out_keys, out_values) = (keys.global_mut(), values.global_mut());
                 // SAFETY: all live until they have been waited for.
-                unsafe { merge_by(plan, &stream, a, b, mask, out_keys, out_values, pairs) }.unwrap();
+                unsafe { merge_by(launches, &stream, a, b, mask, out_keys, out_values, pairs) }.unwrap();
                 assert_eq!(keys.to_vec().unwrap(), expected.0);
             }
             assert_eq!(values.to_vec().unwrap(), expected.1);
@@ -143,14 +143,14 @@ fn large_tiles() {
 }
 
 /// Keys alone move 16 bytes at a time, wherever runs and output begin.
-fn check_begins<K: Key + std::fmt::Debug>() {
+fn check_begins<K: SortKey + std::fmt::Debug>() {
     let mask = KeyMask::all();
     let (a, b) = (unzip(&run::<K, u32>(9000, 1 << 31, mask, 0)).0, unzip(&run::<K, u32>(9005, 1 << 31, mask, 1)).0);
     for device in devices(11) {
         let stream = device.new_stream().unwrap();
         let (on_a, on_b) = (device.from_slice(&a).unwrap(), device.from_slice(&b).unwrap());
         for (i, j, k) in [(0, 0, 1), (1, 0, 0), (0, 3, 0), (2, 2, 0), (3, 1, 2)] {
-            for plan in [Plan::Short, Plan::TwoLaunches] {
+            for launches in [Launches::OneShort, Launches::Two] {
                 let mut expected = [&a[i..], &b[j..]].concat();
                 expected.sort_unstable();
                 let mut out = device.alloc_uninit::<K>(k + expected.len()).unwrap();
@@ -158,8 +158,8 @@ fn check_begins<K: Key + std::fmt::Debug>() {
                 let (run_a, run_b) = (run(on_a.slice(i..)), run(on_b.slice(j..)));
                 let to = out.slice_mut(k..).global_mut();
                 // SAFETY: all live until they have been waited for.
-                unsafe { merge_by(plan, &stream, run_a, run_b, mask, to, to, false) }.unwrap();
-                assert!(out.slice(k..).to_vec().unwrap() == expected, "from {i} and {j} to {k}, {plan:?}");
+                unsafe { merge_by(launches, &stream, run_a, run_b, mask, to, to, false) }.unwrap();
+                assert!(out.slice(k..).to_vec().unwrap() == expected, "from {i} and {j} to {k}, {launches:?}");
             }
         }
     }

@@ -15,7 +15,7 @@ fn offsets(lengths: impl IntoIterator<Item = usize>) -> Vec<u64> {
         .collect()
 }
 
-fn check<K: Key, V: Payload + PartialEq>(
+fn check<K: SortKey, V: Payload + PartialEq>(
     device: &Device,
     offsets: &[u64],
     key: impl Fn(u64) -> K,

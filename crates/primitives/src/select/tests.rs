@@ -123,7 +123,7 @@ fn many_tiles_look_back() {
     }
 }
 
-fn check_if<T: Item + Key + PartialEq + Debug, P: DevicePredicate<T>>(items: &[T], predicate: P) {
+fn check_if<T: Item + SortKey + PartialEq + Debug, P: DevicePredicate<T>>(items: &[T], predicate: P) {
     let n = items.len();
     let (kept, others): (Vec<T>, Vec<T>) = items.iter().partition(|&&item| predicate.keep(item));
     let (mut out, mut rejected) = (items.to_vec(), items.to_vec());

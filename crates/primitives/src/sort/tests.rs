@@ -7,7 +7,7 @@ use warpset_gpu::Device;
 use warpset_gpu::testing::{cuda, devices};
 
 /// Sorts on the device, out of place and in place, and compares with the host.
-fn check_keys<K: Key + Debug>(device: &Device, keys: &[K], by: &By) {
+fn check_keys<K: SortKey + Debug>(device: &Device, keys: &[K], by: &By) {
     let stream = device.new_stream().unwrap();
     let mut input = device.from_slice(keys).unwrap();
     let mut out = device.alloc_uninit(keys.len()).unwrap();
@@ -25,7 +25,7 @@ fn check_keys<K: Key + Debug>(device: &Device, keys: &[K], by: &By) {
 }
 
 /// The same with payloads.
-fn check_pairs<K: Key + Debug, V: Payload + PartialEq>(device: &Device, keys: &[K], values: &[V], by: &By) {
+fn check_pairs<K: SortKey + Debug, V: Payload + PartialEq>(device: &Device, keys: &[K], values: &[V], by: &By) {
     let stream = device.new_stream().unwrap();
     let (mut input, mut payloads) = (device.from_slice(keys).unwrap(), device.from_slice(values).unwrap());
     let mut out = device.alloc_uninit(keys.len()).unwrap();

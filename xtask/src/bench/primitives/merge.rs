@@ -2,7 +2,7 @@
 
 use warpset::gpu::{DeviceSlice, DeviceVec, Stream};
 use warpset::primitives::merge::{self, Pairs};
-use warpset::primitives::sort::{self, By, Key, Payload};
+use warpset::primitives::sort::{self, By, Payload, SortKey};
 use warpset::primitives::{self, KeyMask, cpu};
 use warpset_benches::keys::KeySpace;
 
@@ -26,7 +26,7 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
     })
 }
 
-fn of_keys<K: Key>(session: &mut Session, target: &Target, name: &str, a: &[K], b: &[K]) -> anyhow::Result<()> {
+fn of_keys<K: SortKey>(session: &mut Session, target: &Target, name: &str, a: &[K], b: &[K]) -> anyhow::Result<()> {
     let mut expected = [a, b].concat();
     expected.sort_unstable(); // equal keys are the same
     let n = expected.len();
@@ -43,7 +43,7 @@ fn of_keys<K: Key>(session: &mut Session, target: &Target, name: &str, a: &[K], 
 
 /// Eight runs: every fourth key of each of the two. On a GPU also what the one pass replaces: seven merges of two, and
 /// a sort of everything.
-fn of_many<K: Key>(session: &mut Session, target: &Target, name: &str, a: &[K], b: &[K]) -> anyhow::Result<()> {
+fn of_many<K: SortKey>(session: &mut Session, target: &Target, name: &str, a: &[K], b: &[K]) -> anyhow::Result<()> {
     let fourth = |keys: &[K], first: usize| keys.iter().skip(first).step_by(4).copied().collect::<Vec<K>>();
     let runs: Vec<Vec<K>> = (0..8).map(|r| fourth(if r < 4 { a } else { b }, r % 4)).collect();
     let all = runs.concat();
@@ -96,7 +96,7 @@ fn of_many<K: Key>(session: &mut Session, target: &Target, name: &str, a: &[K], 
 ///
 /// # Safety
 /// Until the stream has been waited for, both vectors stay alive, and no other work touches them.
-unsafe fn merge_in_twos<K: Key>(
+unsafe fn merge_in_twos<K: SortKey>(
     stream: &Stream,
     from: DeviceSlice<'_, K>,
     ends: &[usize],
@@ -113,7 +113,7 @@ unsafe fn merge_in_twos<K: Key>(
 }
 
 /// The values count up, so that they say where a pair came from.
-fn of_pairs<K: Key, V: Payload + PartialEq + TryFrom<usize>>(
+fn of_pairs<K: SortKey, V: Payload + PartialEq + TryFrom<usize>>(
     session: &mut Session,
     target: &Target,
     name: &str,

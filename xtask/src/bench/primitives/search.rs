@@ -1,6 +1,6 @@
 //! Search of as many needles as there are keys, in no order and sorted.
 
-use warpset::primitives::sort::Key;
+use warpset::primitives::sort::SortKey;
 use warpset::primitives::{KeyMask, cpu, search};
 use warpset_benches::keys::KeySpace;
 
@@ -19,7 +19,7 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
     })
 }
 
-fn of_keys<K: Key>(
+fn of_keys<K: SortKey>(
     session: &mut Session,
     target: &Target,
     name: &str,

@@ -2,7 +2,7 @@
 
 use warpset::gpu::DeviceVec;
 use warpset::primitives::select::{self, DevicePredicate, InRange, Item, Predicate};
-use warpset::primitives::sort::Key;
+use warpset::primitives::sort::SortKey;
 use warpset::primitives::{self, cpu};
 use warpset_benches::keys::KeySpace;
 
@@ -130,7 +130,7 @@ fn by_flags<T: Item + PartialEq>(
     Ok(())
 }
 
-fn by_predicate<T: Item + Key>(
+fn by_predicate<T: Item + SortKey>(
     session: &mut Session,
     target: &Target,
     name: &str,

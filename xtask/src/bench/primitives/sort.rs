@@ -1,9 +1,10 @@
 //! Radix sort of random keys and pairs, sorting segments of several lengths, and grouping by hash.
 
-use warpset::primitives::sort::{self, By, Key, Payload};
+use warpset::primitives::sort::{self, By, Payload, SortKey};
 use warpset::primitives::{self, cpu, radix, segmented_sort};
 use warpset_benches::keys::KeySpace;
 use warpset_core::hash::xxh64_u64;
+use warpset_kernels::batch::keys::{self, KeySlice};
 
 use super::super::clock::Effort;
 use super::super::suite::{Session, Setup, Step, Target};
@@ -83,7 +84,7 @@ fn bytes(n: usize, key: usize, value: usize) -> usize {
 }
 
 /// `rank` is what `by` looks at.
-fn of_keys<K: Key>(
+fn of_keys<K: SortKey>(
     session: &mut Session,
     target: &Target,
     name: &str,
@@ -105,7 +106,7 @@ fn of_keys<K: Key>(
 }
 
 /// The values count up, so that they show whether equal keys kept their order.
-fn of_pairs<K: Key, V: Payload + PartialEq + TryFrom<usize>>(
+fn of_pairs<K: SortKey, V: Payload + PartialEq + TryFrom<usize>>(
     session: &mut Session,
     target: &Target,
     name: &str,
@@ -179,8 +180,8 @@ fn grouping(session: &mut Session, target: &Target, n: usize, bits: u32) -> anyh
         blank::<u64>(n),
         |_, _| -> primitives::Result<()> { unreachable!("only on devices") },
         // SAFETY: `run` keeps both as the grouping asks.
-        |stream, keys, out| unsafe {
-            radix::group_by_top_bits_async(stream, radix::Keys::Xxh64U64(keys.as_slice()), bits, out)
+        |stream, items, out| unsafe {
+            radix::group_by_top_bits_async(stream, KeySlice::new(items.global(), keys::XXH64_U64, 0), n, bits, out)
         },
         |out| {
             let mut sorted = out.clone();

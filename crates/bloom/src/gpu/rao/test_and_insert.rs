@@ -10,7 +10,7 @@ use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::batch::keys::{self, KeySlice};
 use warpset_kernels::batch::results;
 use warpset_kernels::bloom::rao as kernels;
-use warpset_primitives::select::select;
+use warpset_primitives::select::select_async;
 use warpset_simt::GlobalMut;
 
 use super::super::kernels::one_thread_each;
@@ -95,7 +95,7 @@ impl RaoBloom {
             kernels::rao_settle { hashes, n, new: marks, form, out, table: table.words, table_bits: table.bits }
                 .launch(stream, config)?;
             let marks = bench.marks.slice(..n.div_ceil(64));
-            select(
+            select_async(
                 stream,
                 bench.hashes.slice(..n),
                 marks,
@@ -104,7 +104,7 @@ impl RaoBloom {
             )?;
             if let Some(hashes) = string_hashes {
                 let to = bench.new_string_hashes.as_mut_slice();
-                select(stream, hashes.slice(..n), marks, to, bench.count.as_mut_slice())?;
+                select_async(stream, hashes.slice(..n), marks, to, bench.count.as_mut_slice())?;
             }
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use warpset_gpu::{Device, DeviceSlice, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::quotient::build::{self as kernels, BLOCK, SHARED_BYTES, quotient_build};
+use warpset_primitives::LookBack;
 
 use super::fingerprints::{Fingerprints, parameters, sorted_fingerprints, with_width};
 use super::keys::{Uploaded, key_slice};
@@ -147,10 +148,8 @@ fn scan(
             return scan(device, stream, layout, &unique);
         }
         let tiles = n.div_ceil(tile);
-        let look_back_words = kernels::look_back_words(tiles);
-        let mut scratch = stream.alloc_zeroed::<u64>(look_back_words + 4)?;
-        let look_back = scratch.global_mut();
-        let (ticket, out) = (look_back.at(look_back_words).cast(), look_back.at(look_back_words + 2));
+        let mut scratch = LookBack::with_results(stream, kernels::look_back_words(tiles), 2)?;
+        let (look_back, ticket, out) = (scratch.words(), scratch.ticket(), scratch.results());
         let config = LaunchConfig::new(tiles as u32, BLOCK).shared(SHARED_BYTES);
         let (parameters, slots, target) = (parameters(&layout), layout.slots(), words.global_mut());
         // SAFETY: the words are those of the layout, zero, and nobody else's, as is the scratch memory; fingerprints are
@@ -168,7 +167,7 @@ fn scan(
             }
             .launch(stream, config)
         })?;
-        stream.download(scratch.slice(look_back_words + 2..), &mut totals)?;
+        scratch.download_results(stream, &mut totals)?;
     } else {
         stream.synchronize()?;
     }

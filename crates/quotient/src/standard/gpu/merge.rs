@@ -7,6 +7,7 @@ use warpset_kernels::batch::results;
 use warpset_kernels::quotient::extract::{
     self as kernels, BLOCK, SHARED_BYTES, TILE_BLOCKS, quotient_equals, quotient_extract,
 };
+use warpset_primitives::LookBack;
 
 use super::StandardQuotientFilter;
 use super::build::lay_out;
@@ -48,10 +49,8 @@ impl StandardQuotientFilter {
             return Ok(());
         }
         let tiles = self.layout.blocks.div_ceil(TILE_BLOCKS) as usize;
-        let look_back_words = kernels::look_back_words(tiles);
-        let mut scratch = stream.alloc_zeroed::<u64>(look_back_words + 1)?;
-        let look_back = scratch.global_mut();
-        let ticket = look_back.at(look_back_words).cast();
+        let mut scratch = LookBack::new(stream, kernels::look_back_words(tiles))?;
+        let (look_back, ticket) = (scratch.words(), scratch.ticket());
         let config = LaunchConfig::new(tiles as u32, BLOCK).shared(SHARED_BYTES);
         let (words, slots, parameters) = (self.words.global(), self.layout.slots(), parameters(&self.layout));
         // SAFETY: the filter is sound and borrowed; there is a place an item, in a vector that is the caller's alone;

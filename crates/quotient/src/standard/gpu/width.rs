@@ -17,7 +17,7 @@ use warpset_simt::EntryOf;
 
 /// Fingerprints, and their slots, in 32 or 64 bits, for which there are all kernels.
 pub(super) trait Width:
-    sort::Key
+    sort::SortKey
     + select::Item
     + EntryOf<quotient_fingerprints<Self>>
     + EntryOf<quotient_build<Self>>

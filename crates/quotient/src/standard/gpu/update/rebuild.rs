@@ -6,6 +6,7 @@ use warpset_kernels::quotient::update::rebuild::{self, SHARED_BYTES, THREADS, TI
 use warpset_kernels::quotient::update::rebuild_near::{
     MAX_SLOTS, MIN_QUOTIENT_BITS, quotient_update_insert_near, quotient_update_remove_near,
 };
+use warpset_primitives::LookBack;
 
 use super::Change;
 use crate::Error;
@@ -33,12 +34,10 @@ impl StandardQuotientFilter {
             layout.quotient_bits() >= MIN_QUOTIENT_BITS && layout.slots() < MAX_SLOTS && batch.len() < 1 << 32;
         let mut words = stream.alloc_zeroed::<u64>(old.len())?;
         let tiles = layout.quotients().div_ceil(64).div_ceil(TILE_BLOCKS) as usize;
-        let look_back_words = rebuild::look_back_words(tiles);
-        let mut scratch = stream.alloc_zeroed::<u64>(look_back_words + 4)?;
-        let look_back = scratch.global_mut();
+        let mut scratch = LookBack::with_results(stream, rebuild::look_back_words(tiles), 2)?;
+        let (look_back, ticket, totals) = (scratch.words(), scratch.ticket(), scratch.results());
         let (old, slots, parameters) = (old.global(), layout.slots(), parameters(layout));
         let (n, batch, new) = (batch.len(), batch.global(), words.global_mut());
-        let (ticket, totals) = (look_back.at(look_back_words).cast(), look_back.at(look_back_words + 2));
         let config = LaunchConfig::new(tiles as u32, THREADS).shared(SHARED_BYTES);
         // SAFETY: the old words are a sound filter and borrowed; the words are those of its layout, zero, and nobody else's, as is the
         // scratch memory; the batch is ascending, and lives until the copy has been waited for.
@@ -84,7 +83,7 @@ impl StandardQuotientFilter {
             }
         }
         let mut totals = [0; 2];
-        stream.download(scratch.slice(look_back_words + 2..), &mut totals)?;
+        scratch.download_results(stream, &mut totals)?;
         let [items, end] = totals;
         if items > layout.limit {
             return Err(Error::Full { items, limit: layout.limit });
