@@ -3,12 +3,11 @@
 //! A key is hashed twice, for its bits and for its bucket, four multiplications in all. With AVX2 four keys take them
 //! together, in products of 32 bits; the answers are those of [`mix_spread`](warpset_core::hash::mix_spread) and [`rao::choices_spread`].
 
-use warpset_core::bloom::rao;
+#[cfg(target_arch = "x86_64")]
+use {super::FirstLevel, crate::key::sealed::Raw, crate::layout::BATCH, warpset_core::bloom::rao};
 
-use super::{FirstLevel, RaoLayout, RaoProbe};
+use super::{RaoLayout, RaoProbe};
 use crate::Key;
-use crate::key::sealed::Raw;
-use crate::layout::BATCH;
 use crate::layout::engine::Engine;
 
 /// The probes of up to [`BATCH`] keys.
@@ -126,8 +125,10 @@ mod avx2 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::FirstLevel;
     use super::*;
-    use warpset_core::bloom::rao::Shape;
+    use crate::layout::BATCH;
+    use warpset_core::bloom::rao::{self, Shape};
     use warpset_core::hash;
     use warpset_core::hash::string::StringHash;
 

@@ -81,6 +81,7 @@ pub(crate) fn contained<P: Placed>(shape: Shape, words: &[u32], keys: &[P], far:
             if far { avx2::contained_far(shape, words, keys) } else { avx2::contained(shape, words, keys) }
         };
     }
+    let _ = far; // portable code asks for no cache lines in between
     contained_portable(shape, words, keys)
 }
 
@@ -141,6 +142,7 @@ pub(crate) fn insert_all<P: Placed>(shape: Shape, words: &mut [u32], keys: &[P],
             }
         };
     }
+    let _ = far;
     for key in keys {
         insert_portable(shape, words, key);
     }
@@ -169,7 +171,11 @@ pub(crate) fn insert_each<P: Placed>(
             }
         };
     }
-    missing.extend(keys.iter().map(|key| insert_portable(shape, words, key)));
+    let _ = far;
+    missing.extend(keys.iter().enumerate().map(|(i, key)| {
+        ahead.ask(words, i);
+        insert_portable(shape, words, key)
+    }));
 }
 
 #[inline(always)]
