@@ -20,3 +20,6 @@ pub mod prelude {
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide.md")]
 pub struct Guide;
+
+#[cfg(doctest)]
+pub mod promises;
