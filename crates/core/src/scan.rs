@@ -130,7 +130,7 @@ pub struct Flagged<V> {
     pub value: V,
 }
 
-/// `O`, begun anew at every head (Blelloch, "Prefix sums and their applications", 1990, section 1.5).
+/// `O`, restarted at every head (Blelloch, "Prefix sums and their applications", 1990, section 1.5).
 pub struct Segmented<O>(PhantomData<O>);
 
 impl<O: Operator> Operator for Segmented<O> {

@@ -104,7 +104,7 @@ impl Device {
         Ok(info)
     }
 
-    /// Holds the vectors of this device to so many bytes together; an allocation past that fails as if the memory were
+    /// Holds the vectors of this device to that many bytes together; an allocation past that fails as if the memory were
     /// not there. Counts for every handle to the device. `usize::MAX`, the default, is no limit.
     pub fn set_memory_limit(&self, bytes: usize) {
         self.budget().set_limit(bytes);

@@ -45,11 +45,11 @@
 //!
 //! - Work on one stream runs in order; streams run side by side unless one waits for another ([`Stream::wait`]).
 //! - Methods of vectors and slices ([`DeviceVec::to_vec`], [`DeviceVec::copy_from_slice`]) wait: first for everything
-//!   that was queued on any stream of the device, then for themselves. The copying methods of [`Stream`] come behind
+//!   that was queued on any stream of the device, then for themselves. The copying methods of [`Stream`] come after
 //!   that stream's work only.
-//! - A vector's memory is given back behind everything that was queued when it was dropped. Drop things in any order.
+//! - A vector's memory is given back after everything that was queued when it was dropped. Drop things in any order.
 //! - Kernels get bare addresses, so launches are `unsafe`: who launches keeps the vectors alive until the launch is
-//!   queued, and orders other streams and the host behind it.
+//!   queued, and orders other streams and the host after it.
 
 mod adopt;
 mod backend;

@@ -63,7 +63,7 @@ impl Memory {
         self.address
     }
 
-    /// Lets `stream` use this memory: it must be of the same device, and comes behind the allocation.
+    /// Lets `stream` use this memory: it must be of the same device, and comes after the allocation.
     pub(crate) fn prepare_for(&self, stream: &Stream, operation: &'static str) -> Result<()> {
         stream.device().expect_same(&self.device, operation)?;
         self.order_behind_home(stream)

@@ -144,14 +144,14 @@ impl Stream {
         Ok(vector)
     }
 
-    /// Copies `from` to the device, behind this stream's work, and waits.
+    /// Copies `from` to the device, after this stream's work, and waits.
     pub fn upload<'a, T: Pod>(&self, to: impl Into<DeviceSliceMut<'a, T>>, from: &[T]) -> Result<()> {
         // SAFETY: the borrow of `from` lasts until the copy has been waited for, whether it succeeded or not.
         let queued = unsafe { self.upload_async(to, from) };
         queued.and(self.synchronize())
     }
 
-    /// Copies from the device, behind this stream's work, and waits.
+    /// Copies from the device, after this stream's work, and waits.
     pub fn download<'a, T: Pod>(&self, from: impl Into<DeviceSlice<'a, T>>, to: &mut [T]) -> Result<()> {
         // SAFETY: the borrow of `to` lasts until the copy has been waited for, whether it succeeded or not.
         let queued = unsafe { self.download_async(from, to) };
@@ -262,7 +262,7 @@ impl Stream {
             #[cfg(feature = "cuda")]
             (Executor::Cuda(_), Executor::Cuda(source)) => {
                 from.memory().order_behind_home(self)?;
-                // SAFETY: both are ranges of live allocations, and frees come behind this stream's work.
+                // SAFETY: both are ranges of live allocations, and frees come after this stream's work.
                 unsafe { self.cuda().copy(to.address() as u64, source, from.address() as u64, to.byte_len()) }
             }
             // SAFETY: both are ranges of live allocations, and a borrow for writing overlaps no other.
@@ -280,7 +280,7 @@ impl Stream {
         to.memory().prepare_for(self, "a fill")?;
         match &self.0.device.0 {
             _ if to.byte_len() == 0 => Ok(()),
-            // SAFETY: a range of a live allocation, which is freed behind this stream's work.
+            // SAFETY: a range of a live allocation, which is freed after this stream's work.
             #[cfg(feature = "cuda")]
             Executor::Cuda(_) => unsafe { self.cuda().set_bytes(to.address() as u64, byte, to.byte_len()) },
             // SAFETY: as above.
@@ -294,7 +294,7 @@ impl Stream {
         to.memory().prepare_for(self, "a fill")?;
         match &self.0.device.0 {
             _ if to.is_empty() => Ok(()),
-            // SAFETY: a range of a live allocation, aligned for words, which is freed behind this stream's work.
+            // SAFETY: a range of a live allocation, aligned for words, which is freed after this stream's work.
             #[cfg(feature = "cuda")]
             Executor::Cuda(_) => unsafe { self.cuda().set_words(to.address() as u64, word, to.len()) },
             // SAFETY: as above.

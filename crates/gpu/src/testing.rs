@@ -15,7 +15,7 @@ pub const SANITIZER_VARIABLE: &str = "WARPSET_SANITIZER";
 
 /// The CUDA device; `None` after saying why there is none.
 ///
-/// Under compute-sanitizer it is held until the process ends: each time it is opened anew, the sanitizer rewrites every
+/// Under compute-sanitizer it is held until the process ends: each time it is opened again, the sanitizer rewrites every
 /// module anew, which takes seconds.
 ///
 /// # Panics

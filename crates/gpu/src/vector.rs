@@ -19,7 +19,7 @@ use crate::stream::Stream;
 /// names of [`Stream`], whose vectors come and go in the order of that stream, without any waiting: those are for
 /// temporaries. Length zero is as good as any. The address is a multiple of 256.
 ///
-/// Its memory is given back when it is dropped, behind everything that was queued before.
+/// Its memory is given back when it is dropped, after everything that was queued before.
 pub struct DeviceVec<T> {
     memory: Memory,
     len: usize,

@@ -25,7 +25,7 @@ impl<K: SortKey> KeyMask<K> {
         Self(mask)
     }
 
-    /// The bits from `bit` on: what is left of a key that is shifted right by so many bits.
+    /// The bits from `bit` on: what is left of a key that is shifted right by that many bits.
     pub fn above(bit: u32) -> Self {
         Self(K::from_bits(if bit < 64 { !0 << bit } else { 0 }))
     }

@@ -175,7 +175,7 @@ unsafe fn merge_by<K: SortKey, V: Payload>(
     }
     let mask = mask.bits();
     let two_launches = launches == Launches::Two;
-    // How many keys begin behind a multiple of 16 bytes.
+    // How many keys begin after a multiple of 16 bytes.
     let skew = |address: usize| (address % 16 / size_of::<K>()) as u32;
     let skews = (skew(a.keys.as_ptr().addr()), skew(b.keys.as_ptr().addr()), skew(out_keys.as_ptr().addr()));
     let flags = if two_launches { SPLITS_KNOWN } else { 0 }

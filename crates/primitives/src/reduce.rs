@@ -77,7 +77,7 @@ fn vectors<T>(array: Global<T>) -> bool {
 /// Queues a reduction by key: for each run of equal neighbouring keys, in order, `out_keys` gets the key and
 /// `out_values` what the run's values amount to; `runs` gets the number of runs.
 ///
-/// Both outputs have room for all items; what lies behind the runs stays as it was.
+/// Both outputs have room for all items; what lies after the runs stays as it was.
 ///
 /// # Errors
 /// [`LengthMismatch`](crate::Error::LengthMismatch), [`Overlap`](crate::Error::Overlap),
@@ -117,7 +117,7 @@ where
 /// Queues a run-length encoding: for each run of equal neighbouring items, in order, `out_items` gets the item and
 /// `lengths` its length; `runs` gets the number of runs.
 ///
-/// Both outputs have room for all items; what lies behind the runs stays as it was.
+/// Both outputs have room for all items; what lies after the runs stays as it was.
 ///
 /// # Errors
 /// As for [`reduce_by_key_async`].

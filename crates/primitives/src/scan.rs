@@ -116,7 +116,7 @@ macro_rules! scans {
             unsafe { plain::<O>(stream, input, items, n, Kind::$kind) }
         }
 
-        #[doc = concat!("Queues ", $doc, " scan of `input` to `out` that begins anew at every head: an item `i` whose")]
+        #[doc = concat!("Queues ", $doc, " scan of `input` to `out` that restarts at every head: an item `i` whose")]
         /// bit `i % 64` of `heads[i / 64]` is set. The first item is a head whatever its bit.
         ///
         /// # Errors

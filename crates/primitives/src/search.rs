@@ -19,7 +19,7 @@ use crate::check::{apart, same_len, tiles};
 use crate::sort::SortKey;
 use crate::{KeyMask, Result};
 
-/// Sorted needles are merged with at most so many keys for each of them; among more keys each is searched by itself.
+/// Sorted needles are merged with at most that many keys for each of them; among more keys each is searched by itself.
 pub const MERGED: usize = 16;
 
 macro_rules! functions {

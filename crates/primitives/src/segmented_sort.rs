@@ -19,7 +19,7 @@ use warpset_kernels::primitives::segmented_sort::{
 use crate::sort::{By, Payload, SortKey, Source, Target, Widths, by_widths, check_pairs};
 use crate::{Error, Result, check};
 
-/// Queues a sort of each segment of `keys` into `out`. Items before the first offset or behind the last are left alone.
+/// Queues a sort of each segment of `keys` into `out`. Items before the first offset or after the last are left alone.
 ///
 /// # Errors
 /// Before anything is queued: [`Error::LengthMismatch`] if `out` is not as long as `keys` or there is no offset,

@@ -189,7 +189,7 @@ fn check_flags<T: Item>(
 /// Queues a selection: the items whose bit is set in `bitmap` (bit `i % 64` of word `i / 64`) go to the start of `out`, in
 /// order, and their number to `selected`.
 ///
-/// `out` has room for all items; what lies behind the selected ones stays as it was.
+/// `out` has room for all items; what lies after the selected ones stays as it was.
 ///
 /// # Errors
 /// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch), [`Overlap`](crate::Error::Overlap),

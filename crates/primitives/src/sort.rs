@@ -32,7 +32,7 @@ pub const ONE_BLOCK: usize = SMALL_ITEMS;
 struct Limits {
     /// No launch gets more items.
     launch: usize,
-    /// From so many keys on, they are counted in columns.
+    /// From that many keys on, they are counted in columns.
     many: usize,
 }
 

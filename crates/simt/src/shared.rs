@@ -91,7 +91,7 @@ impl<T: Word> Shared<T> {
         "Sets element `i`." set(value: T);
     }
     atomics! {
-        "Element `i`, read anew at each call; for polling, and for words that others change atomically."
+        "Element `i`, read again at each call; for polling, and for words that others change atomically."
             get_volatile() -> T;
         "Sets element `i`, for words that others poll or change atomically." set_volatile(value: T);
     }

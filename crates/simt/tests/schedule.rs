@@ -216,7 +216,7 @@ kernel! {
     pub unsafe fn last_block_sums(parts: GlobalMut<u32>, done: GlobalMut<u32>, out: GlobalMut<u32>, fenced: u32) {
         let blocks = thread::grid_dim_x();
         // SAFETY: a part a block; the last block reads them after all have counted
-        // themselves (behind a fence, if `fenced`).
+        // themselves (after a fence, if `fenced`).
         unsafe {
             parts.write(thread::block_idx_x() as usize, 3);
             if fenced == 1 {

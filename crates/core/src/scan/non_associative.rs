@@ -19,12 +19,12 @@ pub trait Recurrence: 'static {
     type Value: Copy + PartialEq + Send + Sync + 'static;
     /// The value of an item with nothing before it.
     fn start(item: Self::Item) -> Self::Value;
-    /// The value of an item behind the value `before`.
+    /// The value of an item after the value `before`.
     fn step(before: Self::Value, item: Self::Item) -> Self::Value;
-    /// Whether `item` is the same behind `before` as with nothing before it.
+    /// Whether `item` is the same after `before` as with nothing before it.
     fn breaks(before: Self::Value, item: Self::Item) -> bool;
 
-    /// Whether a segment begins at `item`: behind any value that `previous` can have, the least one included, `item`
+    /// Whether a segment begins at `item`: after any value that `previous` can have, the least one included, `item`
     /// might break the chain. Where this is false it never does.
     #[inline(always)]
     fn may_break(previous: Self::Item, item: Self::Item) -> bool {

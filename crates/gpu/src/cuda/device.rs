@@ -49,7 +49,7 @@ pub(crate) struct CudaDevice {
     pub(super) modules: Modules,
     /// Allocates; never waits for anything but memory.
     pub(super) alloc_stream: Handle,
-    /// Frees, behind everything that was queued before.
+    /// Frees, after everything that was queued before.
     pub(super) free_stream: Handle,
     /// Blocking copies to the device, and from it, in turn.
     pub(super) upload: Mutex<Handle>,
@@ -257,7 +257,7 @@ impl CudaDevice {
         }
         // An error here means a broken context, whose memory goes when the context does.
         let _ = self.order_after_all(self.free_stream);
-        // SAFETY: the address came from the pool, and the stream is ordered behind all its uses.
+        // SAFETY: the address came from the pool, and the stream is ordered after all its uses.
         unsafe { binding::cuMemFreeAsync(address, self.free_stream) };
     }
 }

@@ -77,13 +77,13 @@ impl CudaDevice {
         Ok(ordinal.max(0) as u32)
     }
 
-    /// Frees memory of [`allocate`](Self::allocate), behind everything that may use it.
+    /// Frees memory of [`allocate`](Self::allocate), after everything that may use it.
     pub(crate) fn free(&self, address: Address) {
         self.enter_to_drop();
         self.free_behind_everything(address);
     }
 
-    /// Copies to the device and waits, behind everything that the device's streams hold now.
+    /// Copies to the device and waits, after everything that the device's streams hold now.
     ///
     /// # Safety
     /// `from` is valid for `bytes` reads and `to` for `bytes` writes.
@@ -96,7 +96,7 @@ impl CudaDevice {
         self.finish("cuMemcpyHtoDAsync", code, *stream)
     }
 
-    /// Copies from the device and waits, behind everything that the device's streams hold now.
+    /// Copies from the device and waits, after everything that the device's streams hold now.
     ///
     /// # Safety
     /// `to` is valid for `bytes` writes and `from` for `bytes` reads.
@@ -109,7 +109,7 @@ impl CudaDevice {
         self.finish("cuMemcpyDtoHAsync", code, *stream)
     }
 
-    /// Sets bytes and waits, behind everything that the device's streams hold now.
+    /// Sets bytes and waits, after everything that the device's streams hold now.
     ///
     /// # Safety
     /// `to` is valid for `bytes` writes.
@@ -166,7 +166,7 @@ impl CudaStream {
         self.device.allocate_in_order(bytes, self.raw)
     }
 
-    /// Frees memory of [`allocate`](Self::allocate) behind everything that this stream holds.
+    /// Frees memory of [`allocate`](Self::allocate) after everything that this stream holds.
     pub(crate) fn free(&self, address: Address) {
         self.device.enter_to_drop();
         if self.device.pool.is_some() {
@@ -209,7 +209,7 @@ impl CudaStream {
         // SAFETY: the caller's promise; each address goes with its context.
         let code = unsafe { binding::cuMemcpyPeerAsync(to, here, from, there, bytes, self.raw) };
         self.checked(check("cuMemcpyPeerAsync", code))?;
-        // The source's device frees behind its own streams: this copy has to be among what it frees behind.
+        // The source's device frees after its own streams: this copy has to be among what it frees after.
         self.checked(self.device.streams.join_one_into(self.raw, source.free_stream))
     }
 

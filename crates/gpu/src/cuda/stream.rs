@@ -149,7 +149,7 @@ impl Drop for CudaStream {
             return;
         }
         self.device.enter_to_drop();
-        // Work still queued goes on after the handle is gone, and frees must still come behind it.
+        // Work still queued goes on after the handle is gone, and frees must still come after it.
         let _ = self.device.streams.join_one_into(self.raw, self.device.free_stream);
         self.device.streams.remove(self.raw);
         if !self.is_adopted {

@@ -54,7 +54,7 @@ fn by_run<O: Operator, K: Copy + PartialEq + Send + Sync>(
     check_len("keys of runs", n, out_keys.len())?;
     check_len("values of runs", n, out_values.len())?;
     let is_head = |i: usize| i == 0 || keys[i] != keys[i - 1];
-    // The first run that begins at or behind the part's first item.
+    // The first run that begins at or after the part's first item.
     let start = |part: usize| (part * PART..n).find(|&i| is_head(i)).unwrap_or(n);
     let starts: Vec<usize> = (0..=n.div_ceil(PART)).map(|part| if part * PART < n { start(part) } else { n }).collect();
     let parts: Vec<(usize, usize)> = starts.windows(2).map(|pair| (pair[0], pair[1])).collect();

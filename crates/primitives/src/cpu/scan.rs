@@ -69,7 +69,7 @@ macro_rules! scans {
             scan_parts::<O, _>(items, |_, item| *item, |place, _, before, after| *place = result(before, after, None));
         }
 
-        #[doc = concat!($doc, " scan of `input` to `out` that begins anew at every head: an item `i` whose bit")]
+        #[doc = concat!($doc, " scan of `input` to `out` that restarts at every head: an item `i` whose bit")]
         /// `i % 64` of `heads[i / 64]` is set. The first item is a head whatever its bit.
         ///
         /// # Errors

@@ -50,7 +50,7 @@ fn search<K: SortKey>(needles: &[K], out: &mut [u64], place: impl Fn(K) -> usize
     Ok(())
 }
 
-/// A task searches its first needle among all keys, and each other one behind the one before: in steps that double, then
+/// A task searches its first needle among all keys, and each other one after the one before: in steps that double, then
 /// by halving, so that a needle costs as much as it is far.
 fn search_sorted<K: SortKey>(
     keys: &[K],

@@ -95,7 +95,7 @@ fn runs_that_hardly_mix() {
         (0..n).map(|i| ((start + step * i as u64) as u32, (first + i) as u32)).collect()
     };
     let n = 2500;
-    check(&line(n, 0, 1, 0), &line(n, n as u64, 1, n), mask); // one behind the other
+    check(&line(n, 0, 1, 0), &line(n, n as u64, 1, n), mask); // one after the other
     check(&line(n, n as u64, 1, 0), &line(n, 0, 1, n), mask);
     check(&line(n, 0, 2, 0), &line(n, 1, 2, n), mask); // taking turns
     check(&line(n, 5, 0, 0), &line(n, 5, 0, n), mask); // all equal

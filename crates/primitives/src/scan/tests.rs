@@ -46,7 +46,7 @@ fn model<O: Operator>(items: &[O::Value], heads: &[u64]) -> (Vec<O::Value>, Vec<
     items.iter().enumerate().map(step).unzip()
 }
 
-/// All forms, on the device and on the CPU, with input and output `skew` items behind an allocation's beginning.
+/// All forms, on the device and on the CPU, with input and output `skew` items after an allocation's beginning.
 fn check<O: ScanKernels<Value: Sample>>(device: &Device, n: usize, one_in: u64, skew: usize) {
     let stream = device.new_stream().unwrap();
     let items: Vec<O::Value> = (0..n as u64).map(|i| Sample::sample(mix(i, n as u64))).collect();

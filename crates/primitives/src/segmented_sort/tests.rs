@@ -22,7 +22,7 @@ fn check<K: SortKey, V: Payload + PartialEq>(
     value: impl Fn(u64) -> V,
     by: &By,
 ) {
-    let n = *offsets.last().unwrap() as usize + 3; // items behind the last segment
+    let n = *offsets.last().unwrap() as usize + 3; // items after the last segment
     let stream = device.new_stream().unwrap();
     let keys: Vec<K> = (0..n as u64).map(|i| key(mix(i, 1))).collect();
     let values: Vec<V> = (0..n as u64).map(value).collect();
