@@ -8,8 +8,6 @@ use warpset_simt::{Global, GlobalMut, atomic, thread};
 
 /// Threads of a block, in every kernel of this module.
 pub const BLOCK: u32 = 256;
-/// Accesses that a thread of the random-read kernels has in flight.
-pub const IN_FLIGHT: usize = 8;
 
 /// A cheap bijection: good enough to make addresses random, and far from being the bottleneck.
 #[inline(always)]
@@ -35,31 +33,6 @@ unsafe fn read_record<const QUADS: usize>(memory: Global<u32>, i: u64) -> u32 {
     sum
 }
 
-/// `n` reads of random records, eight in flight a thread; `sink` keeps the compiler from dropping them.
-///
-/// # Safety
-/// `memory` holds `records > 0` records; `sink` is one word, nobody else's; `read` may be called with any index below
-/// `records`.
-#[inline(always)]
-unsafe fn random_reads(records: u64, n: usize, seed: u64, sink: GlobalMut<u32>, read: impl Fn(u64) -> u32) {
-    let step = thread::grid_dim_x() as usize * thread::block_dim_x() as usize;
-    let mut sum = 0;
-    for i in thread::grid_stride(n / IN_FLIGHT) {
-        let mut values = [0; IN_FLIGHT];
-        for u in 0..IN_FLIGHT {
-            let random = scramble((i + u * step * IN_FLIGHT) as u64 ^ seed);
-            values[u] = read(reduce64(random, records));
-        }
-        for u in 0..IN_FLIGHT {
-            sum ^= values[u];
-        }
-    }
-    if sum == 0x1234_5678 {
-        // SAFETY: `sink` is one word; which thread writes does not matter, all write the same value.
-        unsafe { atomic::store_relaxed(sink, sum) };
-    }
-}
-
 kernel! {
     /// Writes `n` distinct keys: [`finalise`](warpset_core::hash::finalise) of the numbers from `first` on.
     ///
@@ -83,63 +56,6 @@ kernel! {
             // SAFETY: `i < n` belongs to this thread.
             unsafe { to.write4(i * 4, from.read4_nc(i * 4)) };
         }
-    }
-
-    /// Reads `n` records of 16 bytes, in order.
-    ///
-    /// # Safety
-    /// - Launch: 1-D, any grid and block size.
-    /// - `from`: valid for `4 * n` words, 16-byte aligned, not written meanwhile; `sink`: one word, nobody else's.
-    pub unsafe fn limits_read(from: Global<u32>, n: usize, sink: GlobalMut<u32>) {
-        let step = thread::grid_dim_x() as usize * thread::block_dim_x() as usize;
-        let mut i = thread::block_idx_x() as usize * thread::block_dim_x() as usize + thread::thread_idx_x() as usize;
-        let mut sum = 0;
-        while i < n {
-            for u in 0..4 {
-                let at = i + u * step;
-                if at < n {
-                    // SAFETY: `at < n`.
-                    let v = unsafe { from.read4_nc(at * 4) };
-                    sum ^= v[0] ^ v[1] ^ v[2] ^ v[3];
-                }
-            }
-            i += 4 * step;
-        }
-        if sum == 0x1234_5678 {
-            // SAFETY: `sink` is one word, only accessed atomically.
-            unsafe { atomic::store_relaxed(sink, sum) };
-        }
-    }
-
-    /// `n` reads of 4 bytes at random.
-    ///
-    /// # Safety
-    /// - Launch: 1-D, any grid and block size; `n` a multiple of [`IN_FLIGHT`].
-    /// - `memory`: valid for `records > 0` words, not written meanwhile; `sink`: one word, nobody else's.
-    #[launch_bounds(256, 8)]
-    pub unsafe fn limits_random_4(memory: Global<u32>, records: u64, n: usize, seed: u64, sink: GlobalMut<u32>) {
-        // SAFETY: the caller keeps this kernel's contract.
-        unsafe { random_reads(records, n, seed, sink, |i| memory.read_nc(i as usize)) }
-    }
-
-    /// `n` reads of 32 bytes at random, one sector each.
-    ///
-    /// # Safety
-    /// As [`limits_random_4`], with records of 32 bytes, 32-byte aligned.
-    #[launch_bounds(256, 4)]
-    pub unsafe fn limits_random_32(memory: Global<u32>, records: u64, n: usize, seed: u64, sink: GlobalMut<u32>) {
-        // SAFETY: the caller keeps this kernel's contract.
-        unsafe { random_reads(records, n, seed, sink, |i| read_record::<2>(memory, i)) }
-    }
-
-    /// `n` reads of 64 bytes at random, by one thread each.
-    ///
-    /// # Safety
-    /// As [`limits_random_4`], with records of 64 bytes, 64-byte aligned.
-    #[launch_bounds(256, 2)]
-    pub unsafe fn limits_random_64(memory: Global<u32>, records: u64, n: usize, seed: u64, sink: GlobalMut<u32>) {
-        // SAFETY: the caller keeps this kernel's contract.
-        unsafe { random_reads(records, n, seed, sink, |i| read_record::<4>(memory, i)) }
     }
 
     /// What any lookup in 32-byte blocks has to do: `n` keys of 8 bytes in, a random sector each, a byte each out.
@@ -174,56 +90,6 @@ kernel! {
             let random = scramble(i as u64 ^ seed);
             // SAFETY: `reduce64` stays below `words`.
             unsafe { atomic::reduce_or(memory.at(reduce64(random, words) as usize), 1 << (random & 31)) };
-        }
-    }
-
-    /// `n` atomic ORs of a bit in random 64-bit words, results unused.
-    ///
-    /// # Safety
-    /// - Launch: 1-D, any grid and block size.
-    /// - `memory`: valid for `words > 0` words, only accessed atomically meanwhile.
-    #[launch_bounds(256, 8)]
-    pub unsafe fn limits_atomic_or_64(memory: GlobalMut<u64>, words: u64, n: usize, seed: u64) {
-        for i in thread::grid_stride(n) {
-            let random = scramble(i as u64 ^ seed);
-            // SAFETY: `reduce64` stays below `words`.
-            unsafe { atomic::reduce_or(memory.at(reduce64(random, words) as usize), 1 << (random & 63)) };
-        }
-    }
-
-    /// `n` compare-and-swaps on random 64-bit words, each after a load.
-    ///
-    /// # Safety
-    /// As [`limits_atomic_or_64`].
-    #[launch_bounds(256, 8)]
-    pub unsafe fn limits_compare_exchange_64(memory: GlobalMut<u64>, words: u64, n: usize, seed: u64) {
-        for i in thread::grid_stride(n) {
-            let random = scramble(i as u64 ^ seed);
-            // SAFETY: `reduce64` stays below `words`.
-            unsafe {
-                let word = memory.at(reduce64(random, words) as usize);
-                let mut held = atomic::load_relaxed(word);
-                loop {
-                    let seen = atomic::compare_exchange(word, held, held | 1 << (random & 63));
-                    if seen == held {
-                        break;
-                    }
-                    held = seen;
-                }
-            }
-        }
-    }
-
-    /// `n` plain stores to random 32-bit words.
-    ///
-    /// # Safety
-    /// As [`limits_atomic_or_32`]; the words' values are lost.
-    #[launch_bounds(256, 8)]
-    pub unsafe fn limits_store_32(memory: GlobalMut<u32>, words: u64, n: usize, seed: u64) {
-        for i in thread::grid_stride(n) {
-            let random = scramble(i as u64 ^ seed);
-            // SAFETY: `reduce64` stays below `words`.
-            unsafe { atomic::store_relaxed(memory.at(reduce64(random, words) as usize), random as u32) };
         }
     }
 

@@ -22,9 +22,8 @@
 //! # How a kernel uses it
 //!
 //! The host clears the words and the ticket. A block takes its tile by [`ticket`], because blocks may start in any
-//! order, and a tile must only wait for tiles that have begun. Then [`publish`] the aggregate, look back by
-//! [`exclusive_prefix`] (one warp) or [`exclusive_prefix_by_thread`] (each thread a chain of its own), and publish the
-//! inclusive prefix; [`tile_prefix`] does all three for a block.
+//! order, and a tile must only wait for tiles that have begun. Then one warp has to [`publish`] the aggregate, look back by
+//! [`exclusive_prefix`], and publish the inclusive prefix; [`tile_prefix`] does all three for a block.
 
 use warpset_core::scan::{Count, Flagged, Lift, Operator, Runs};
 use warpset_simt::shared::Shared;
@@ -42,7 +41,7 @@ pub const PAYLOAD: u64 = AGGREGATE - 1;
 const _: () = assert!(Count::LARGEST == PAYLOAD);
 
 /// The words of one value: `[u64; 1]`, `[u64; 2]` or `[u64; 4]`.
-pub trait Words: Copy + AsRef<[u64]> + AsMut<[u64]> {
+pub trait ValueWords: Copy + AsRef<[u64]> + AsMut<[u64]> {
     /// How many.
     const COUNT: usize;
     /// All zero.
@@ -55,7 +54,7 @@ pub trait Words: Copy + AsRef<[u64]> + AsMut<[u64]> {
     unsafe fn store(self, at: GlobalMut<u64>);
 }
 
-impl Words for [u64; 1] {
+impl ValueWords for [u64; 1] {
     const COUNT: usize = 1;
     const ZERO: Self = [0];
     #[inline(always)]
@@ -70,7 +69,7 @@ impl Words for [u64; 1] {
     }
 }
 
-impl Words for [u64; 2] {
+impl ValueWords for [u64; 2] {
     const COUNT: usize = 2;
     const ZERO: Self = [0; 2];
     #[inline(always)]
@@ -85,7 +84,7 @@ impl Words for [u64; 2] {
     }
 }
 
-impl Words for [u64; 4] {
+impl ValueWords for [u64; 4] {
     const COUNT: usize = 4;
     const ZERO: Self = [0; 4];
     #[inline(always)]
@@ -107,7 +106,7 @@ impl Words for [u64; 4] {
 
 /// The state that all words show; 0 if they do not agree, which ends when the rest becomes visible.
 #[inline(always)]
-fn state<W: Words>(words: W) -> u64 {
+fn state<W: ValueWords>(words: W) -> u64 {
     let (mut all, mut any) = (!0, 0);
     for &word in words.as_ref() {
         all &= word;
@@ -119,7 +118,7 @@ fn state<W: Words>(words: W) -> u64 {
 /// A value that tiles can publish.
 pub trait Published: Value {
     /// The words it takes.
-    type Words: Words;
+    type Words: ValueWords;
     /// Its words, with the two highest bits of each clear.
     fn pack(self) -> Self::Words;
     /// The value of words whose two highest bits are clear.
@@ -334,35 +333,6 @@ pub unsafe fn exclusive_prefix<O: Operator<Value: Published>>(look_back: GlobalM
             end -= 32;
         }
     }
-}
-
-/// What values `at - stride`, `at - 2 * stride` and so on, down to the first below `stride`, amount to; by one thread,
-/// for kernels that keep a chain a thread, as a radix pass does for its digits.
-///
-/// # Safety
-/// `look_back` is as [`publish`] asks; each of the values gets published without waiting for this one.
-#[inline(always)]
-#[track_caller]
-pub unsafe fn exclusive_prefix_by_thread<O: Operator<Value: Published>>(
-    look_back: GlobalMut<u64>,
-    mut at: usize,
-    stride: usize,
-) -> O::Value {
-    let mut prefix = O::IDENTITY;
-    while at >= stride {
-        // SAFETY: `at - stride` is such a value.
-        let (state, value) = unsafe { look(look_back, at - stride) };
-        if state == 0 {
-            thread::spin_hint();
-            continue;
-        }
-        prefix = O::combine(value, prefix);
-        if state == INCLUSIVE {
-            break;
-        }
-        at -= stride;
-    }
-    prefix
 }
 
 /// What the tiles before `tile` amount to, for all threads of its block, given what `tile` itself does; publishes both.

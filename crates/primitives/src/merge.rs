@@ -15,7 +15,7 @@ use warpset_gpu::{DeviceSlice, DeviceSliceMut, GpuError, LaunchConfig, Stream};
 use warpset_kernels::primitives::merge::{
     self as kernels, A_SKEW_SHIFT, B_SKEW_SHIFT, OUT_ALIGNED, SPLIT_BLOCK, SPLITS_KNOWN,
 };
-use warpset_kernels::primitives::tile_shape::Shape;
+use warpset_kernels::primitives::tile_shape::TileShape;
 use warpset_simt::{Global, GlobalMut};
 
 use crate::check::{apart, same_len, tiles};
@@ -183,7 +183,7 @@ unsafe fn merge_by<K: SortKey, V: Payload>(
         | skews.0 << A_SKEW_SHIFT
         | skews.1 << B_SKEW_SHIFT;
     // SAFETY: the shapes are the kernels' own; the rest is the caller's promise.
-    let splits = |shape: Shape, tiles: usize| unsafe {
+    let splits = |shape: TileShape, tiles: usize| unsafe {
         let mut splits = stream.alloc_uninit::<u64>(if two_launches { tiles + 1 } else { 0 })?;
         if two_launches {
             let config = LaunchConfig::covering(tiles + 1, SPLIT_BLOCK);

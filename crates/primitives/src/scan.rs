@@ -64,7 +64,7 @@
 
 use bytemuck::Pod;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
-use warpset_kernels::primitives::scan::{AHEAD_SHIFT, Arguments, EXCLUSIVE, Shape, VECTORS};
+use warpset_kernels::primitives::scan::{AHEAD_SHIFT, Arguments, EXCLUSIVE, ScanShape, VECTORS};
 use warpset_simt::{Global, GlobalMut};
 
 pub use warpset_core::scan::{Max, Min, Operator, Sum};
@@ -168,7 +168,7 @@ pub(crate) struct ScanLaunch {
 impl ScanLaunch {
     pub(crate) fn new<T, U>(
         stream: &Stream,
-        shape: Shape,
+        shape: ScanShape,
         n: usize,
         input: Global<T>,
         out: GlobalMut<U>,

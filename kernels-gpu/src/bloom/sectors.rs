@@ -7,12 +7,12 @@ use warpset_core::bloom::blocked::{MAX_HASHES, Pattern, SALT, block_of};
 use warpset_simt::{Global, GlobalMut, atomic, warp};
 
 /// Blocks of `BLOCK_BITS` in `SECTORS` sectors.
-pub struct Cut<const BLOCK_BITS: u32, const SECTORS: u32>;
+pub struct Sectored<const BLOCK_BITS: u32, const SECTORS: u32>;
 
-/// The multipliers of the bits that can fall in one word, in the order of [`Cut::mask`].
+/// The multipliers of the bits that can fall in one word, in the order of [`Sectored::mask`].
 pub type Salts = [u32; MAX_HASHES as usize];
 
-impl<const BLOCK_BITS: u32, const SECTORS: u32> Cut<BLOCK_BITS, SECTORS> {
+impl<const BLOCK_BITS: u32, const SECTORS: u32> Sectored<BLOCK_BITS, SECTORS> {
     const SECTOR_BITS: u32 = {
         assert!(BLOCK_BITS.is_power_of_two() && SECTORS.is_power_of_two() && SECTORS * 32 <= BLOCK_BITS);
         BLOCK_BITS / SECTORS
@@ -76,7 +76,7 @@ impl<const BLOCK_BITS: u32, const SECTORS: u32> Cut<BLOCK_BITS, SECTORS> {
 /// All lanes of the warp arrive together; `words` holds `blocks > 0` blocks of this cut, 8-byte aligned, and is only
 /// accessed atomically.
 #[inline(always)]
-pub(crate) unsafe fn insert_cut_warp<const BLOCK_BITS: u32, const SECTORS: u32>(
+pub(crate) unsafe fn insert_warp<const BLOCK_BITS: u32, const SECTORS: u32>(
     words: GlobalMut<u32>,
     blocks: u64,
     hashes: u32,
@@ -86,7 +86,7 @@ pub(crate) unsafe fn insert_cut_warp<const BLOCK_BITS: u32, const SECTORS: u32>(
     let lanes = BLOCK_BITS / 64;
     let lane = warp::lane_id();
     let word = lane % lanes;
-    let salts = Cut::<BLOCK_BITS, SECTORS>::salts(word, hashes);
+    let salts = Sectored::<BLOCK_BITS, SECTORS>::salts(word, hashes);
     let block = block_of(hash, blocks);
     let pattern = Pattern::of(hash);
     let wide = blocks > 1 << 32;
@@ -102,7 +102,7 @@ pub(crate) unsafe fn insert_cut_warp<const BLOCK_BITS: u32, const SECTORS: u32>(
                 a: warp::shuffle_idx(warp::FULL_MASK, pattern.a, source),
                 b: warp::shuffle_idx(warp::FULL_MASK, pattern.b, source),
             };
-            let mask = Cut::<BLOCK_BITS, SECTORS>::mask(pattern, hashes, word, &salts);
+            let mask = Sectored::<BLOCK_BITS, SECTORS>::mask(pattern, hashes, word, &salts);
             if valid >> source & 1 != 0 && mask != 0 {
                 atomic::reduce_or(words.at(block as usize * lanes as usize + word as usize), mask);
             }
@@ -116,7 +116,7 @@ pub(crate) unsafe fn insert_cut_warp<const BLOCK_BITS: u32, const SECTORS: u32>(
 /// All lanes of the warp arrive together; `words` holds `blocks > 0` blocks of this cut, 16-byte aligned, not written
 /// while the kernel runs.
 #[inline(always)]
-pub(crate) unsafe fn contains_cut_warp<const BLOCK_BITS: u32, const SECTORS: u32>(
+pub(crate) unsafe fn contains_warp<const BLOCK_BITS: u32, const SECTORS: u32>(
     words: Global<u32>,
     blocks: u64,
     hashes: u32,
@@ -125,8 +125,8 @@ pub(crate) unsafe fn contains_cut_warp<const BLOCK_BITS: u32, const SECTORS: u32
     let block = block_of(hash, blocks);
     let pattern = Pattern::of(hash);
     let missing = |word: u32, held: u64| {
-        let salts = Cut::<BLOCK_BITS, SECTORS>::salts(word, hashes);
-        Cut::<BLOCK_BITS, SECTORS>::mask(pattern, hashes, word, &salts) & !held
+        let salts = Sectored::<BLOCK_BITS, SECTORS>::salts(word, hashes);
+        Sectored::<BLOCK_BITS, SECTORS>::mask(pattern, hashes, word, &salts) & !held
     };
     // SAFETY: `block_of` stays below `blocks`; the whole warp is here, and `BLOCK_BITS` is a constant.
     unsafe {
@@ -150,7 +150,7 @@ pub(crate) unsafe fn contains_cut_warp<const BLOCK_BITS: u32, const SECTORS: u32
 /// `LANES` lanes look up each other's keys in turn, 16 bytes each.
 ///
 /// # Safety
-/// As [`contains_cut_warp`]; `block` is below the number of blocks, and below 2^32 unless `wide`.
+/// As [`contains_warp`]; `block` is below the number of blocks, and below 2^32 unless `wide`.
 #[inline(always)]
 unsafe fn contains_cut_lanes<const BLOCK_BITS: u32, const SECTORS: u32, const LANES: usize>(
     words: Global<u64>,
@@ -162,7 +162,7 @@ unsafe fn contains_cut_lanes<const BLOCK_BITS: u32, const SECTORS: u32, const LA
     let lane = warp::lane_id();
     let pair = lane % LANES as u32;
     let group = lane - pair;
-    let salts = [2 * pair, 2 * pair + 1].map(|word| Cut::<BLOCK_BITS, SECTORS>::salts(word, hashes));
+    let salts = [2 * pair, 2 * pair + 1].map(|word| Sectored::<BLOCK_BITS, SECTORS>::salts(word, hashes));
     let mut held = [[0u64; 2]; LANES];
     let mut found = false;
     // SAFETY: the whole warp is here; sources are lanes of the own group; blocks are in range.
@@ -180,8 +180,8 @@ unsafe fn contains_cut_lanes<const BLOCK_BITS: u32, const SECTORS: u32, const LA
                 a: warp::shuffle_idx(warp::FULL_MASK, pattern.a, source),
                 b: warp::shuffle_idx(warp::FULL_MASK, pattern.b, source),
             };
-            let a = Cut::<BLOCK_BITS, SECTORS>::mask(pattern, hashes, 2 * pair, &salts[0]) & !held[j][0];
-            let b = Cut::<BLOCK_BITS, SECTORS>::mask(pattern, hashes, 2 * pair + 1, &salts[1]) & !held[j][1];
+            let a = Sectored::<BLOCK_BITS, SECTORS>::mask(pattern, hashes, 2 * pair, &salts[0]) & !held[j][0];
+            let b = Sectored::<BLOCK_BITS, SECTORS>::mask(pattern, hashes, 2 * pair + 1, &salts[1]) & !held[j][1];
             let votes = warp::ballot(warp::FULL_MASK, a | b != 0);
             if pair == j as u32 {
                 found = votes >> group & ((1 << LANES) - 1) == 0;
@@ -192,7 +192,7 @@ unsafe fn contains_cut_lanes<const BLOCK_BITS: u32, const SECTORS: u32, const LA
 }
 
 /// A pair of kernels for each cut; and on the host the table of these cuts, for which the module is named.
-macro_rules! cuts {
+macro_rules! sectored_kernels {
     ($module:ident, $for_each:ident: $($insert:ident, $contains:ident: $block_bits:literal, $sectors:literal, $min_blocks:literal;)*) => {
         $(
             kernel! {
@@ -213,7 +213,7 @@ macro_rules! cuts {
                     unsafe {
                         let valid = warp::ballot(warp::FULL_MASK, i < n);
                         let hash = if i < n { $crate::batch::keys::mix_at(keys, kind, spread, i) } else { 0 };
-                        $crate::bloom::sectors::insert_cut_warp::<$block_bits, $sectors>(words, blocks, hashes, hash, valid);
+                        $crate::bloom::sectors::insert_warp::<$block_bits, $sectors>(words, blocks, hashes, hash, valid);
                     }
                 }
             }
@@ -234,7 +234,7 @@ macro_rules! cuts {
                     // SAFETY: `i < n`; no lane has left; all threads reach `put`. A lane without a key looks up hash 0.
                     unsafe {
                         let hash = if i < n { $crate::batch::keys::mix_at(keys, kind, spread, i) } else { 0 };
-                        let found = $crate::bloom::sectors::contains_cut_warp::<$block_bits, $sectors>(words, blocks, hashes, hash);
+                        let found = $crate::bloom::sectors::contains_warp::<$block_bits, $sectors>(words, blocks, hashes, hash);
                         $crate::batch::results::put(form, out, i, n, i < n && found);
                     }
                 }
@@ -252,7 +252,7 @@ macro_rules! cuts {
         }
     };
 }
-pub(crate) use cuts;
+pub(crate) use sectored_kernels;
 
 /// Threads of a block, in every kernel of a cut.
 pub const BLOCK: u32 = 256;
@@ -274,7 +274,7 @@ mod tests {
                 for seed in 0..20 {
                     let pattern = Pattern::of(finalise(seed));
                     for word in 0..BLOCK_BITS / 64 {
-                        let salts = Cut::<BLOCK_BITS, SECTORS>::salts(word, hashes);
+                        let salts = Sectored::<BLOCK_BITS, SECTORS>::salts(word, hashes);
                         let expected = match word_bits {
                             64 => pattern.word_mask64(shape, word),
                             _ => {
@@ -282,7 +282,7 @@ mod tests {
                                 halves[1] << 32 | halves[0]
                             }
                         };
-                        let mask = Cut::<BLOCK_BITS, SECTORS>::mask(pattern, hashes, word, &salts);
+                        let mask = Sectored::<BLOCK_BITS, SECTORS>::mask(pattern, hashes, word, &salts);
                         assert_eq!(mask, expected, "{shape:?}, word {word}");
                     }
                 }

@@ -4,11 +4,11 @@
 
 #[cfg(doc)]
 use crate::bloom::sectors;
-use crate::bloom::sectors::{BLOCK, cuts};
+use crate::bloom::sectors::{BLOCK, sectored_kernels};
 use warpset_simt::{Global, GlobalMut, thread, warp};
 
-cuts! {
-    sectors_narrow, for_each_narrow_cut:
+sectored_kernels! {
+    sectors_narrow, for_each_narrow_layout:
     blocked_insert_64_1, blocked_contains_64_1: 64, 1, 6;
     blocked_insert_64_2, blocked_contains_64_2: 64, 2, 6;
     blocked_insert_128_1, blocked_contains_128_1: 128, 1, 6;

@@ -4,11 +4,11 @@
 
 #[cfg(doc)]
 use crate::bloom::sectors;
-use crate::bloom::sectors::{BLOCK, cuts};
+use crate::bloom::sectors::{BLOCK, sectored_kernels};
 use warpset_simt::{Global, GlobalMut, thread, warp};
 
-cuts! {
-    sectors_wide, for_each_wide_cut:
+sectored_kernels! {
+    sectors_wide, for_each_wide_layout:
     blocked_insert_512_1, blocked_contains_512_1: 512, 1, 4;
     blocked_insert_512_2, blocked_contains_512_2: 512, 2, 4;
     blocked_insert_512_4, blocked_contains_512_4: 512, 4, 4;

@@ -1,7 +1,7 @@
 //! Chains of all kinds of values, under schedules that hold tiles back and let stores arrive late.
 
 use warpset_core::hash::mix;
-use warpset_core::scan::{ByRun, MaxPlus, Number, Segmented, Sum};
+use warpset_core::scan::{ByRun, MaxPlus, Segmented, Sum};
 use warpset_simt::emulator::{Config, Emulator};
 use warpset_simt::{Global, LaunchConfig, shared};
 
@@ -169,58 +169,4 @@ chains! {
         let add = (random % 100) as i64 - 50;
         Lift { floor: (random % 7) as i64 + add.max(0), add }
     };
-}
-
-kernel! {
-    /// A chain a thread: each block publishes a count a thread and adds up those of its column.
-    ///
-    /// # Safety
-    /// - Launch: 4 bytes of shared memory.
-    /// - `x`: a count a thread; `y`: a place; `look_back`: a word a thread, zero; `counter`: one word, zero.
-    pub unsafe fn columns(x: Global<u32>, y: GlobalMut<u64>, look_back: GlobalMut<u64>, counter: GlobalMut<u32>) {
-        let stride = thread::block_dim_x() as usize;
-        // SAFETY: the caller's promise.
-        unsafe {
-            let tile = ticket(counter, shared::dynamic(0));
-            let at = tile * stride + thread::thread_idx_x() as usize;
-            let own = Count(u64::from(x.read(at)));
-            publish(look_back, at, if tile == 0 { INCLUSIVE } else { AGGREGATE }, own);
-            let before = exclusive_prefix_by_thread::<Sum<Count>>(look_back, at, stride);
-            if tile != 0 {
-                publish(look_back, at, INCLUSIVE, before.plus(own));
-            }
-            y.write(at, before.0);
-        }
-    }
-}
-
-#[test]
-fn a_chain_a_thread() {
-    for (seed, (tiles, columns)) in [(1, 32), (2, 64), (40, 96)].into_iter().enumerate() {
-        let counts: Vec<u32> = (0..tiles * columns).map(|i| mix(i as u64, 1) as u32).collect();
-        let emulator = Emulator::new(Config::seeded(seed as u64));
-        let (x, y) = (emulator.buffer_from(&counts), emulator.buffer_from(&vec![0u64; counts.len()]));
-        let look_back = emulator.buffer_from(&vec![0u64; counts.len()]);
-        let counter = emulator.buffer_from(&[0u32]);
-        let config = LaunchConfig::new(tiles as u32, columns as u32).shared(4);
-        // SAFETY: sizes as the kernel asks.
-        let done = unsafe {
-            self::columns {
-                x: x.global(),
-                y: y.global_mut(),
-                look_back: look_back.global_mut(),
-                counter: counter.global_mut(),
-            }
-            .launch(&emulator, config)
-        };
-        done.unwrap();
-        let found = y.to_vec();
-        for column in 0..columns {
-            let mut before = 0;
-            for at in (column..counts.len()).step_by(columns) {
-                assert_eq!(found[at], before);
-                before += u64::from(counts[at]);
-            }
-        }
-    }
 }

@@ -1,6 +1,6 @@
 //! A block sorts what it holds in shared memory, digit by digit.
 
-use crate::primitives::ranking::{self, DIGITS, Key};
+use crate::primitives::ranking::{self, DIGITS, SortKey};
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{thread, warp};
 
@@ -19,7 +19,7 @@ pub struct BlockSort<K, const WARPS: u32, const TILE: u32> {
     other_origins: Shared<u16>,
 }
 
-impl<K: Key, const WARPS: u32, const TILE: u32> BlockSort<K, WARPS, TILE> {
+impl<K: SortKey, const WARPS: u32, const TILE: u32> BlockSort<K, WARPS, TILE> {
     const SUMS_AT: u32 = WARPS * DIGITS * 4;
     const KEYS_AT: u32 = Self::SUMS_AT + 128;
     const ORIGINS_AT: u32 = Self::KEYS_AT + 2 * TILE * size_of::<K>() as u32;

@@ -15,7 +15,9 @@ pub mod vectors;
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, Word, allow, thread, warp};
 
-use crate::primitives::merge_path::{Key, Tile, crossing_by_thread, crossing_by_warp, crossing_in_shared, goes_first};
+use crate::primitives::merge_path::{
+    MergeKey, Tile, crossing_by_thread, crossing_by_warp, crossing_in_shared, goes_first,
+};
 use crate::primitives::tile_shape::launch_shape;
 use vectors::{Part, Vectors};
 
@@ -94,7 +96,13 @@ unsafe fn merge_tile_of_keys<K: Vectors, const THREADS: u32, const ITEMS: usize>
 /// together.
 #[inline(always)]
 #[track_caller]
-unsafe fn merge_tile_of_pairs<K: Key, V: Word + Default, const THREADS: u32, const ITEMS: usize, const FULL: bool>(
+unsafe fn merge_tile_of_pairs<
+    K: MergeKey,
+    V: Word + Default,
+    const THREADS: u32,
+    const ITEMS: usize,
+    const FULL: bool,
+>(
     tile: Tile<THREADS, ITEMS>,
     a: Run<K, V>,
     b: Run<K, V>,
@@ -128,7 +136,7 @@ unsafe fn merge_tile_of_pairs<K: Key, V: Word + Default, const THREADS: u32, con
 /// and one more. All lanes of the warp come here together.
 #[inline(always)]
 #[track_caller]
-unsafe fn merge_part<K: Key, V: Word, const THREADS: u32, const ITEMS: usize, const PAIRS: bool>(
+unsafe fn merge_part<K: MergeKey, V: Word, const THREADS: u32, const ITEMS: usize, const PAIRS: bool>(
     tile: Tile<THREADS, ITEMS>,
     loaded: Loaded<K, V>,
     a_at: u32,
@@ -168,7 +176,7 @@ struct Loaded<K, V> {
 /// The tile may be read up to as many places behind the thread's as it merges.
 #[inline(always)]
 #[track_caller]
-unsafe fn serial<K: Key, V: Word, const ITEMS: usize, const PAIRS: bool, const BOUNDED: bool>(
+unsafe fn serial<K: MergeKey, V: Word, const ITEMS: usize, const PAIRS: bool, const BOUNDED: bool>(
     Loaded { keys, values, mask }: Loaded<K, V>,
     (mut at_a, a_end): (u32, u32),
     (mut at_b, b_end): (u32, u32),

@@ -14,13 +14,13 @@ use warpset_simt::shared::Shared;
 use warpset_simt::{Global, GlobalMut, Word, thread, warp};
 
 /// A key, compared by the bits of a mask alone.
-pub trait Key: Word + Default + Ord + BitAnd<Output = Self> {}
-impl Key for u32 {}
-impl Key for u64 {}
+pub trait MergeKey: Word + Default + Ord + BitAnd<Output = Self> {}
+impl MergeKey for u32 {}
+impl MergeKey for u64 {}
 
 /// Whether `first`, of an earlier run, goes before `second`.
 #[inline(always)]
-pub fn goes_first<K: Key>(first: K, second: K, mask: K) -> bool {
+pub fn goes_first<K: MergeKey>(first: K, second: K, mask: K) -> bool {
     first & mask <= second & mask
 }
 
@@ -31,7 +31,7 @@ pub fn goes_first<K: Key>(first: K, second: K, mask: K) -> bool {
 /// and not written meanwhile; `diagonal` is at most their sum.
 #[inline(always)]
 #[track_caller]
-pub unsafe fn crossing_by_warp<K: Key>(
+pub unsafe fn crossing_by_warp<K: MergeKey>(
     a: Global<K>,
     a_len: usize,
     b: Global<K>,
@@ -63,7 +63,7 @@ pub unsafe fn crossing_by_warp<K: Key>(
 /// As there, but for the warp.
 #[inline(always)]
 #[track_caller]
-pub unsafe fn crossing_by_thread<K: Key>(
+pub unsafe fn crossing_by_thread<K: MergeKey>(
     a: Global<K>,
     a_len: usize,
     b: Global<K>,
@@ -91,7 +91,7 @@ pub unsafe fn crossing_by_thread<K: Key>(
 /// The runs are there and nobody writes them meanwhile; `diagonal` is at most the sum of their lengths.
 #[inline(always)]
 #[track_caller]
-pub unsafe fn crossing_in_shared<K: Key>(
+pub unsafe fn crossing_in_shared<K: MergeKey>(
     (a, a_len): (Shared<K>, u32),
     (b, b_len): (Shared<K>, u32),
     diagonal: u32,

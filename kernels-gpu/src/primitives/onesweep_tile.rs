@@ -1,6 +1,6 @@
 //! A tile of a onesweep pass: from global memory to registers, sorted by one digit, to its places in the output.
 
-use crate::primitives::ranking::{self, DIGITS, Digit, Key};
+use crate::primitives::ranking::{self, DIGITS, Digit, SortKey};
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, Word, thread, warp};
 
@@ -59,7 +59,7 @@ pub fn ticket_word<const WARPS: u32>() -> Shared<u32> {
 /// - From `place` on, `to` is valid for as many items as `place` got as its count, and nobody else touches those; the
 ///   payloads likewise, if there are any.
 #[inline(always)]
-pub unsafe fn scatter_tile<K: Key, V: Word + Default, const PAYLOAD: bool, const WARPS: u32, const ITEMS: usize>(
+pub unsafe fn scatter_tile<K: SortKey, V: Word + Default, const PAYLOAD: bool, const WARPS: u32, const ITEMS: usize>(
     from: (Global<K>, Global<V>),
     to: (GlobalMut<K>, GlobalMut<V>),
     valid: u32,

@@ -12,7 +12,7 @@ mod small;
 
 use crate::block;
 use crate::primitives::onesweep_tile::{self, PassShape};
-use crate::primitives::ranking::{DIGITS, Digit, Key, LookBack};
+use crate::primitives::ranking::{DIGITS, Digit, LookBack, SortKey};
 use warpset_core::scan::Sum;
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, Word, atomic, fence, thread};
@@ -88,7 +88,7 @@ unsafe fn lay_out(plan: GlobalMut<u32>, passes: u32, mut needed: u32, in_place: 
 /// # Safety
 /// As the kernels state.
 #[inline(always)]
-unsafe fn histogram<K: Key, const MAX: u32, const COLUMNS: u32>(
+unsafe fn histogram<K: SortKey, const MAX: u32, const COLUMNS: u32>(
     keys: Global<K>,
     n: usize,
     begin: u32,
@@ -223,7 +223,7 @@ histogram_kernels! {
 /// # Safety
 /// As the kernels state.
 #[inline(always)]
-unsafe fn pass<K: Key, V: Word + Default, const PAYLOAD: bool, const WARPS: u32, const ITEMS: usize>(
+unsafe fn pass<K: SortKey, V: Word + Default, const PAYLOAD: bool, const WARPS: u32, const ITEMS: usize>(
     input: (Global<K>, Global<V>),
     scratch: (GlobalMut<K>, GlobalMut<V>),
     output: (GlobalMut<K>, GlobalMut<V>),

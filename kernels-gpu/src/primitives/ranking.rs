@@ -21,7 +21,7 @@ pub const DIGIT_BITS: u32 = 8;
 pub const DIGITS: u32 = 1 << DIGIT_BITS;
 
 /// A word to be sorted by.
-pub trait Key: Word + Ord {
+pub trait SortKey: Word + Ord {
     /// The low 32 bits of `self >> shift`; `shift` is below the width.
     fn shifted(self, shift: u32) -> u32;
     /// The key whose bits are those of `bits`, repeated.
@@ -30,7 +30,7 @@ pub trait Key: Word + Ord {
     fn masked(self, begin: u32, bits: u32, flip: u32) -> Self;
 }
 
-impl Key for u32 {
+impl SortKey for u32 {
     #[inline(always)]
     fn shifted(self, shift: u32) -> u32 {
         self >> shift
@@ -45,7 +45,7 @@ impl Key for u32 {
     }
 }
 
-impl Key for u64 {
+impl SortKey for u64 {
     #[inline(always)]
     fn shifted(self, shift: u32) -> u32 {
         (self >> shift) as u32
@@ -82,13 +82,13 @@ impl Digit {
 
     /// The digit of `key`.
     #[inline(always)]
-    pub fn of<K: Key>(self, key: K) -> u32 {
+    pub fn of<K: SortKey>(self, key: K) -> u32 {
         (key.shifted(self.shift) ^ self.flip) & self.mask
     }
 
     /// A key with the greatest digit.
     #[inline(always)]
-    pub fn last<K: Key>(self) -> K {
+    pub fn last<K: SortKey>(self) -> K {
         K::splat(!self.flip)
     }
 }

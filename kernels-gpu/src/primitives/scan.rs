@@ -37,7 +37,7 @@ const LINE_WORDS: usize = 32;
 
 /// The shape of a scan's launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct ScanShape {
     /// Threads of a block.
     pub threads: u32,
     /// Items of a tile: one tile a block.
@@ -50,7 +50,7 @@ pub struct Shape {
     pub resident: u32,
 }
 
-impl Shape {
+impl ScanShape {
     /// The shape of a scan from `T` by way of `V`.
     pub const fn new<T: Item, V: Published>() -> Self {
         let (warps, quads) = (WARPS, QUADS);
@@ -168,7 +168,7 @@ where
 /// One tile of a scan.
 ///
 /// # Safety
-/// - Launch: 1-D, a block a tile, as [`Shape::new`] says for `WARPS` and `QUADS`; `n > 0`.
+/// - Launch: 1-D, a block a tile, as [`ScanShape::new`] says for `WARPS` and `QUADS`; `n > 0`.
 /// - `input`: `n` items; `out`: `n` places, the same memory or none of it; nobody else touches either.
 /// - `heads`: a bit an item if the pass has bits, not written meanwhile.
 /// - `look_back`: the words of all tiles, at a multiple of 16 bytes, and `counter` one word: zero at the start, nobody
@@ -256,9 +256,9 @@ pub struct Arguments<T, U> {
 #[cfg(not(target_arch = "nvptx64"))]
 pub trait ScanKernels: Operator<Value: Published + Item> {
     /// The shape of a scan.
-    const SCAN: Shape;
+    const SCAN: ScanShape;
     /// The shape of a scan by segments.
-    const SEGMENTED: Shape;
+    const SEGMENTED: ScanShape;
 
     /// Launches a scan.
     ///
@@ -285,7 +285,7 @@ pub trait ScanKernels: Operator<Value: Published + Item> {
 #[cfg(not(target_arch = "nvptx64"))]
 pub trait RecurrenceKernels: Lifted<Item: Item, Number: Item> {
     /// The shape of its scan.
-    const SCAN: Shape;
+    const SCAN: ScanShape;
 
     /// Launches it.
     ///
@@ -370,9 +370,9 @@ macro_rules! scan_kernels {
 
         #[cfg(not(target_arch = "nvptx64"))]
         impl $crate::primitives::scan::ScanKernels for $operator {
-            const SCAN: $crate::primitives::scan::Shape = $crate::primitives::scan::Shape::new::<Self::Value, Self::Value>();
-            const SEGMENTED: $crate::primitives::scan::Shape =
-                $crate::primitives::scan::Shape::new::<Self::Value, $crate::operators::Flagged<Self::Value>>();
+            const SCAN: $crate::primitives::scan::ScanShape = $crate::primitives::scan::ScanShape::new::<Self::Value, Self::Value>();
+            const SEGMENTED: $crate::primitives::scan::ScanShape =
+                $crate::primitives::scan::ScanShape::new::<Self::Value, $crate::operators::Flagged<Self::Value>>();
 
             unsafe fn launch_scan<L: $crate::simt::Launcher>(
                 launcher: &L, config: $crate::simt::LaunchConfig, with: $crate::primitives::scan::Arguments<Self::Value, Self::Value>,
@@ -443,8 +443,8 @@ macro_rules! recurrence_kernels {
 
         #[cfg(not(target_arch = "nvptx64"))]
         impl $crate::primitives::scan::RecurrenceKernels for $recurrence {
-            const SCAN: $crate::primitives::scan::Shape =
-                $crate::primitives::scan::Shape::new::<Self::Item, $crate::operators::Lift<Self::Number>>();
+            const SCAN: $crate::primitives::scan::ScanShape =
+                $crate::primitives::scan::ScanShape::new::<Self::Item, $crate::operators::Lift<Self::Number>>();
 
             unsafe fn launch_lifted<L: $crate::simt::Launcher>(
                 launcher: &L, config: $crate::simt::LaunchConfig, with: $crate::primitives::scan::Arguments<Self::Item, Self::Number>,

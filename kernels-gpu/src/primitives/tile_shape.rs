@@ -2,7 +2,7 @@
 
 /// Blocks and tiles of a kernel. Each instance stands at its kernel as `SHAPE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct TileShape {
     /// Threads of a block.
     pub threads: u32,
     /// Items of a tile for each thread.
@@ -11,7 +11,7 @@ pub struct Shape {
     pub shared_bytes: u32,
 }
 
-impl Shape {
+impl TileShape {
     /// Items of a tile.
     pub const fn tile(self) -> usize {
         self.threads as usize * self.items as usize
@@ -24,8 +24,11 @@ macro_rules! launch_shape {
         #[cfg(not(target_arch = "nvptx64"))]
         impl $kernel {
             /// The kernel's launch shape.
-            pub const SHAPE: crate::primitives::tile_shape::Shape =
-                crate::primitives::tile_shape::Shape { threads: $threads, items: $items, shared_bytes: $shared_bytes };
+            pub const SHAPE: crate::primitives::tile_shape::TileShape = crate::primitives::tile_shape::TileShape {
+                threads: $threads,
+                items: $items,
+                shared_bytes: $shared_bytes,
+            };
         }
     };
 }

@@ -1,6 +1,6 @@
 //! Kernels that insert into and remove from standard quotient filters: by superclusters as in the paper
 //! ([`superclusters`]), in place for an ascending batch ([`in_place`]), and by writing the filter anew ([`rebuild`],
-//! [`rebuild_near`]).
+//! [`rebuild_relative`]).
 //!
 //! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018: sections
 //! IV-B (supercluster inserts), IV-D (supercluster deletes) and IV-E (merging).
@@ -14,7 +14,7 @@ use crate::quotient::memory::Parameters;
 
 pub mod in_place;
 pub mod rebuild;
-pub mod rebuild_near;
+pub mod rebuild_relative;
 pub mod superclusters;
 
 /// Threads of a block, in all kernels here but [`rebuild`]'s.

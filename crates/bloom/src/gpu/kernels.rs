@@ -234,7 +234,7 @@ macro_rules! shapes {
 }
 warpset_kernels::for_each_blocked_shape!(shapes);
 
-macro_rules! cuts {
+macro_rules! sectored {
     ($insertion:ident, $lookup:ident, $module:ident: $($insert:ident, $contains:ident: $block_bits:literal, $sectors:literal;)*) => {
         /// # Safety
         /// As `launch_insert`.
@@ -271,10 +271,10 @@ macro_rules! cuts {
         }
     };
 }
-warpset_kernels::for_each_narrow_cut!(cuts, insert_narrow_cut, contains_narrow_cut);
-warpset_kernels::for_each_wide_cut!(cuts, insert_wide_cut, contains_wide_cut);
+warpset_kernels::for_each_narrow_layout!(sectored, insert_narrow, contains_narrow);
+warpset_kernels::for_each_wide_layout!(sectored, insert_wide, contains_wide);
 
-/// The largest block of narrow cuts.
+/// The largest block of the narrow layouts.
 const NARROW: u32 = 256;
 
 impl DeviceLayout for BlockedLayout {
@@ -302,9 +302,9 @@ impl DeviceLayout for BlockedLayout {
                 return Ok(());
             }
             if self.shape().block_bits() <= NARROW {
-                contains_narrow_cut(stream, words, self, keys, n, answers)
+                contains_narrow(stream, words, self, keys, n, answers)
             } else {
-                contains_wide_cut(stream, words, self, keys, n, answers)
+                contains_wide(stream, words, self, keys, n, answers)
             }
         }
     }
@@ -324,9 +324,9 @@ impl DeviceOneBlock for BlockedLayout {
                 return Ok(());
             }
             if self.shape().block_bits() <= NARROW {
-                insert_narrow_cut(stream, words, self, keys, n)
+                insert_narrow(stream, words, self, keys, n)
             } else {
-                insert_wide_cut(stream, words, self, keys, n)
+                insert_wide(stream, words, self, keys, n)
             }
         }
     }

@@ -17,7 +17,7 @@ use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK};
 use warpset_simt::{Global, GlobalMut, ShuffleWord, Word, thread};
 
-use crate::primitives::merge_path::{Key, crossing_in_shared, goes_first};
+use crate::primitives::merge_path::{MergeKey, crossing_in_shared, goes_first};
 use crate::primitives::tile_shape::launch_shape;
 
 /// The most runs.
@@ -45,7 +45,7 @@ fn choose<T: Copy>(runs: [T; RUNS], number: u32) -> T {
 /// meanwhile; `rank` is at most the sum of their lengths.
 #[inline(always)]
 #[track_caller]
-unsafe fn split_by_warp<K: Key + ShuffleWord>(
+unsafe fn split_by_warp<K: MergeKey + ShuffleWord>(
     runs: [Global<K>; RUNS],
     lengths: [usize; RUNS],
     mut rank: u64,
@@ -145,7 +145,7 @@ const fn shared_bytes<K, V>(threads: u32, items: u32, pairs: bool) -> u32 {
 /// # Safety
 /// As [`merge_many_u32`].
 #[inline(always)]
-unsafe fn merge_many<K: Key, V: Word + Default, const THREADS: u32, const ITEMS: usize, const PAIRS: bool>(
+unsafe fn merge_many<K: MergeKey, V: Word + Default, const THREADS: u32, const ITEMS: usize, const PAIRS: bool>(
     runs: [Global<K>; RUNS],
     run_values: [Global<V>; RUNS],
     rounds: u32,

@@ -7,7 +7,7 @@
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, thread};
 
-use crate::primitives::merge_path::{Key, Tile, crossing_in_shared, goes_first};
+use crate::primitives::merge_path::{MergeKey, Tile, crossing_in_shared, goes_first};
 use crate::primitives::tile_shape::launch_shape;
 
 /// Threads of a block of the kernels for unsorted needles.
@@ -17,7 +17,7 @@ pub const NEEDLES: usize = 4;
 
 /// Whether `key` goes before `needle`: the keys below it and, for an upper bound, those that equal it.
 #[inline(always)]
-fn before<K: Key, const UPPER: bool>(key: K, needle: K, mask: K) -> bool {
+fn before<K: MergeKey, const UPPER: bool>(key: K, needle: K, mask: K) -> bool {
     if UPPER { goes_first(key, needle, mask) } else { !goes_first(needle, key, mask) }
 }
 
@@ -26,7 +26,7 @@ fn before<K: Key, const UPPER: bool>(key: K, needle: K, mask: K) -> bool {
 /// # Safety
 /// As [`lower_bound_u32`].
 #[inline(always)]
-unsafe fn search<K: Key, const UPPER: bool>(
+unsafe fn search<K: MergeKey, const UPPER: bool>(
     keys: Global<K>,
     n: usize,
     needles: Global<K>,
@@ -85,7 +85,7 @@ const fn places_at<K>(threads: u32, items: u32) -> u32 {
 /// # Safety
 /// As [`lower_bound_sorted_u32`].
 #[inline(always)]
-unsafe fn search_sorted<K: Key, const THREADS: u32, const ITEMS: usize, const UPPER: bool>(
+unsafe fn search_sorted<K: MergeKey, const THREADS: u32, const ITEMS: usize, const UPPER: bool>(
     keys: Global<K>,
     n: usize,
     needles: Global<K>,
@@ -119,7 +119,7 @@ unsafe fn search_sorted<K: Key, const THREADS: u32, const ITEMS: usize, const UP
 /// # Safety
 /// As the caller's; the parts are as long as the tile says.
 #[inline(always)]
-unsafe fn search_tile<K: Key, const THREADS: u32, const ITEMS: usize, const UPPER: bool, const FULL: bool>(
+unsafe fn search_tile<K: MergeKey, const THREADS: u32, const ITEMS: usize, const UPPER: bool, const FULL: bool>(
     tile: Tile<THREADS, ITEMS>,
     a: Global<K>,
     b: Global<K>,

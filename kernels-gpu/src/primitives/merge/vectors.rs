@@ -7,10 +7,10 @@
 use warpset_simt::shared::Shared;
 use warpset_simt::{Global, GlobalMut, warp};
 
-use crate::primitives::merge_path::{Key, Tile};
+use crate::primitives::merge_path::{MergeKey, Tile};
 
 /// Keys that move 16 bytes at a time.
-pub trait Vectors: Key {
+pub trait Vectors: MergeKey {
     /// As many as fill 16 bytes.
     type Vector: Copy + Default;
     /// Their number.

@@ -1,7 +1,7 @@
 //! Inputs that one block holds: all passes in one launch, through shared memory.
 
 use crate::primitives::block_sort::BlockSort;
-use crate::primitives::ranking::{Digit, Key};
+use crate::primitives::ranking::{Digit, SortKey};
 use warpset_simt::{Global, GlobalMut, Word, thread};
 
 /// Threads of the block.
@@ -19,7 +19,7 @@ const TILE: u32 = 4096;
 /// # Safety
 /// As the kernels state.
 #[inline(always)]
-unsafe fn sort<K: Key, V: Word, const PAYLOAD: bool>(
+unsafe fn sort<K: SortKey, V: Word, const PAYLOAD: bool>(
     keys: Global<K>,
     values: Global<V>,
     out_keys: GlobalMut<K>,

@@ -2,7 +2,7 @@
 
 use crate::block;
 use crate::primitives::onesweep_tile::{self, PassShape};
-use crate::primitives::ranking::{DIGITS, Digit, Key, LookBack};
+use crate::primitives::ranking::{DIGITS, Digit, LookBack, SortKey};
 use warpset_core::scan::Sum;
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, Word, atomic, thread};
@@ -52,7 +52,7 @@ impl Tile {
 /// # Safety
 /// As the kernels state.
 #[inline(always)]
-unsafe fn count<K: Key, const MAX: u32>(
+unsafe fn count<K: SortKey, const MAX: u32>(
     keys: Global<K>,
     begin: u32,
     bits: u32,
@@ -141,7 +141,7 @@ count_kernels! {
 /// # Safety
 /// As the kernels state.
 #[inline(always)]
-unsafe fn pass<K: Key, V: Word + Default, const PAYLOAD: bool, const WARPS: u32, const ITEMS: usize>(
+unsafe fn pass<K: SortKey, V: Word + Default, const PAYLOAD: bool, const WARPS: u32, const ITEMS: usize>(
     from: (Global<K>, Global<V>),
     to: (GlobalMut<K>, GlobalMut<V>),
     digit: Digit,

@@ -3,7 +3,7 @@
 use super::{SHORT, TILE, WINDOW};
 use crate::block;
 use crate::primitives::block_sort::BlockSort;
-use crate::primitives::ranking::{DIGIT_BITS, Digit, Key};
+use crate::primitives::ranking::{DIGIT_BITS, Digit, SortKey};
 use warpset_core::scan::Sum;
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, Word, thread, warp};
@@ -196,7 +196,7 @@ impl Bitmap {
 /// # Safety
 /// As the kernels state.
 #[inline(always)]
-unsafe fn sort<K: Key, V: Word, const PAYLOAD: bool>(
+unsafe fn sort<K: SortKey, V: Word, const PAYLOAD: bool>(
     keys: Global<K>,
     values: Global<V>,
     out_keys: GlobalMut<K>,

@@ -50,7 +50,10 @@ impl RaoBloom {
     ) -> Result<Vec<Vec<u32>>, Error> {
         let layout = self.layout;
         let serial = is_serial(keys.len());
-        if serial && task == Task::Insert && layout.choices() == 1 && is_near(layout, self.words.as_slice(), keys.len())
+        if serial
+            && task == Task::Insert
+            && layout.choices() == 1
+            && is_relative(layout, self.words.as_slice(), keys.len())
         {
             self.insert_near(keys, is_last, undo)?;
             return Ok(Vec::new());
@@ -149,7 +152,7 @@ fn may_overflow(layout: RaoLayout, ones: u32, keys: usize) -> bool {
 }
 
 /// Whether words are in a near cache and get so many keys that it costs little to count all of them.
-fn is_near(layout: RaoLayout, words: &[u32], keys: usize) -> bool {
+fn is_relative(layout: RaoLayout, words: &[u32], keys: usize) -> bool {
     size_of_val(words) <= NEAR_BYTES && keys * layout.shape().hashes as usize >= words.len()
 }
 

@@ -7,7 +7,9 @@ use warpset_kernels::quotient::update::in_place::{
     quotient_update_insert_sorted, quotient_update_regions, quotient_update_remove_sorted,
 };
 use warpset_kernels::quotient::update::rebuild::quotient_update_rebuild;
-use warpset_kernels::quotient::update::rebuild_near::{quotient_update_insert_near, quotient_update_remove_near};
+use warpset_kernels::quotient::update::rebuild_relative::{
+    quotient_update_insert_relative, quotient_update_remove_relative,
+};
 use warpset_kernels::quotient::update::superclusters::{
     quotient_update_bid, quotient_update_insert_winners, quotient_update_remove_winners,
 };
@@ -34,8 +36,8 @@ pub(super) trait Width:
     + EntryOf<quotient_update_insert_sorted<Self>>
     + EntryOf<quotient_update_remove_sorted<Self>>
     + EntryOf<quotient_update_rebuild<Self>>
-    + EntryOf<quotient_update_insert_near<Self>>
-    + EntryOf<quotient_update_remove_near<Self>>
+    + EntryOf<quotient_update_insert_relative<Self>>
+    + EntryOf<quotient_update_remove_relative<Self>>
 {
     /// Items of a tile of the layout.
     const TILE: usize;

@@ -3,8 +3,8 @@
 use warpset_core::quotient::combine::Combination;
 use warpset_gpu::{DeviceSlice, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::quotient::update::rebuild::{self, SHARED_BYTES, THREADS, TILE_BLOCKS, quotient_update_rebuild};
-use warpset_kernels::quotient::update::rebuild_near::{
-    MAX_SLOTS, MIN_QUOTIENT_BITS, quotient_update_insert_near, quotient_update_remove_near,
+use warpset_kernels::quotient::update::rebuild_relative::{
+    MAX_SLOTS, MIN_QUOTIENT_BITS, quotient_update_insert_relative, quotient_update_remove_relative,
 };
 use warpset_primitives::LookBack;
 
@@ -30,7 +30,7 @@ impl StandardQuotientFilter {
             Change::Insert if layout.keeps_duplicates() => Combination::Sum,
             Change::Insert => Combination::Union,
         };
-        let is_near =
+        let is_relative =
             layout.quotient_bits() >= MIN_QUOTIENT_BITS && layout.slots() < MAX_SLOTS && batch.len() < 1 << 32;
         let mut words = stream.alloc_zeroed::<u64>(old.len())?;
         let tiles = layout.quotients().div_ceil(64).div_ceil(TILE_BLOCKS) as usize;
@@ -42,8 +42,8 @@ impl StandardQuotientFilter {
         // SAFETY: the old words are a sound filter and borrowed; the words are those of its layout, zero, and nobody else's, as is the
         // scratch memory; the batch is ascending, and lives until the copy has been waited for.
         unsafe {
-            match (is_near, change) {
-                (true, Change::Insert) => quotient_update_insert_near {
+            match (is_relative, change) {
+                (true, Change::Insert) => quotient_update_insert_relative {
                     old,
                     slots,
                     parameters,
@@ -55,7 +55,7 @@ impl StandardQuotientFilter {
                     totals,
                 }
                 .launch(stream, config)?,
-                (true, Change::Remove) => quotient_update_remove_near {
+                (true, Change::Remove) => quotient_update_remove_relative {
                     old,
                     slots,
                     parameters,

@@ -149,7 +149,7 @@ struct Arguments<F> {
 /// A tile.
 ///
 /// # Safety
-/// As [`quotient_update_insert_near_u32`].
+/// As [`quotient_update_insert_relative_u32`].
 #[inline(always)]
 unsafe fn rebuild<F: Near, const PACKED: bool, const REMOVES: bool>(arguments: Arguments<F>) {
     let Arguments { old, slots, parameters, batch, n, look_back, ticket, words, totals } = arguments;
@@ -202,12 +202,12 @@ kernel! {
     /// As [`quotient_update_rebuild`](super::rebuild::quotient_update_rebuild), which has the same result; besides, there
     /// are fewer than [`MAX_SLOTS`], quotients have at least [`MIN_QUOTIENT_BITS`], and the batch has fewer than 2^32
     /// fingerprints.
-    pub unsafe fn quotient_update_insert_near<F>(
+    pub unsafe fn quotient_update_insert_relative<F>(
         old: Global<u64>, slots: u64, parameters: u32, batch: Global<F>, n: usize, look_back: GlobalMut<u64>,
         ticket: GlobalMut<u32>, words: GlobalMut<u64>, totals: GlobalMut<u64>,
     ) for [
-        #[launch_bounds(128, 8)] u32 => quotient_update_insert_near_u32,
-        #[launch_bounds(128, 6)] u64 => quotient_update_insert_near_u64,
+        #[launch_bounds(128, 8)] u32 => quotient_update_insert_relative_u32,
+        #[launch_bounds(128, 6)] u64 => quotient_update_insert_relative_u64,
     ] {
         let parameters = Parameters(parameters);
         let arguments = Arguments { old, slots, parameters, batch, n, look_back, ticket, words, totals };
@@ -223,13 +223,13 @@ kernel! {
     /// Writes a filter anew without those fingerprints that an ascending batch cancels.
     ///
     /// # Safety
-    /// As [`quotient_update_insert_near`].
-    pub unsafe fn quotient_update_remove_near<F>(
+    /// As [`quotient_update_insert_relative`].
+    pub unsafe fn quotient_update_remove_relative<F>(
         old: Global<u64>, slots: u64, parameters: u32, batch: Global<F>, n: usize, look_back: GlobalMut<u64>,
         ticket: GlobalMut<u32>, words: GlobalMut<u64>, totals: GlobalMut<u64>,
     ) for [
-        #[launch_bounds(128, 8)] u32 => quotient_update_remove_near_u32,
-        #[launch_bounds(128, 6)] u64 => quotient_update_remove_near_u64,
+        #[launch_bounds(128, 8)] u32 => quotient_update_remove_relative_u32,
+        #[launch_bounds(128, 6)] u64 => quotient_update_remove_relative_u64,
     ] {
         let parameters = Parameters(parameters);
         let arguments = Arguments { old, slots, parameters, batch, n, look_back, ticket, words, totals };
