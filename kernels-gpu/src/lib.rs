@@ -12,7 +12,7 @@
 //! with: a new module leaves the PTX of the others valid.
 
 #![cfg_attr(target_arch = "nvptx64", no_std)]
-#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch, stdarch_nvptx))]
+#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 // Most modules use only a part of what they share.
 #![cfg_attr(target_arch = "nvptx64", allow(dead_code, unused_features, unused_imports, unused_macros))]
 // Kernels take what they need as arguments, and index register arrays by loop variables, which unroll.
@@ -75,7 +75,7 @@ pub mod quotient {
 }
 
 /// Device-wide building blocks: scans, reductions, sorting, selection, merging.
-#[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "primitives"))]
+#[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "primitives", feature = "operators"))]
 pub mod primitives {
     pub mod block_sort;
     pub mod merge_path;
@@ -85,7 +85,7 @@ pub mod primitives {
     pub mod tile_shape;
     pub mod warp_tile;
 
-    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "primitives_by_key"))]
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "primitives_by_key", feature = "operators"))]
     pub mod by_key;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "primitives_merge"))]
     pub mod merge;
@@ -95,9 +95,9 @@ pub mod primitives {
     pub mod radix;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "primitives_radix_sort"))]
     pub mod radix_sort;
-    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "primitives_reduce"))]
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "primitives_reduce", feature = "operators"))]
     pub mod reduce;
-    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "primitives_scan"))]
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "primitives_scan", feature = "operators"))]
     pub mod scan;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "primitives_segmented_sort"))]
     pub mod segmented_sort;
@@ -114,8 +114,6 @@ pub mod selftest;
 pub mod block;
 pub mod look_back;
 
-#[cfg(target_arch = "nvptx64")]
-mod device;
 // The builder's own file, for PTX from before the builder wrote the directives itself.
 #[cfg(not(target_arch = "nvptx64"))]
 #[path = "../../crates/builder/src/launch_bounds.rs"]

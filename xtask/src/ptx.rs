@@ -4,7 +4,11 @@
 //! nothing is written: what the sources compile to has to equal the file. Either way the text is linted and, where there is
 //! a `ptxas`, assembled for every architecture that we promise, with a table of what the kernels use.
 
-use std::{fmt::Write as _, fs, path::Path};
+use std::{
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context as _, bail, ensure};
 use warpset_builder::{Assembler, Builder, DeviceToolchain, Resources, lint, summary};
@@ -84,7 +88,20 @@ fn units(root: &Path) -> Vec<Unit> {
             .cfg(format!("warpset_folder=\"{}\"", name.split('_').next().unwrap_or(name)));
         Unit { name: name.to_owned(), path: format!("kernels-gpu/ptx/{name}.ptx"), builder }
     });
-    modules.collect()
+    let example = root.join("examples/own-kernel");
+    let own_kernel = Unit {
+        name: "own_kernel".to_owned(),
+        path: "examples/own-kernel/ptx/own_kernel.ptx".to_owned(),
+        // As its build script does; but the folder of the device build is shared.
+        builder: Builder::new(example).target_dir(device_folder(root)),
+    };
+    modules.chain([own_kernel]).collect()
+}
+
+/// The folder of the device build.
+fn device_folder(root: &Path) -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    target.join("device")
 }
 
 /// What the command line names, or everything.

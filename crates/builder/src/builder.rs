@@ -139,6 +139,7 @@ impl Builder {
     pub fn build(&self) -> Result<Ptx, Error> {
         let out = script::out_dir();
         if out.is_some() && env::var("TARGET").is_ok_and(|target| target == TARGET) {
+            println!("cargo:rerun-if-changed=build.rs");
             return Ok(Ptx { path: PathBuf::new(), text: String::new() });
         }
         let manifest = Manifest::read(&self.folder)?;

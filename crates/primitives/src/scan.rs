@@ -29,7 +29,7 @@
 //! ```
 //!
 //! An operator of your own, here addition that stops at the largest number. The emulator runs its kernels as they are; for
-//! CUDA compile them to PTX as [`scan_kernels!`](warpset_kernels::scan_kernels) says. Reductions, by key and not, go the same
+//! CUDA compile them to PTX by `warpset-builder`: `docs/kernels.md`. Reductions, by key and not, go the same
 //! way.
 //!
 //! ```

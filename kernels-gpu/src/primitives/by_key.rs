@@ -203,8 +203,10 @@ pub trait EncodeKernels: Item {
 /// [`scan_kernels!`](crate::scan_kernels).
 #[macro_export]
 macro_rules! by_key_kernels {
-    ($($name:ident: $key:ty => $operator:ty;)*) => {$(
-        $crate::kernel! {
+    (#![module($at:expr)] $($name:ident: $key:ty => $operator:ty;)*) => {$(
+        $crate::simt::kernel! {
+            #![module($at)]
+
             #[doc = concat!("Reduces values by `", stringify!($operator), "`, a result a run of equal `",
                 stringify!($key), "` keys.")]
             ///
@@ -249,8 +251,10 @@ macro_rules! by_key_kernels {
             }
         }
     )*};
+    ($($name:ident: $key:ty => $operator:ty;)*) => { $crate::by_key_kernels! { #![module($crate::module_at)] $($name: $key => $operator;)* } };
 }
 
+#[cfg(any(not(target_arch = "nvptx64"), warpset_module = "primitives_by_key"))]
 by_key_kernels! {
     by_u32_sum_u32: u32 => Sum<u32>;
     by_u32_sum_u64: u32 => Sum<u64>;
@@ -309,6 +313,7 @@ macro_rules! encode_kernels {
         }
     )*};
 }
+#[cfg(any(not(target_arch = "nvptx64"), warpset_module = "primitives_by_key"))]
 encode_kernels! {
     encode_u32: u32;
     encode_u64: u64;

@@ -146,8 +146,10 @@ pub trait ReduceKernels: Operator<Value: Published + Item> {
 /// [`scan_kernels!`](crate::scan_kernels).
 #[macro_export]
 macro_rules! reduce_kernels {
-    ($($reduce:ident: $operator:ty;)*) => {$(
-        $crate::kernel! {
+    (#![module($at:expr)] $($reduce:ident: $operator:ty;)*) => {$(
+        $crate::simt::kernel! {
+            #![module($at)]
+
             #[doc = concat!("Reduces by `", stringify!($operator), "`.")]
             ///
             /// # Safety
@@ -180,8 +182,10 @@ macro_rules! reduce_kernels {
             }
         }
     )*};
+    ($($reduce:ident: $operator:ty;)*) => { $crate::reduce_kernels! { #![module($crate::module_at)] $($reduce: $operator;)* } };
 }
 
+#[cfg(any(not(target_arch = "nvptx64"), warpset_module = "primitives_reduce"))]
 reduce_kernels! {
     reduce_sum_u32: Sum<u32>;
     reduce_sum_u64: Sum<u64>;

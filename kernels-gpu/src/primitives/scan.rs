@@ -312,13 +312,14 @@ macro_rules! scan_tile {
 /// Makes the kernels of scans by operators, and [`ScanKernels`] of them: for each operator the kernels' names, of the
 /// scan and of the scan by segments, and the operator.
 ///
-/// An operator outside this crate needs its kernels compiled where it stands: name a module of your crate after the PTX,
-/// call the macro there, compile the crate for `nvptx64-nvidia-cuda` with the flags of `docs/architecture.md`, and
-/// hand the text to `warpset_gpu::register_ptx`. The emulator needs none of that.
+/// A crate with an operator of its own turns the feature `operators` on and begins with `#![module(path)]`, the function
+/// that knows the PTX of its kernels: `docs/kernels.md`. The emulator needs no PTX.
 #[macro_export]
 macro_rules! scan_kernels {
-    ($($scan:ident, $segmented:ident: $operator:ty;)*) => {$(
-        $crate::kernel! {
+    (#![module($at:expr)] $($scan:ident, $segmented:ident: $operator:ty;)*) => {$(
+        $crate::simt::kernel! {
+            #![module($at)]
+
             #[doc = concat!("Scans by `", stringify!($operator), "`.")]
             ///
             /// # Safety
@@ -344,7 +345,9 @@ macro_rules! scan_kernels {
             }
         }
 
-        $crate::kernel! {
+        $crate::simt::kernel! {
+            #![module($at)]
+
             #[doc = concat!("Scans by `", stringify!($operator), "`, beginning anew at every item whose bit is set.")]
             ///
             /// # Safety
@@ -391,6 +394,7 @@ macro_rules! scan_kernels {
             }
         }
     )*};
+    ($($scan:ident, $segmented:ident: $operator:ty;)*) => { $crate::scan_kernels! { #![module($crate::module_at)] $($scan, $segmented: $operator;)* } };
 }
 
 /// Warps of a block of every scan. With [`QUADS`] the fastest of 13 shapes on an H200.
@@ -402,6 +406,7 @@ pub const QUADS: usize = 8;
 /// What the kernels' launch bounds ask for.
 const RESIDENT: u32 = 6;
 
+#[cfg(any(not(target_arch = "nvptx64"), warpset_module = "primitives_scan"))]
 scan_kernels! {
     scan_sum_u32, segmented_sum_u32: Sum<u32>;
     scan_sum_u64, segmented_sum_u64: Sum<u64>;
@@ -457,6 +462,7 @@ macro_rules! recurrence_kernels {
     )*};
 }
 
+#[cfg(any(not(target_arch = "nvptx64"), warpset_module = "primitives_scan"))]
 recurrence_kernels! {
     scan_next_slot_u32: NextSlot<u32>;
     scan_next_slot_u64: NextSlot<u64>;

@@ -18,10 +18,12 @@ use crate::ptx;
 /// Dynamic shared memory that a kernel gets without asking.
 const SHARED_WITHOUT_REQUEST: u32 = 48 << 10;
 
+/// A module's name, and the address of the PTX that came with it, if any did: modules of two crates may share a name.
+type ModuleKey = (&'static str, Option<usize>);
+
 /// A device's loaded modules and the kernels found in them.
 pub(super) struct Modules {
-    /// By name, and whether the PTX came with the module or was registered.
-    modules: Mutex<HashMap<(&'static str, bool), Arc<Loaded>>>,
+    modules: Mutex<HashMap<ModuleKey, Arc<Loaded>>>,
     /// By the address of the kernel's description, which is a static.
     kernels: RwLock<HashMap<usize, Arc<Kernel>>>,
 }
@@ -59,7 +61,7 @@ impl Modules {
         self.loaded().clear();
     }
 
-    fn loaded(&self) -> MutexGuard<'_, HashMap<(&'static str, bool), Arc<Loaded>>> {
+    fn loaded(&self) -> MutexGuard<'_, HashMap<ModuleKey, Arc<Loaded>>> {
         self.modules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -73,7 +75,7 @@ impl CudaDevice {
 
     fn module(&self, module: &Module) -> Result<Arc<Loaded>> {
         let name = module.name;
-        let key = (name, module.ptx.is_some());
+        let key = (name, module.ptx.map(|text| text.as_ptr().addr()));
         let mut loaded = self.modules.loaded();
         if let Some(module) = loaded.get(&key) {
             return Ok(module.clone());

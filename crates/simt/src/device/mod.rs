@@ -11,6 +11,7 @@ use core::arch::asm;
 pub mod atomic;
 pub mod fence;
 pub mod memory;
+mod panic;
 pub mod shared;
 pub mod thread;
 pub mod warp;
@@ -23,7 +24,7 @@ pub fn opaque(mut x: u32) -> u32 {
     x
 }
 
-/// Leaves a comment in the kernel that the host turns into directives when it loads the PTX.
+/// Leaves a comment in the kernel, which `warpset-builder` turns into directives.
 #[inline(always)]
 pub fn launch_bounds<const THREADS: u32, const BLOCKS: u32>() {
     // SAFETY: the assembly is a comment.

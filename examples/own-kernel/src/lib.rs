@@ -1,0 +1,68 @@
+//! The lowest and the highest of many readings, in one reduction: a kernel and an operator of our own.
+//!
+//! A reduction reads values and combines them to one. To get two results at once, a kernel makes a [`pair`] of each
+//! reading, and the reduction combines pairs by [`Extremes`].
+
+#![cfg_attr(target_arch = "nvptx64", no_std, feature(abi_ptx))]
+
+use warpset_kernels::{operators::Operator, reduce_kernels};
+use warpset_simt::{Global, GlobalMut, kernel, thread};
+
+/// Combines pairs: the lower lows (the low half of the word), the higher highs (the high half).
+#[derive(Clone, Copy, Debug)]
+pub struct Extremes;
+
+impl Operator for Extremes {
+    type Value = u64;
+
+    /// The pair of no reading.
+    const IDENTITY: u64 = u32::MAX as u64;
+
+    #[inline(always)]
+    fn combine(before: u64, after: u64) -> u64 {
+        let low = if (before as u32) < after as u32 { before as u32 } else { after as u32 };
+        let high = if before >> 32 > after >> 32 { before >> 32 } else { after >> 32 };
+        high << 32 | low as u64
+    }
+}
+
+// The kernels carry the PTX that `build.rs` made of them. The device build does not look at it.
+#[cfg(not(target_arch = "nvptx64"))]
+const fn ptx(_: &str) -> Option<&'static warpset_simt::Module> {
+    static MODULE: warpset_simt::Module = warpset_simt::Module {
+        name: "own_kernel",
+        ptx: Some(include_str!(concat!(env!("OUT_DIR"), "/own_kernel.ptx"))),
+    };
+    Some(&MODULE)
+}
+
+kernel! {
+    #![module(crate::ptx)]
+
+    /// `pairs[i]` gets reading `i` as the lowest and the highest of one.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid, blocks of at most 256 threads, no shared memory.
+    /// - `readings`: valid for `n` reads; not written while the kernel runs.
+    /// - `pairs`: valid for `n` writes; no other thread accesses them while the kernel runs.
+    #[launch_bounds(256)]
+    pub unsafe fn pair(readings: Global<u32>, pairs: GlobalMut<u64>, n: usize) {
+        for i in thread::grid_stride(n) {
+            // SAFETY: `i < n`, and one thread has each `i`.
+            unsafe {
+                let reading = readings.read(i) as u64;
+                pairs.write(i, reading << 32 | reading);
+            }
+        }
+    }
+}
+
+reduce_kernels! {
+    #![module(crate::ptx)]
+    reduce_extremes: Extremes;
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod host;
+#[cfg(not(target_arch = "nvptx64"))]
+pub use host::extremes;
