@@ -57,7 +57,7 @@ fn folding_and_merging() {
         folds_to_the_smaller_filter(blocked(96, 6), blocked(48, 6), on(&device));
         folds_to_the_smaller_filter(rao(12, 1), rao(6, 1), on(&device));
         merges(split(100), split(101), "blocks", on(&device));
-        merges(blocked(100, 7), blocked(100, 8), "bits a key", on(&device));
+        merges(blocked(100, 7), blocked(100, 8), "bits per key", on(&device));
         merges(rao(4, 1), rao(5, 1), "buckets", on(&device));
     }
 }

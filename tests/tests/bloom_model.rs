@@ -60,7 +60,7 @@ fn folding() {
 fn merging() {
     let split = |blocks| SplitBlockLayout::new(blocks).unwrap();
     merges(split(100), split(101), "blocks", on_cpu);
-    merges(blocked(100, 7), blocked(100, 8), "bits a key", on_cpu);
+    merges(blocked(100, 7), blocked(100, 8), "bits per key", on_cpu);
     merges(rao(4, 1, FirstLevel::Mixed), rao(5, 1, FirstLevel::Mixed), "buckets", on_cpu);
     let (mut two, other) = (on_cpu(rao(4, 2, FirstLevel::Mixed)), on_cpu(rao(4, 2, FirstLevel::Mixed)));
     two.merge(&other).unwrap();

@@ -29,7 +29,7 @@ fn fill<L: Layout>(filter: &mut Bloom<L>, keys: u64, mut insert: impl FnMut(&mut
 
 #[test]
 fn split_block_at_every_size() {
-    // 1 KiB to 16 MiB at powers of two, and neighbours; 16 bits a key.
+    // 1 KiB to 16 MiB at powers of two, and neighbours; 16 bits per key.
     for blocks in [32u64, 33, 1 << 10, 1 << 15, (1 << 15) + 1, 1 << 19] {
         let mut filter = Builder::with_layout(SplitBlockLayout::new(blocks).unwrap()).build().unwrap();
         let keys = blocks * 16;
@@ -111,7 +111,7 @@ fn blocked_filters_of_tens_of_megabytes() {
 
 #[test]
 fn many_hashes_do_not_repeat_themselves() {
-    // Rates of 1e-4 and below come from dense filters with many bits a key.
+    // Rates of 1e-4 and below come from dense filters with many bits per key.
     for (block_bits, word_bits, hashes, bits_per_key) in [(512, 64, 16, 14), (1024, 64, 24, 12), (512, 32, 32, 10)] {
         let shape = BlockShape::new(block_bits, word_bits, hashes).unwrap();
         let blocks = 1u64 << 14;

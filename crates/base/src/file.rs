@@ -296,7 +296,7 @@ pub fn write_to<S: Saved>(structure: &S, writer: &mut impl Write) -> Result<(), 
     Ok(())
 }
 
-/// Reads what [`write_to`] wrote, and not a byte more; `available`: bytes of payload that are surely there. Memory grows
+/// Reads what [`write_to`] wrote, and no byte after it; `available`: bytes of payload that are surely there. Memory grows
 /// with what arrives, whatever the header claims.
 pub fn read_from<S: Saved>(reader: &mut impl Read, available: u64) -> Result<S, S::Error> {
     let mut bytes = [0; HEADER_BYTES];
@@ -357,7 +357,7 @@ pub fn load<S: Saved>(path: &Path) -> Result<S, S::Error> {
     whole(path, |file, available| read_from(file, available))
 }
 
-/// Lets `read` read a file, given the bytes behind its header, and makes sure that nothing is left of it.
+/// Lets `read` read a file, given the bytes after its header, and makes sure that nothing is left of it.
 pub fn whole<T, E: From<FileError>>(path: &Path, read: impl FnOnce(&mut File, u64) -> Result<T, E>) -> Result<T, E> {
     let mut file = File::open(path).map_err(FileError::from)?;
     let available = file.metadata().map_err(FileError::from)?.len().saturating_sub(HEADER_BYTES as u64);

@@ -1,4 +1,4 @@
-//! From what a user wants to a layout: capacity with a rate, bits a key, or a memory limit.
+//! From what a user wants to a layout: capacity with a rate, bits per key, or a memory limit.
 
 use warpset_core::bloom::blocked;
 
@@ -7,7 +7,7 @@ use crate::{BlockedLayout, Error, Layout, SplitBlockLayout, rates};
 /// The rate unless the user asks for another.
 pub const DEFAULT_FPR: f64 = 0.01;
 
-/// Means below this many keys a block are called out of reach.
+/// Means below this many keys per block are called out of reach.
 const LEAST_MEAN: f64 = 1e-9;
 
 /// What the user said about the size.
@@ -62,7 +62,7 @@ impl Size {
         }
     }
 
-    /// Blocks for a goal; `mean` is the number of keys a block at which the rate of a goal is reached.
+    /// Blocks for a goal; `mean` is the number of keys per block at which the rate of a goal is reached.
     fn blocks(&self, goal: &Goal, block_bytes: f64, mean: impl FnOnce(f64) -> f64) -> Result<u64, Error> {
         match goal {
             Goal::Fpr(fpr) => {
@@ -87,13 +87,13 @@ macro_rules! size_setters {
             self
         }
 
-        /// Bits of memory a key, instead of a rate.
+        /// Bits of memory per key, instead of a rate.
         pub fn bits_per_key(mut self, bits_per_key: f64) -> Self {
             self.size.bits_per_key = Some(bits_per_key);
             self
         }
 
-        /// Bytes of memory at most. Alone: the filter takes all of them. With a rate or bits a key: it is an error if they
+        /// Bytes of memory at most. Alone: the filter takes all of them. With a rate or bits per key: it is an error if they
         /// do not fit.
         pub fn memory_limit(mut self, bytes: u64) -> Self {
             self.size.memory_limit = Some(bytes);
@@ -217,7 +217,7 @@ impl BlockedBuilder {
         self
     }
 
-    /// Bits a key, 1 to 32. Default: what takes least memory; a multiple of the words in a block if that costs at most 3%.
+    /// Bits per key, 1 to 32. Default: what takes least memory; a multiple of the words per block if that costs at most 3%.
     pub fn hashes(mut self, hashes: u32) -> Self {
         self.hashes = Some(hashes);
         self
@@ -234,7 +234,7 @@ impl BlockedBuilder {
         blocked::Shape::new(block_bits, word_bits, hashes).ok_or(Error::InvalidShape { block_bits, word_bits, hashes })
     }
 
-    /// The shape with the best number of bits a key. `score` is to be large; `slack` is what evenness may cost.
+    /// The shape with the best number of bits per key. `score` is to be large; `slack` is what evenness may cost.
     fn best_shape(&self, slack: f64, score: impl Fn(blocked::Shape) -> f64) -> Result<blocked::Shape, Error> {
         let mut best: Option<(blocked::Shape, f64)> = None;
         let mut best_even = best;
@@ -251,7 +251,7 @@ impl BlockedBuilder {
                 worse = 0;
             } else {
                 worse += 1;
-                // The score has one hill, up to ripples where the bits a key pass a power of two.
+                // The score has one hill, up to ripples where the bits per key pass a power of two.
                 if worse > 4 && hashes >= shape.words() {
                     break;
                 }

@@ -27,9 +27,9 @@ pub struct Bloom<L> {
     bucket_ones: Vec<u32>,
 }
 
-/// Apache Parquet's split-block Bloom filter, bit for bit: blocks of 256 bits, eight bits a key, XXH64.
+/// Apache Parquet's split-block Bloom filter, bit for bit: blocks of 256 bits, eight bits per key, XXH64.
 ///
-/// About 10.5 bits a key for 1% false positives, 16 for 0.13%. One cache line a query, and with AVX2 a handful of
+/// About 10.5 bits per key for 1% false positives, 16 for 0.13%. One cache line per query, and with AVX2 a handful of
 /// instructions. Up to 128 GiB.
 ///
 /// ```
@@ -44,9 +44,9 @@ pub struct Bloom<L> {
 /// ```
 pub type SplitBlockBloom = Bloom<SplitBlockLayout>;
 
-/// A blocked Bloom filter with parameters: block of 64 to 1024 bits, 32- or 64-bit words, 1 to 32 bits a key, a seed.
+/// A blocked Bloom filter with parameters: block of 64 to 1024 bits, 32- or 64-bit words, 1 to 32 bits per key, a seed.
 ///
-/// Fewer bits a key than the split-block filter at rates far from 1%, larger blocks for lower rates, smaller ones for
+/// Fewer bits per key than the split-block filter at rates far from 1%, larger blocks for lower rates, smaller ones for
 /// speed.
 ///
 /// ```
@@ -60,10 +60,10 @@ pub type SplitBlockBloom = Bloom<SplitBlockLayout>;
 /// ```
 pub type BlockedBloom = Bloom<BlockedLayout>;
 
-/// Rao's two-level Bloom filter: classic filters of a prime number of bits, one a bucket, each small enough for the
+/// Rao's two-level Bloom filter: classic filters of a prime number of bits, one per bucket, each small enough for the
 /// shared memory of a GPU's thread block; a first-level hash, or the emptier of two choices, picks the bucket.
 ///
-/// Nearest of the three to a classic filter in bits a key; slower, because a key's bits are spread over the bucket.
+/// Nearest of the three to a classic filter in bits per key; slower, because a key's bits are spread over the bucket.
 ///
 /// ```
 /// use warpset_bloom::{FirstLevel, RaoBloom};
@@ -120,7 +120,7 @@ impl<L: Layout> Bloom<L> {
         4 * self.layout.words()
     }
 
-    /// Bits of memory a key, were `keys` in the filter.
+    /// Bits of memory per key, were `keys` in the filter.
     pub fn bits_per_key(&self, keys: u64) -> f64 {
         8.0 * self.memory_bytes() as f64 / keys as f64
     }
@@ -219,13 +219,13 @@ macro_rules! queries_of_view {
 queries_of_view! {
     /// Whether the key may be in the filter. Never false for a key that was inserted.
     fn contains(&self, key: impl Key) -> bool;
-    /// One answer a key, in the order of the keys.
+    /// One answer per key, in the order of the keys.
     fn contains_bulk<K>(&self, keys: &[K]) -> Vec<bool>;
     /// [`Bloom::contains_bulk`] into a slice of the same length.
     fn contains_bulk_into<K>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error>;
     /// [`Bloom::contains_bulk`] as bytes 0 and 1.
     fn contains_bytes_bulk_into<K>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error>;
-    /// [`Bloom::contains_bulk`] as one bit a key.
+    /// [`Bloom::contains_bulk`] as one bit per key.
     fn contains_bitmap_bulk<K>(&self, keys: &[K]) -> Bitmap;
     /// How many of the keys may be in the filter.
     fn count_contained_bulk<K>(&self, keys: &[K]) -> usize;
@@ -265,7 +265,7 @@ impl<L: OneBlock> Bloom<L> {
 
     /// Inserts all keys, on all threads of the current rayon pool if there are many.
     ///
-    /// With several threads, the keys are dealt to parts of the filter first, so that no two threads write one block.
+    /// With several threads, the keys are distributed to parts of the filter first, so that no two threads write one block.
     pub fn insert_bulk<K: Key>(&mut self, keys: &[K]) {
         insert::insert_bulk(&self.layout, self.words.as_mut_slice(), keys);
     }

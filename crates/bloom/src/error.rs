@@ -17,31 +17,31 @@ pub enum Error {
         /// The rate asked for.
         fpr: f64,
     },
-    /// The requested number of bits a key is not a positive finite number.
-    #[error("{bits_per_key} bits a key is not a positive finite number")]
+    /// The requested number of bits per key is not a positive finite number.
+    #[error("{bits_per_key} bits per key is not a positive finite number")]
     InvalidBitsPerKey {
         /// The number asked for.
         bits_per_key: f64,
     },
     /// No blocked filter has these parameters.
     #[error(
-        "block of {block_bits} bits in words of {word_bits} with {hashes} bits a key: the block must be a power of two \
-         from 64 to 1024, words 32 or 64 bits, and 1 to 32 bits a key"
+        "block of {block_bits} bits in words of {word_bits} with {hashes} bits per key: the block must be a power of two \
+         from 64 to 1024, words 32 or 64 bits, and 1 to 32 bits per key"
     )]
     InvalidShape {
         /// Bits in a block.
         block_bits: u32,
         /// Bits in a word.
         word_bits: u32,
-        /// Bits a key.
+        /// Bits per key.
         hashes: u32,
     },
     /// No bucket of Rao's filter has these parameters.
-    #[error("bucket of {bucket_words} words with {hashes} hashes a key: 2 to 16384 words of 32 bits, 1 to 64 hashes")]
+    #[error("bucket of {bucket_words} words with {hashes} hashes per key: 2 to 16384 words of 32 bits, 1 to 64 hashes")]
     InvalidBucket {
         /// Words of 32 bits in a bucket.
         bucket_words: u32,
-        /// Hashes a key.
+        /// Hashes per key.
         hashes: u32,
     },
     /// A key of Rao's filter has one or two buckets to choose from.
@@ -110,8 +110,8 @@ pub enum Error {
         /// The factor asked for.
         factor: u64,
     },
-    /// A slice for answers does not have one place a key.
-    #[error("{keys} keys but room for {answers} answers: pass one place a key")]
+    /// A slice for answers does not have one place per key.
+    #[error("{keys} keys but room for {answers} answers: pass one place per key")]
     LengthMismatch {
         /// Keys given.
         keys: usize,
@@ -143,8 +143,8 @@ pub enum Error {
     /// The driver or the device refused.
     #[error(transparent)]
     Gpu(#[from] warpset_gpu::GpuError),
-    /// Hashes cannot be grouped by so many bits.
-    #[error("grouping by {bits} bits: from 1 to 24")]
+    /// Hashes cannot be grouped by that many bits.
+    #[error("grouping by {bits} bits: pass 1 to 24")]
     InvalidGrouping {
         /// Bits asked for.
         bits: u32,

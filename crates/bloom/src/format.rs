@@ -49,7 +49,7 @@ impl<L: Layout> Bloom<L> {
         file::write_to(self, &mut writer)
     }
 
-    /// Reads what [`Bloom::write_to`] wrote, and not a byte more. Memory grows with what arrives, whatever the header
+    /// Reads what [`Bloom::write_to`] wrote, and no byte after it. Memory grows with what arrives, whatever the header
     /// claims.
     pub fn read_from<R: Read>(mut reader: R) -> Result<Bloom<L>, Error> {
         file::read_from(&mut reader, 0)

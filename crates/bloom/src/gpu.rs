@@ -6,7 +6,7 @@
 //! and a stream, copies nothing, waits for nothing and is `unsafe`, because it cannot see when the stream is done with
 //! what it was lent. Insertions into Rao's filter can overflow: on a stream they give back a [`RaoInsertion`], which tells.
 //!
-//! Insertions into a filter larger than the L2 cache are slow one by one: random atomics stop at 16 billion a second on
+//! Insertions into a filter larger than the L2 cache are slow one by one: random atomics stop at 16 billion per second on
 //! an H200. Where a batch is large enough, its hashes are first grouped by the part of the filter they fall in (see
 //! [`Grouping`]), which makes the atomics hit the cache.
 
@@ -69,7 +69,7 @@ pub struct Bloom<L> {
 pub type SplitBlockBloom = Bloom<SplitBlockLayout>;
 /// [`cpu::BlockedBloom`] in device memory. Any shape works; [`SPECIALISED_SHAPES`] have kernels of their own.
 pub type BlockedBloom = Bloom<BlockedLayout>;
-/// [`cpu::RaoBloom`] in device memory: buckets are built in shared memory, one thread block a bucket.
+/// [`cpu::RaoBloom`] in device memory: buckets are built in shared memory, one thread block per bucket.
 pub type RaoBloom = Bloom<RaoLayout>;
 
 impl<L: DeviceLayout> Bloom<L> {
@@ -138,7 +138,7 @@ impl<L: DeviceLayout> Bloom<L> {
         4 * self.layout.words()
     }
 
-    /// Bits of memory a key, were `keys` in the filter.
+    /// Bits of memory per key, were `keys` in the filter.
     pub fn bits_per_key(&self, keys: u64) -> f64 {
         8.0 * self.memory_bytes() as f64 / keys as f64
     }

@@ -15,7 +15,7 @@ pub use split_block::SplitBlockLayout;
 /// Keys that one step of a bulk operation hashes, prefetches and then tests. One word of answers.
 pub const BATCH: usize = 64;
 
-/// The parameters of a filter, all that is needed to read its words: sealed, one type a kind of filter.
+/// The parameters of a filter, all that is needed to read its words: sealed, one type per kind of filter.
 ///
 /// A layout does not hold memory; two filters with equal layouts can be merged.
 pub trait Layout: Copy + PartialEq + Eq + Debug + Send + Sync + engine::Engine {
@@ -26,11 +26,11 @@ pub trait Layout: Copy + PartialEq + Eq + Debug + Send + Sync + engine::Engine {
 
     /// Blocks (buckets, for Rao's filter).
     fn blocks(&self) -> u64;
-    /// Words of 32 bits a block.
+    /// Words of 32 bits per block.
     fn words_per_block(&self) -> usize;
-    /// Bits a block that keys can set.
+    /// Bits per block that keys can set.
     fn bits_per_block(&self) -> u64;
-    /// Bits a key, `k`.
+    /// Bits per key, `k`.
     fn hashes(&self) -> u32;
     /// The rate of false positives that theory gives once `keys` different keys are in.
     fn expected_fpr(&self, keys: u64) -> f64;

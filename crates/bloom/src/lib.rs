@@ -1,6 +1,6 @@
 //! Bloom filters for CPU and GPU, with one memory image.
 //!
-//! | type | block | bits a key at 1% | for |
+//! | type | block | bits per key at 1% | for |
 //! | --- | --- | --- | --- |
 //! | [`SplitBlockBloom`] | 256 bits | 10.6 | Parquet files; the fastest at rates around 1% |
 //! | [`BlockedBloom`] | 64 to 1024 bits | 10.2 (512-bit blocks) | any rate, any trade of speed for bits |

@@ -14,13 +14,13 @@ pub(crate) fn check_fpr(fpr: f64) -> Result<(), Error> {
     if fpr > 0.0 && fpr < 1.0 { Ok(()) } else { Err(Error::InvalidFpr { fpr }) }
 }
 
-/// Rate of a classic Bloom filter with `bits` bits, `hashes` distinct bits a key and `keys` keys.
+/// Rate of a classic Bloom filter with `bits` bits, `hashes` distinct bits per key and `keys` keys.
 pub fn classic_fpr(bits: f64, hashes: u32, keys: f64) -> f64 {
     let fill = -(keys * (-(hashes as f64) / bits).ln_1p()).exp_m1();
     fill.powi(hashes as i32)
 }
 
-/// Calls `f(load, probability)` for each load of a block that matters, when `mean` keys a block are expected.
+/// Calls `f(load, probability)` for each load of a block that matters, when `mean` keys per block are expected.
 fn poisson(mean: f64, mut f: impl FnMut(u32, f64)) {
     let spread = 12.0 * mean.sqrt() + 40.0;
     let (first, last) = ((mean - spread).max(0.0) as u32, (mean + spread).ceil() as u32);
@@ -54,7 +54,7 @@ pub fn blocked_fpr(blocks: u64, shape: blocked::Shape, keys: u64) -> f64 {
     blocked_fpr_at(shape, keys as f64 / blocks as f64)
 }
 
-/// Rate of a blocked filter with a mean of `mean` keys a block.
+/// Rate of a blocked filter with a mean of `mean` keys per block.
 pub fn blocked_fpr_at(shape: blocked::Shape, mean: f64) -> f64 {
     // Beyond this load every bit is set.
     if mean > 64.0 * shape.block_bits() as f64 {
@@ -122,7 +122,7 @@ impl Occupancy {
     }
 }
 
-/// Fraction of set bits that a blocked filter has with a mean of `mean` keys a block.
+/// Fraction of set bits that a blocked filter has with a mean of `mean` keys per block.
 pub fn blocked_fill(shape: blocked::Shape, mean: f64) -> f64 {
     let s = shape.sector_bits() as f64;
     let sectors = shape.sectors();
@@ -135,7 +135,7 @@ pub fn blocked_fill(shape: blocked::Shape, mean: f64) -> f64 {
         / sectors as f64
 }
 
-/// The mean number of keys a block at which a blocked filter has this fraction of bits set; infinite when all are.
+/// The mean number of keys per block at which a blocked filter has this fraction of bits set; infinite when all are.
 pub fn blocked_mean_at_fill(shape: blocked::Shape, fill: f64) -> f64 {
     if fill >= 1.0 {
         return f64::INFINITY;
@@ -143,7 +143,7 @@ pub fn blocked_mean_at_fill(shape: blocked::Shape, fill: f64) -> f64 {
     bisect(shape.block_bits() as f64, |mean| blocked_fill(shape, mean) <= fill)
 }
 
-/// The mean number of keys a block at which a blocked filter reaches `fpr`.
+/// The mean number of keys per block at which a blocked filter reaches `fpr`.
 pub fn blocked_mean_at_fpr(shape: blocked::Shape, fpr: f64) -> f64 {
     bisect(shape.block_bits() as f64, |mean| blocked_fpr_at(shape, mean) <= fpr)
 }
@@ -165,7 +165,7 @@ fn bisect(guess: f64, mut holds: impl FnMut(f64) -> bool) -> f64 {
     low
 }
 
-/// Hashes a key for a rate, by the paper: `fpr = 1 / 2^k`, rounded up (section 5.2 takes 7 for 6.644).
+/// Hashes per key for a rate, by the paper: `fpr = 1 / 2^k`, rounded up (section 5.2 takes 7 for 6.644).
 pub fn rao_hashes(fpr: f64) -> u32 {
     ((-fpr.log2()).ceil() as u32).clamp(1, rao::MAX_HASHES)
 }
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn parquet_sizes() {
-        // The specification's table: 10.5 bits a key for 1%, 16.9 for 0.1%.
+        // The specification's table: 10.5 bits per key for 1%, 16.9 for 0.1%.
         let fpr = |bits| blocked_fpr_at(blocked::Shape::of::<256, 32, 8>(), 256.0 / bits);
         assert!((0.0095..0.0105).contains(&fpr(10.5)), "{}", fpr(10.5));
         assert!((0.00095..0.00105).contains(&fpr(16.9)), "{}", fpr(16.9));

@@ -1,4 +1,4 @@
-//! Queries over words that someone else owns: a filter in memory, or a saved one in a memory-mapped file.
+//! Queries over borrowed words: of a filter in memory, or of a saved one in a memory-mapped file.
 
 use rayon::prelude::*;
 use warpset_base::filter::same_length;
@@ -91,7 +91,7 @@ impl<'a, L: Layout> View<'a, L> {
         }
     }
 
-    /// One answer a key, in the order of the keys.
+    /// One answer per key, in the order of the keys.
     ///
     /// Like all bulk methods, this spreads large inputs over the threads of the current rayon pool; in a pool of one
     /// thread it stays on that thread.
@@ -130,7 +130,7 @@ impl<'a, L: Layout> View<'a, L> {
         keys.par_chunks(TASK).zip(answers.par_chunks_mut(TASK)).for_each(|(keys, answers)| task(keys, answers));
     }
 
-    /// One bit a key.
+    /// One bit per key.
     pub fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Bitmap {
         let mut words = vec![0; keys.len().div_ceil(64)];
         let task = |keys: &[K], words: &mut [u64]| self.answer(keys, |i, bits, _| words[i] = bits);

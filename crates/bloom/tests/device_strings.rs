@@ -25,7 +25,7 @@ fn strings(lengths: u64, seed: u64) -> Vec<Vec<u8>> {
     (0..lengths).map(string).collect()
 }
 
-/// Strings on a device, behind `before` bytes and ahead of `after` that belong to none.
+/// Strings on a device, after `before` bytes and before `after` bytes that belong to none.
 struct Placed<O> {
     offsets: DeviceVec<O>,
     bytes: DeviceVec<u8>,

@@ -350,7 +350,7 @@ fn running_out_of_device_memory_changes_nothing() {
     assert!(filter.to_host().unwrap().contains_bulk(&many).into_iter().all(|yes| yes));
 }
 
-/// Bytes that panic when somebody asks for them.
+/// Bytes that panic when they are asked for.
 struct Trap(Option<u64>);
 
 impl AsRef<[u8]> for Trap {

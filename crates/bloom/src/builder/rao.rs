@@ -10,7 +10,7 @@ use crate::{Error, FirstLevel, RaoLayout, rates};
 /// ```
 /// use warpset_bloom::RaoBloom;
 ///
-/// // Section 5.2 of the paper: 5 KB a bucket, 1%, m = 40949, k = 7, 4054 keys a bucket, buckets filled to 90%.
+/// // Section 5.2 of the paper: 5 KB per bucket, 1%, m = 40949, k = 7, 4054 keys per bucket, buckets filled to 90%.
 /// let filter = RaoBloom::builder(175_132).fpr(0.01).choices(1).bucket_words(1280).load_factor(0.9).build()?;
 /// let layout = filter.layout();
 /// assert_eq!((layout.shape().bits, layout.shape().hashes, layout.bucket_capacity()), (40_949, 7, 4054));
@@ -46,7 +46,7 @@ impl RaoBuilder {
 
     /// Buckets that a key may go to: 1, or 2 for the power of two choices. Default: 1.
     ///
-    /// With two, a query asks both, so that each bucket must have about half the rate: 1.44 bits a key more.
+    /// With two, a query asks both, so that each bucket must have about half the rate: 1.44 bits per key more.
     pub fn choices(mut self, choices: u32) -> Self {
         self.choices = choices;
         self
@@ -65,7 +65,7 @@ impl RaoBuilder {
         self
     }
 
-    /// Hashes a key, 1 to 64. Default: by the paper's formula, `fpr = 1 / 2^k` for each bucket.
+    /// Hashes per key, 1 to 64. Default: by the paper's formula, `fpr = 1 / 2^k` for each bucket.
     pub fn hashes(mut self, hashes: u32) -> Self {
         self.hashes = Some(hashes);
         self

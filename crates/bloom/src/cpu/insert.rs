@@ -1,7 +1,7 @@
 //! Bulk insertion where a key has one block, serial and in parallel without atomics.
 //!
-//! In parallel the keys of a step are dealt to as many parts of the filter as keep all threads busy; then each part is
-//! one task, which alone writes its blocks. Dealing keeps the order of the keys within a part, which is what bulk
+//! In parallel the keys of a step are distributed to as many parts of the filter as keep all threads busy; then each part is
+//! one task, which alone writes its blocks. Distribution keeps the order of the keys within a part, which is what bulk
 //! `test_and_insert` needs: equal keys meet in one part, in their order.
 
 use rayon::prelude::*;
@@ -12,9 +12,9 @@ use crate::layout::engine::OneBlock;
 use crate::view::{PREFETCH_BYTES, TASK, is_serial};
 use crate::{Key, View};
 
-/// Keys dealt in one step of a parallel insertion; bounds the memory that dealing takes.
+/// Keys distributed in one step of a parallel insertion; bounds the memory that this takes.
 const STEP: usize = 1 << 22;
-/// Parts a thread, so that unequal parts even out.
+/// Parts per thread, so that unequal parts even out.
 const PARTS_PER_THREAD: usize = 4;
 
 /// Combines two equally long slices word by word, on all threads if they are long.
@@ -32,12 +32,12 @@ pub(super) fn insert_bulk<L: OneBlock, K: Key>(layout: &L, words: &mut [u32], ke
     }
     let parts = Parts::of(layout);
     for step in keys.chunks(STEP) {
-        let dealt: Vec<Vec<Vec<L::Probe>>> = step
+        let distributed: Vec<Vec<Vec<L::Probe>>> = step
             .par_chunks(step.len().div_ceil(rayon::current_num_threads()))
-            .map(|keys| parts.deal(layout, keys.iter().map(|key| layout.probe(key)), |probe| *probe))
+            .map(|keys| parts.distribute(layout, keys.iter().map(|key| layout.probe(key)), |probe| *probe))
             .collect();
         parts.split(layout, words).into_par_iter().enumerate().for_each(|(part, (first_block, words))| {
-            for share in &dealt {
+            for share in &distributed {
                 insert_probes(layout, words, first_block, &share[part]);
             }
         });
@@ -82,7 +82,7 @@ fn insert_probes<L: OneBlock>(layout: &L, words: &mut [u32], first_block: u64, p
     layout.insert_batch(words, first_block, before);
 }
 
-/// How a filter is cut for parallel work: block `b` is in part `b >> shift`.
+/// How a filter is divided for parallel work: block `b` is in part `b >> shift`.
 struct Parts {
     shift: u32,
     count: usize,
@@ -96,7 +96,7 @@ impl Parts {
     }
 
     /// Sorts what belongs to probes by part, keeping the order.
-    fn deal<L: OneBlock, T: Copy>(
+    fn distribute<L: OneBlock, T: Copy>(
         &self,
         layout: &L,
         items: impl ExactSizeIterator<Item = T>,
@@ -129,22 +129,22 @@ pub(super) fn test_and_insert_step<L: OneBlock, K: Key>(layout: &L, words: &mut 
     new.fill(false);
     let note = |places: &[u32], new: &mut [bool]| places.iter().for_each(|place| new[*place as usize] = true);
     if is_serial(keys.len()) || layout.blocks() < 64 {
-        let absent = deal_absent(layout, words, keys, 0, &Parts { shift: 63, count: 1 });
+        let absent = absent_by_part(layout, words, keys, 0, &Parts { shift: 63, count: 1 });
         return note(&insert_absent(layout, words, 0, &[&absent[0]]), new);
     }
     let parts = Parts::of(layout);
     let share = keys.len().div_ceil(rayon::current_num_threads());
-    let dealt: Vec<Vec<Vec<Placed<L::Probe>>>> = keys
+    let distributed: Vec<Vec<Vec<Placed<L::Probe>>>> = keys
         .par_chunks(share)
         .enumerate()
-        .map(|(i, keys)| deal_absent(layout, words, keys, i * share, &parts))
+        .map(|(i, keys)| absent_by_part(layout, words, keys, i * share, &parts))
         .collect();
     let places: Vec<Vec<u32>> = parts
         .split(layout, words)
         .into_par_iter()
         .enumerate()
         .map(|(part, (first_block, words))| {
-            let shares: Vec<&[Placed<L::Probe>]> = dealt.iter().map(|share| share[part].as_slice()).collect();
+            let shares: Vec<&[Placed<L::Probe>]> = distributed.iter().map(|share| share[part].as_slice()).collect();
             insert_absent(layout, words, first_block, &shares)
         })
         .collect();
@@ -153,7 +153,7 @@ pub(super) fn test_and_insert_step<L: OneBlock, K: Key>(layout: &L, words: &mut 
 
 /// The keys that are not contained, by part, in their order; the first has the place `first`. Only they matter: the filter
 /// changes once all have been looked up.
-fn deal_absent<L: OneBlock, K: Key>(
+fn absent_by_part<L: OneBlock, K: Key>(
     layout: &L,
     words: &[u32],
     keys: &[K],
@@ -161,17 +161,18 @@ fn deal_absent<L: OneBlock, K: Key>(
     parts: &Parts,
 ) -> Vec<Vec<Placed<L::Probe>>> {
     let share = keys.len() / parts.count / 2;
-    let mut dealt: Vec<Vec<_>> = (0..parts.count).map(|_| Vec::with_capacity(share + share / 8 + BATCH)).collect();
+    let mut distributed: Vec<Vec<_>> =
+        (0..parts.count).map(|_| Vec::with_capacity(share + share / 8 + BATCH)).collect();
     View::new(*layout, words).answer(keys, |i, found, probes| {
         for_each_one(!found & u64::MAX >> (BATCH - probes.len()), |j| {
             let place = (first + i * BATCH + j) as u32;
-            dealt[(layout.block_of(&probes[j]) >> parts.shift) as usize].push(Placed { probe: probes[j], place });
+            distributed[(layout.block_of(&probes[j]) >> parts.shift) as usize].push(Placed { probe: probes[j], place });
         });
     });
-    dealt
+    distributed
 }
 
-/// Inserts what [`deal_absent`] left for one part; the places of the new keys.
+/// Inserts what [`absent_by_part`] left for one part; the places of the new keys.
 ///
 /// A key that was not contained before and whose insertion changes a bit is new: an equal hash before it would have
 /// set all its bits. If it changes nothing, either an equal hash went before, or others happened to set its bits;

@@ -18,11 +18,11 @@ use crate::layout::engine::Engine;
 use crate::layout::rao::{RaoProbe, probing};
 use crate::{Error, Key, Layout};
 
-mod dealing;
+mod partition;
 mod round;
 mod undo;
 
-use dealing::choose;
+use partition::choose;
 use round::Task;
 use undo::Undo;
 

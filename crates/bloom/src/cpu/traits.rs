@@ -2,7 +2,7 @@
 
 use super::{Bloom, RaoBloom};
 use crate::layout::engine::OneBlock;
-use crate::{Bitmap, BloomFilter, Error, Filter, Insert, Key, Layout, TestAndInsert, View};
+use crate::{Bitmap, Error, Filter, Insert, Key, Layout, TestAndInsert, View};
 
 impl<L: Layout> Filter for Bloom<L> {
     type Error = Error;
@@ -74,40 +74,5 @@ impl<L: OneBlock> TestAndInsert for Bloom<L> {
 impl TestAndInsert for RaoBloom {
     fn test_and_insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
         self.test_and_insert_bulk(keys)
-    }
-}
-
-impl<L: Layout> BloomFilter for Bloom<L>
-where
-    Bloom<L>: TestAndInsert<Error = Error>,
-{
-    type Layout = L;
-
-    fn layout(&self) -> &L {
-        self.layout()
-    }
-    fn intersect(&mut self, other: &Self) -> Result<(), Error> {
-        self.intersect(other)
-    }
-    fn fold(&mut self, factor: u64) -> Result<(), Error> {
-        self.fold(factor)
-    }
-    fn shrink_to_fpr(&mut self, fpr: f64) -> Result<u32, Error> {
-        self.shrink_to_fpr(fpr)
-    }
-    fn any_contained_bulk<K: Key>(&self, keys: &[K]) -> Result<bool, Error> {
-        Ok(self.any_contained_bulk(keys))
-    }
-    fn count_ones(&self) -> Result<u64, Error> {
-        Ok(self.count_ones())
-    }
-    fn fpr(&self) -> Result<f64, Error> {
-        Ok(self.fpr())
-    }
-    fn measured_fpr(&self, samples: u64, seed: u64) -> Result<f64, Error> {
-        Ok(self.measured_fpr(samples, seed))
-    }
-    fn to_host(&self) -> Result<Bloom<L>, Error> {
-        Ok(self.clone())
     }
 }

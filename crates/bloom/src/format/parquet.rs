@@ -141,7 +141,7 @@ impl<R: Read> Thrift<R> {
         }
     }
 
-    /// Every element takes at least a byte, so that a count cannot keep us longer than the header lasts.
+    /// Every element takes at least one byte, so that a false count cannot make the reader loop past the header.
     fn skip_element(&mut self, kind: u8, depth: u32) -> Result<(), Error> {
         self.skip(kind, false, depth + 1)
     }
@@ -244,7 +244,7 @@ impl SplitBlockBloom {
         Ok(())
     }
 
-    /// Reads header and bitset from where a Parquet file has them, and not a byte more. Memory grows with what arrives.
+    /// Reads header and bitset from where a Parquet file has them, and no byte after them. Memory grows with what arrives.
     pub fn read_parquet<R: Read>(reader: R) -> Result<SplitBlockBloom, Error> {
         let mut thrift = Thrift { reader, taken: 0 };
         let layout = layout_of(thrift.header()?)?;

@@ -12,7 +12,7 @@ const FIRST_STEP: usize = 1 << 16;
 const GATHERED: usize = 1 << 20;
 
 impl<L: DeviceLayout> Bloom<L> {
-    /// Brings a bit a key to `take`, chunk by chunk in any order; `first` is a multiple of 64.
+    /// Brings one bit per key to `take`, chunk by chunk in any order; `first` is a multiple of 64.
     fn answer<K: Key>(&self, keys: &[K], mut take: impl FnMut(usize, &[u64])) -> Result<(), Error> {
         if keys.is_empty() {
             return Ok(());
@@ -36,7 +36,7 @@ impl<L: DeviceLayout> Bloom<L> {
         )
     }
 
-    /// One answer a key, in the order of the keys. Keys of any kind; those that are no integers are hashed on the host.
+    /// One answer per key, in the order of the keys. Keys of any kind; those that are no integers are hashed on the host.
     pub fn contains_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<bool>, Error> {
         let mut answers = vec![false; keys.len()];
         self.contains_bulk_into(keys, &mut answers)?;
@@ -61,7 +61,7 @@ impl<L: DeviceLayout> Bloom<L> {
         })
     }
 
-    /// [`Bloom::contains_bulk`] as one bit a key.
+    /// [`Bloom::contains_bulk`] as one bit per key.
     pub fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Result<Bitmap, Error> {
         let mut bitmap = vec![0; keys.len().div_ceil(64)];
         self.answer(keys, |first, words| bitmap[first / 64..][..words.len()].copy_from_slice(words))?;

@@ -12,10 +12,10 @@ use crate::Error;
 ///
 /// A part fits in the L2 cache with room to spare, and is filled before the next one begins: atomics that would each go
 /// to memory find their block in the cache. Grouping is one radix pass (two for filters of more than 256 parts), which
-/// also hashes the keys; it takes 8 bytes of scratch memory a key, up to 4 GiB at a time.
+/// also hashes the keys; it takes 8 bytes of scratch memory per key, up to 4 GiB at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Grouping {
-    /// Where measurement says that it pays: filters above the L2 cache, batches of at least a key for 128 bytes of
+    /// Where measurement says that it pays: filters above the L2 cache, batches of at least one key per 128 bytes of
     /// the filter. Inserts directly if there is no memory for the scratch.
     #[default]
     Auto,
@@ -25,9 +25,9 @@ pub enum Grouping {
     Bits(u32),
 }
 
-/// Keys that are grouped at a time: scratch memory stays below 4 GiB and a bit.
+/// Keys that are grouped at a time: scratch memory stays little above 4 GiB.
 const MOST_KEYS: usize = 1 << 29;
-/// Bytes of filter for which there must be a key, or grouping costs more than it saves.
+/// Bytes of filter per key of a batch; with fewer keys, grouping costs more than it saves.
 const BYTES_PER_KEY: u64 = 128;
 
 impl Grouping {
@@ -96,7 +96,7 @@ impl<L: DeviceOneBlock> Bloom<L> {
     }
 
     /// # Safety
-    /// As [`Bloom::insert_async`]; there are `n` keys.
+    /// As for [`Bloom::insert_async`]; `keys` are valid for `n` keys.
     pub(super) unsafe fn insert_direct(&self, stream: &Stream, keys: KeySlice, n: usize) -> Result<(), Error> {
         if n == 0 {
             return Ok(()); // the driver rejects a grid of zero blocks
@@ -107,14 +107,14 @@ impl<L: DeviceOneBlock> Bloom<L> {
     }
 
     /// # Safety
-    /// As [`Bloom::insert_async`].
+    /// As for [`Bloom::insert_async`].
     unsafe fn insert_grouped<K: DeviceKeys>(&self, stream: &Stream, keys: K, bits: u32) -> Result<(), Error> {
         let n = keys.count();
         // All scratch comes first: an insertion that runs out of memory has not begun.
         let chunk = n.min(MOST_KEYS);
         let mut grouped = stream.alloc_uninit::<u64>(chunk)?;
         let scratch = stream.alloc_uninit::<u64>(if bits > radix::MAX_DIGIT_BITS { chunk } else { 0 })?;
-        drop(scratch); // the passes allocate it again, from the pool
+        drop(scratch); // the passes allocate it again, from the device's pool
         let mut first = 0;
         while first < n {
             let part = keys.part(first..n.min(first + chunk));

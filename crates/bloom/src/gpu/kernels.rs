@@ -8,13 +8,12 @@ use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::bloom::{blocked, sectors_narrow, sectors_wide, split_block};
 use warpset_simt::{Global, GlobalMut};
 
-use super::rates::RateOf;
 use crate::{BlockedLayout, Error, Layout, SplitBlockLayout};
 
-/// Threads of a block, in all kernels of Bloom filters.
+/// Threads of a thread block, in all kernels of Bloom filters.
 pub(super) const BLOCK: u32 = 256;
 
-/// One thread a key. Keys come in chunks of less than 2^39, so the grid fits.
+/// One thread per key. Keys come in chunks of less than 2^39, so the grid fits.
 pub(super) fn one_thread_each(n: usize) -> LaunchConfig {
     LaunchConfig::new(n.div_ceil(BLOCK as usize) as u32, BLOCK)
 }
@@ -26,6 +25,15 @@ pub struct ClaimTable {
     pub words: GlobalMut<u64>,
     /// The base-two logarithm of their number.
     pub bits: u32,
+}
+
+/// From what the rate of a block or bucket follows.
+#[derive(Clone, Copy)]
+pub enum RateOf {
+    /// The ones of a block's sectors.
+    Block(Shape),
+    /// The ones of a bucket, which the filter keeps.
+    Bucket(warpset_core::bloom::rao::Shape),
 }
 
 /// A layout that kernels know. Sealed, as [`Layout`] is.
@@ -47,8 +55,10 @@ pub trait DeviceLayout: Layout {
     /// Queues the lookup of `n` keys.
     ///
     /// # Safety
-    /// `words` are this layout's; `answers` has room for `n` keys; string hashes are there if needed; all stay valid, and `words` and `keys` unwritten,
-    /// until the stream has passed.
+    /// - `words` are this layout's, `keys` are valid for `n` keys, and `answers` has room for as many.
+    /// - `string_hashes` are `n` if [`DeviceLayout::hashing`] has a string hash, else `None`.
+    /// - Until the stream has passed this work, all stay allocated; nothing writes `words` and keys, and nothing else accesses
+    ///   the answers.
     #[doc(hidden)]
     unsafe fn launch_contains(
         &self,
@@ -66,8 +76,9 @@ pub trait DeviceOneBlock: DeviceLayout {
     /// Queues the insertion of `n` keys.
     ///
     /// # Safety
-    /// `words` are this layout's; all stay valid, `keys` unwritten, and `words` only atomically accessed, until the
-    /// stream has passed.
+    /// - `words` are this layout's, and `keys` are valid for `n` keys.
+    /// - Until the stream has passed this work, both stay allocated; nothing writes the keys, and `words` are only accessed
+    ///   atomically.
     #[doc(hidden)]
     unsafe fn launch_insert(
         &self,
@@ -80,7 +91,9 @@ pub trait DeviceOneBlock: DeviceLayout {
     /// Queues both halves of a test-and-insert of `n` keys, at most `TEST_AND_INSERT_BATCH`.
     ///
     /// # Safety
-    /// As for lookups and insertions; `answers` are bytes or bits; `table` has more than `2 n` words, all empty.
+    /// - As for lookups and insertions; nothing else accesses `words`.
+    /// - `answers` are bytes or bits.
+    /// - `table` has more than `2 n` words, all empty, which nothing else accesses.
     #[doc(hidden)]
     unsafe fn launch_test_and_insert(
         &self,
@@ -227,8 +240,8 @@ macro_rules! shapes {
             Ok(true)
         }
 
-        /// The shapes that have kernels of their own, in which everything is a constant: block, word, bits a key. All
-        /// others have kernels in which the number of bits a key is not.
+        /// The shapes that have kernels of their own, in which everything is a constant: block, word, bits per key. All
+        /// others have kernels in which the number of bits per key is not.
         pub const SPECIALISED_SHAPES: &[(u32, u32, u32)] = &[$(($block_bits, $word_bits, $hashes)),*];
     };
 }

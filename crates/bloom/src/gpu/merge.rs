@@ -1,4 +1,4 @@
-//! Union, intersection, folding, clearing and counting: kernels on words, whatever the layout.
+//! Merging, intersection, folding, clearing and counting: kernels on words, whatever the layout.
 
 use warpset_gpu::batch::expect_room;
 use warpset_gpu::{DeviceSliceMut, Stream};
@@ -35,7 +35,7 @@ impl<L: DeviceLayout> Bloom<L> {
     /// Queues [`Bloom::clear`].
     ///
     /// # Safety
-    /// Until `stream` has passed this work, the filter stays allocated and nobody else touches it.
+    /// Until `stream` has passed this work, the filter stays allocated, and nothing else accesses it.
     pub unsafe fn clear_async(&mut self, stream: &Stream) -> Result<(), Error> {
         stream.fill_bytes(&mut self.words, 0)?;
         stream.fill_bytes(&mut self.bucket_ones, 0)?;
@@ -54,8 +54,9 @@ impl<L: DeviceLayout> Bloom<L> {
     /// Queues [`Bloom::merge`].
     ///
     /// # Safety
-    /// Until `stream` has passed this work, both filters stay allocated, nobody else touches this one, and nobody writes
-    /// the other.
+    /// Until `stream` has passed this work:
+    /// - both filters stay allocated;
+    /// - nothing else accesses this one, and nothing writes the other.
     pub unsafe fn merge_async(&mut self, stream: &Stream, other: &Bloom<L>) -> Result<(), Error> {
         self.check_compatible(other)?;
         self.expect_here(MERGING, [stream.device()])?;
@@ -126,8 +127,9 @@ impl<L: DeviceLayout> Bloom<L> {
     /// stream's pool.
     ///
     /// # Safety
-    /// Until `stream` has passed this work, both filters stay allocated, nobody writes this one, and nobody but later
-    /// work on `stream` touches the new one.
+    /// Until `stream` has passed this work:
+    /// - both filters stay allocated;
+    /// - nothing writes this one, and only later work on `stream` accesses the new one.
     pub unsafe fn folded_async(&self, stream: &Stream, factor: u64) -> Result<Bloom<L>, Error> {
         self.expect_here("folding a Bloom filter", [stream.device()])?;
         let layout = self.layout.folded(factor)?;
@@ -170,8 +172,9 @@ impl<L: DeviceLayout> Bloom<L> {
     /// [`Bloom::bits`] it is the fill ratio.
     ///
     /// # Safety
-    /// Until `stream` has passed this work, the filter and `count` stay allocated, nobody writes the filter, and nobody
-    /// but other such counts touches `count`.
+    /// Until `stream` has passed this work:
+    /// - the filter and `count` stay allocated;
+    /// - nothing writes the filter, and nothing but other such counts accesses `count`.
     pub unsafe fn count_ones_async(&self, stream: &Stream, mut count: DeviceSliceMut<'_, u64>) -> Result<(), Error> {
         expect_room(1, 1, count.len())?;
         self.expect_here("counting in a Bloom filter", [stream.device(), count.device()])?;

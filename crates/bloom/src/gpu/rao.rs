@@ -11,8 +11,7 @@ use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::bloom::rao::{self as kernels, BLOCK, MAX_BLOCK, MAX_COUNTED_HERE, Parameters};
 use warpset_simt::Global;
 
-use super::kernels::one_thread_each;
-use super::rates::RateOf;
+use super::kernels::{RateOf, one_thread_each};
 use super::{DeviceKeys, DeviceLayout, RaoBloom};
 use crate::{Error, FirstLevel, Layout, RaoLayout};
 
@@ -26,7 +25,7 @@ pub use undo::RaoInsertion;
 const BATCH: usize = 1 << 24;
 /// The most.
 const LARGEST_BATCH: usize = 1 << 27;
-/// Bytes of filter for which a batch has a key, or reading and writing the buckets costs more than building them.
+/// Bytes of filter per key of a batch; with fewer keys, reading and writing the buckets costs more than building them.
 const BYTES_PER_KEY: usize = 16;
 /// The most keys that kernels can count in a batch.
 const MAX_BATCH: u64 = u32::MAX as u64;
@@ -52,7 +51,7 @@ fn parameters(layout: &RaoLayout) -> Parameters {
     }
 }
 
-/// A handle for kernels that will not look at it.
+/// An argument for kernels that do not read it.
 fn no_string_hashes() -> Global<u32> {
     Global::from_raw_parts(std::ptr::null(), 0)
 }
@@ -97,17 +96,17 @@ impl DeviceLayout for RaoLayout {
     }
 }
 
-/// Where the living keys of a batch are counted, if only the device knows their number.
+/// Where the live keys of a batch are counted, if only the device knows their number.
 #[derive(Clone, Copy)]
-struct Living {
+struct LiveKeys {
     /// One word.
     count: Global<u64>,
     /// The place of the batch's first key among those counted.
     first: usize,
 }
 
-/// Device memory for one batch at a time; it comes and goes in the order of a stream.
-struct Workshop<'s> {
+/// Device memory for one batch at a time, allocated and freed in the order of a stream.
+struct BatchScratch<'s> {
     stream: &'s Stream,
     batch: usize,
     assigned: DeviceVec<u32>,
@@ -127,9 +126,9 @@ impl RaoBloom {
     }
 
     /// Memory for insertions of `n` keys on `stream`.
-    fn workshop<'s>(&self, stream: &'s Stream, n: usize) -> Result<Workshop<'s>, Error> {
+    fn scratch<'s>(&self, stream: &'s Stream, n: usize) -> Result<BatchScratch<'s>, Error> {
         let batch = self.batch_of(n);
-        Ok(Workshop {
+        Ok(BatchScratch {
             stream,
             batch,
             assigned: stream.alloc_uninit(batch)?,
@@ -141,21 +140,21 @@ impl RaoBloom {
     /// Queues one batch: assign, group, build.
     ///
     /// # Safety
-    /// `keys` are `n` keys of their kind, at most a batch, of which those past `living` need not be there; they and the
-    /// filter stay valid until the workshop's stream has passed, and nobody else uses the filter; string hashes are given
-    /// if the layout wants them.
+    /// - `keys` are `n` keys of their kind, at most a batch; those past `live` are not read.
+    /// - `string_hashes` are as many, if the layout wants them.
+    /// - Until the scratch's stream has passed this work, keys and filter stay allocated, and nothing else accesses the filter.
     unsafe fn insert_batch(
         &mut self,
-        workshop: &mut Workshop<'_>,
+        scratch: &mut BatchScratch<'_>,
         keys: KeySlice,
         string_hashes: Option<Global<u32>>,
         n: usize,
-        living: Option<Living>,
+        live: Option<LiveKeys>,
     ) -> Result<(), Error> {
-        let Workshop { stream, assigned, grouped, counts, .. } = workshop;
+        let BatchScratch { stream, assigned, grouped, counts, .. } = scratch;
         let string_hashes = string_hashes.unwrap_or_else(no_string_hashes);
-        let (count, first) = match living {
-            Some(Living { count, first }) => (count, first as u64),
+        let (count, first) = match live {
+            Some(LiveKeys { count, first }) => (count, first as u64),
             None => (Global::from_raw_parts(std::ptr::null(), 0), kernels::ALL),
         };
         let (parameters, buckets) = (parameters(&self.layout), self.layout.blocks());
@@ -171,7 +170,7 @@ impl RaoBloom {
         let (tile, counted_here) = (tile as u32, u32::from(counted_here));
         stream.fill_bytes(&mut *counts, 0)?;
         let (words, ones) = (self.words.global(), self.bucket_ones.global());
-        // SAFETY: the workshop has room for a batch and a count a bucket; launches run in order; the rest is the
+        // SAFETY: the scratch has room for a batch and a count per bucket; launches run in order; the rest is the
         // caller's promise.
         unsafe {
             kernels::rao_assign {
@@ -209,7 +208,7 @@ impl RaoBloom {
                 grouped: grouped.global_mut(),
             }
             .launch(*stream, tiles)?;
-            // Few buckets take all threads that a multiprocessor has; small buckets have no work for so many.
+            // Few buckets take all threads that a multiprocessor has; small buckets have no work for that many.
             let most = if buckets <= 4 * u64::from(multiprocessors) { MAX_BLOCK } else { MAX_BLOCK / 2 };
             let threads = (parameters.shape.bucket_words / 8).next_power_of_two().clamp(64, most);
             let grid = (buckets as u32).min(multiprocessors * 8);
@@ -230,15 +229,15 @@ impl RaoBloom {
     /// Queues the insertion of keys on the device, batch by batch.
     ///
     /// # Safety
-    /// As [`RaoBloom::insert_batch`], for all of them.
-    unsafe fn insert_batches<K: DeviceKeys>(&mut self, workshop: &mut Workshop<'_>, keys: K) -> Result<(), Error> {
+    /// As for [`RaoBloom::insert_batch`], for all keys.
+    unsafe fn insert_batches<K: DeviceKeys>(&mut self, scratch: &mut BatchScratch<'_>, keys: K) -> Result<(), Error> {
         let n = keys.count();
-        for first in (0..n).step_by(workshop.batch.max(1)) {
-            let batch = keys.part(first..n.min(first + workshop.batch));
-            // SAFETY: the caller's promise; scratch is freed in the order of the workshop's stream.
+        for first in (0..n).step_by(scratch.batch.max(1)) {
+            let batch = keys.part(first..n.min(first + scratch.batch));
+            // SAFETY: the caller's promise; scratch is freed in the order of the scratch's stream.
             unsafe {
-                let hashed = batch.kernel_keys(&self.layout.hashing(), workshop.stream)?;
-                self.insert_batch(workshop, hashed.keys, hashed.string_hashes(), batch.count(), None)?;
+                let hashed = batch.kernel_keys(&self.layout.hashing(), scratch.stream)?;
+                self.insert_batch(scratch, hashed.keys, hashed.string_hashes(), batch.count(), None)?;
             }
         }
         Ok(())

@@ -1,11 +1,11 @@
 //! Rates of false positives, found on the device: a few bytes come back, never the filter.
 
-use warpset_core::bloom::{blocked, rao};
 use warpset_core::hash::spread_seed;
 use warpset_gpu::DeviceVec;
 use warpset_gpu::batch::Answers;
 use warpset_kernels::bloom::words as kernels;
 
+use super::kernels::RateOf;
 use super::{Bloom, DeviceLayout};
 use crate::{Error, Hashed, rates};
 
@@ -13,15 +13,6 @@ use crate::{Error, Hashed, rates};
 const SAMPLES: usize = 1 << 22;
 /// Blocks whose rates one warp sums; the sums of all warps are added on the host, in order.
 const PART: usize = 1 << 10;
-
-/// From what the rate of a block or bucket follows.
-#[derive(Clone, Copy)]
-pub enum RateOf {
-    /// The ones of a block's sectors.
-    Block(blocked::Shape),
-    /// The ones of a bucket, which the filter keeps.
-    Bucket(rao::Shape),
-}
 
 impl<L: DeviceLayout> Bloom<L> {
     /// The rate of false positives of the filter as it is now, from the number of ones in each block. Waits for all work

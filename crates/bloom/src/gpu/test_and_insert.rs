@@ -10,7 +10,7 @@ use super::kernels::ClaimTable;
 use super::{Bloom, DeviceKeys, DeviceOneBlock};
 use crate::{Error, Key};
 
-/// A claim table for batches of up to `n` keys: up to 32 bytes a key.
+/// A claim table for batches of up to `n` keys: up to 32 bytes per key.
 pub(super) fn claim_words(stream: &Stream, n: usize) -> Result<DeviceVec<u64>, Error> {
     Ok(stream.alloc_uninit(1 << claims::table_bits(n.min(TEST_AND_INSERT_BATCH)))?)
 }
@@ -121,7 +121,7 @@ impl<L: DeviceOneBlock> Bloom<L> {
     /// One batch.
     ///
     /// # Safety
-    /// As above; `answers` has room, and the table was made for `n` keys.
+    /// As above; `answers` has room, and the table was made for at least `n` keys.
     unsafe fn batch(
         &self,
         stream: &Stream,

@@ -1,6 +1,6 @@
 //! The blocked layout with parameters on the CPU.
 //!
-//! The number of bits a key is a constant of the inner loops (one copy of them for each of 1 to 32); block and word
+//! The number of bits per key is a constant of the inner loops (one copy of them for each of 1 to 32); block and word
 //! size are not. Blocks of at least 256 bits whose sectors are 32 or 64 bits go through AVX2.
 
 use warpset_core::bloom::blocked::{self, MAX_HASHES, Pattern, Shape};
@@ -33,7 +33,7 @@ impl BlockedLayout {
         }
     }
 
-    /// Block size, word size and bits a key.
+    /// Block size, word size and bits per key.
     pub fn shape(&self) -> Shape {
         self.shape
     }
@@ -66,7 +66,7 @@ impl Layout for BlockedLayout {
     }
 }
 
-/// Calls `$function::<K>` with the number of bits a key as constant `K`.
+/// Calls `$function::<K>` with the number of bits per key as constant `K`.
 macro_rules! with_constant_hashes {
     ($hashes:expr, $function:ident($($argument:expr),*)) => {
         with_constant_hashes!(@ $hashes, $function, ($($argument),*),
@@ -82,7 +82,7 @@ macro_rules! with_constant_hashes {
 
 const _: () = assert!(MAX_HASHES == 32);
 
-/// Where the bits of a key lie, for a shape with `K` bits a key.
+/// Where the bits of a key lie, for a shape with `K` bits per key.
 #[derive(Clone, Copy)]
 struct Places<const K: usize> {
     shift: u32,
@@ -228,7 +228,7 @@ impl Engine for BlockedLayout {
         [
             ("block bits", self.shape.block_bits() as u64, other.shape.block_bits() as u64),
             ("word bits", self.shape.word_bits() as u64, other.shape.word_bits() as u64),
-            ("bits a key", self.shape.hashes() as u64, other.shape.hashes() as u64),
+            ("bits per key", self.shape.hashes() as u64, other.shape.hashes() as u64),
             ("seed", self.seed, other.seed),
             ("blocks", self.blocks, other.blocks),
         ]
@@ -244,9 +244,12 @@ impl Engine for BlockedLayout {
         super::zero_fields(&fields[5..])?;
         let [blocks, block_bits, word_bits, hashes, seed, ..] = fields;
         let small = |value: u64, field| u32::try_from(value).map_err(|_| FileError::InvalidHeader { field, value });
-        let shape =
-            Shape::new(small(block_bits, "block bits")?, small(word_bits, "word bits")?, small(hashes, "bits a key")?)
-                .ok_or(FileError::InvalidHeader { field: "block bits, word bits and bits a key", value: block_bits })?;
+        let shape = Shape::new(
+            small(block_bits, "block bits")?,
+            small(word_bits, "word bits")?,
+            small(hashes, "bits per key")?,
+        )
+        .ok_or(FileError::InvalidHeader { field: "block bits, word bits and bits per key", value: block_bits })?;
         BlockedLayout::new(blocks, shape, seed)
             .map_err(|_| FileError::InvalidHeader { field: "blocks", value: blocks }.into())
     }
@@ -305,7 +308,7 @@ impl OneBlock for BlockedLayout {
 mod avx2 {
     //! Blocks of 256 bits and more, in sectors of 32 or 64 bits: every sector is a lane.
     //!
-    //! `R` is the number of registers a block, `WIDE` whether sectors have 64 bits (two 32-bit words are such a sector in
+    //! `R` is the number of registers per block, `WIDE` whether sectors have 64 bits (two 32-bit words are such a sector in
     //! memory too). Eight bits of a key are drawn at a time: a register of narrow sectors, or two of wide ones.
 
     use std::arch::x86_64::*;

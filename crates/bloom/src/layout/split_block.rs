@@ -1,4 +1,4 @@
-//! Parquet's split-block layout on the CPU: one AVX2 register a block.
+//! Parquet's split-block layout on the CPU: one AVX2 register per block.
 
 use warpset_core::bloom::{split_block, split_block::WORDS_PER_BLOCK};
 

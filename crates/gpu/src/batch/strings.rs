@@ -83,9 +83,9 @@ impl<'a> DeviceStrings<'a> {
         Ok(strings)
     }
 
-    /// [`DeviceStrings::new`] that does not look at the offsets, for those that work on a stream is yet to write.
+    /// [`DeviceStrings::new`] that does not look at the offsets, for offsets that queued work has yet to write.
     ///
-    /// A string whose offsets turn out to be wrong is cut to what there is: the filter then holds, or is asked for, another
+    /// A string whose offsets turn out to be wrong is cut to what there is: the structure then holds, or is asked for, another
     /// string, but no memory outside the two slices is read. [`DeviceStrings::check`] finds out.
     ///
     /// # Errors
@@ -112,7 +112,7 @@ impl<'a> DeviceStrings<'a> {
         let mut first_bad = stream.alloc_uninit::<u64>(1)?;
         stream.fill_bytes(&mut first_bad, 0xff)?;
         let (offsets, narrow) = self.offsets();
-        // SAFETY: there are `n + 1` offsets, borrowed until the stream has been waited for.
+        // SAFETY: there are `n + 1` offsets, borrowed until the stream has been waited for, in `download`.
         unsafe {
             let (config, len) = (covering(&stream, n), self.bytes.len());
             strings::strings_check { offsets, narrow, len, n, first_bad: first_bad.global_mut() }
@@ -173,8 +173,9 @@ impl<'a> DeviceStrings<'a> {
     /// Queues hashing: XXH64 with `seed` to `hashes`, and with a function of Table 1 to `string_hashes`.
     ///
     /// # Safety
-    /// There is a place a string; until `stream` has passed, all stays allocated, the strings unwritten and the hashes
-    /// untouched.
+    /// - `hashes` and `string_hashes` have room for one hash per string.
+    /// - Until `stream` has passed this work, all of them stay allocated; nothing writes the strings, and nothing else accesses
+    ///   the hashes.
     pub(super) unsafe fn hash(
         &self,
         stream: &Stream,
@@ -205,8 +206,8 @@ impl<'a> DeviceStrings<'a> {
 /// Queues the string hashes of integers of 4 or 8 bytes that start where `keys` points.
 ///
 /// # Safety
-/// There are `n` integers of that size, and as many places in `to`; until `stream` has passed, all stays allocated, the
-/// keys unwritten and the hashes untouched.
+/// - `keys` are valid for `n` integers of that size, and `to` for as many hashes.
+/// - Until `stream` has passed this work, both stay allocated; nothing writes the keys, and nothing else accesses the hashes.
 pub(super) unsafe fn hash_integers(
     stream: &Stream,
     keys: Global<u64>,

@@ -1,14 +1,14 @@
 //! One round of a bulk insertion: the keys are sorted by bucket, then each bucket is built on its own.
 //!
 //! A bucket stays in the first-level cache while it is built, and no two threads write one bucket: with
-//! several threads the keys are dealt to parts of the filter first, and each part is one task.
+//! several threads the keys are distributed to parts of the filter first, and each part is one task.
 
 use std::ops::Range;
 
 use rayon::prelude::*;
 
 use super::super::by_hash::ByHash;
-use super::dealing::{Assigned, Dealing, by_part};
+use super::partition::{Assigned, Partition, by_part};
 use super::undo::{Saved, Undo, keep};
 use crate::cpu::RaoBloom;
 use crate::cpu::insert::for_each_one;
@@ -19,9 +19,9 @@ use crate::layout::rao::{RaoLayout, RaoProbe};
 use crate::view::is_serial;
 use crate::{Error, Key, Layout};
 
-/// Words up to this size are taken to be in a near cache.
-const NEAR_BYTES: usize = 1 << 19;
-/// Words that are read for one of them that changes, rather than to ask for each line by itself: half of the lines.
+/// Words up to this size are taken to be in a cache of their core.
+const CACHED_BYTES: usize = 1 << 19;
+/// Words that are read if one of them changes, rather than to ask for each line by itself: half of the lines.
 const STREAMED: usize = 32;
 /// Keys that are inserted at a time where their missing bits are counted.
 const COUNTED: usize = 1 << 10;
@@ -53,19 +53,19 @@ impl RaoBloom {
         if serial
             && task == Task::Insert
             && layout.choices() == 1
-            && is_relative(layout, self.words.as_slice(), keys.len())
+            && is_cached_and_busy(layout, self.words.as_slice(), keys.len())
         {
-            self.insert_near(keys, is_last, undo)?;
+            self.insert_in_cache(keys, is_last, undo)?;
             return Ok(Vec::new());
         }
         let Undo { was_empty, saved, copies, .. } = undo;
-        let dealing = Dealing::new(layout.blocks(), serial);
-        // A key that is there is not new, and with two choices it is not inserted again. In a far filter with one choice
+        let partition = Partition::new(layout.blocks(), serial);
+        // A key that is there is not new, and with two choices it is not inserted again. In a larger filter with one choice
         // it is cheaper to look keys up once they are sorted.
-        let near = size_of_val(self.words.as_slice()) <= NEAR_BYTES;
-        let only_absent = layout.choices() == 2 || task == Task::TestAndInsert && near;
-        let shares = dealing.deal(self, keys, only_absent);
-        let part_buckets = dealing.part_buckets;
+        let is_cached = size_of_val(self.words.as_slice()) <= CACHED_BYTES;
+        let only_absent = layout.choices() == 2 || task == Task::TestAndInsert && is_cached;
+        let shares = partition.assign(self, keys, only_absent);
+        let part_buckets = partition.part_buckets;
         let words = self.words.as_mut_slice().chunks_mut(part_buckets * layout.words_per_block());
         let state = self.bucket_ones.chunks_mut(part_buckets).zip(saved.chunks_mut(part_buckets));
         let parts = words.zip(state).zip(by_part(shares)).enumerate();
@@ -106,7 +106,7 @@ impl RaoBloom {
     ///
     /// If the insertion may have to be taken back, keys are first hashed and counted by bucket, until those that are left
     /// cannot overfill a bucket wherever they go. Only if that takes all of them the filter is copied.
-    fn insert_near<K: Key>(&mut self, keys: &[K], is_last: bool, undo: &mut Undo) -> Result<(), Error> {
+    fn insert_in_cache<K: Key>(&mut self, keys: &[K], is_last: bool, undo: &mut Undo) -> Result<(), Error> {
         let (layout, shape) = (self.layout, self.layout.shape());
         let bucket_words = shape.bucket_words as usize;
         let words = self.words.as_mut_slice();
@@ -144,16 +144,16 @@ impl RaoBloom {
     }
 }
 
-/// Whether so many keys could set more bits of a bucket, which has `ones` of them, than there is room for.
+/// Whether that many keys could set more bits of a bucket, which has `ones` of them, than there is room for.
 #[inline]
 fn may_overflow(layout: RaoLayout, ones: u32, keys: usize) -> bool {
     let shape = layout.shape();
     u64::from(ones) + keys as u64 * u64::from(shape.hashes) > u64::from(layout.most_ones())
 }
 
-/// Whether words are in a near cache and get so many keys that it costs little to count all of them.
-fn is_relative(layout: RaoLayout, words: &[u32], keys: usize) -> bool {
-    size_of_val(words) <= NEAR_BYTES && keys * layout.shape().hashes as usize >= words.len()
+/// Whether words are in such a cache and get that many keys that it costs little to count all of them.
+fn is_cached_and_busy(layout: RaoLayout, words: &[u32], keys: usize) -> bool {
+    size_of_val(words) <= CACHED_BYTES && keys * layout.shape().hashes as usize >= words.len()
 }
 
 /// Calls `work` with each part, on all threads if there are several.
@@ -207,7 +207,7 @@ impl Part<'_> {
         self.counts = vec![0; self.ones.len()];
         shares.iter().flatten().for_each(|key| self.counts[key.bucket as usize] += 1);
         let count = shares.iter().map(Vec::len).sum::<usize>();
-        self.are_sorted = size_of_val(self.words) > NEAR_BYTES
+        self.are_sorted = size_of_val(self.words) > CACHED_BYTES
             || foresee && (0..self.ones.len()).any(|bucket| self.may_overflow(bucket));
         if !self.are_sorted {
             self.keys = if shares.len() == 1 { shares.swap_remove(0) } else { shares.concat() };
@@ -269,7 +269,7 @@ impl Part<'_> {
         }
     }
 
-    /// Whether so many keys set bits in so many of the lines of these buckets that all of them are read in their order.
+    /// Whether that many keys set bits in enough of the lines of these buckets to read all of them in their order.
     fn is_streamed(&self, keys: usize, buckets: usize) -> bool {
         let shape = self.layout.shape();
         STREAMED * keys * shape.hashes as usize >= buckets * shape.bucket_words as usize
@@ -281,7 +281,7 @@ impl Part<'_> {
         let bucket_words = shape.bucket_words as usize;
         let many = keys.len() * shape.hashes as usize >= buckets.len() * bucket_words;
         // Where there are many keys, one finds the lines of another in the cache.
-        let mut far = !many && size_of_val(self.words) > NEAR_BYTES;
+        let mut far = !many && size_of_val(self.words) > CACHED_BYTES;
         let mut ahead = Ahead::default();
         if far && self.is_streamed(keys.len(), buckets.len()) {
             if self.fetched != Some(buckets.start) {
@@ -294,7 +294,7 @@ impl Part<'_> {
         }
         match task {
             Task::Insert if many => {
-                // Counting anew costs about an instruction a word, counting along three a bit.
+                // Counting all bits again costs about one instruction per word, counting while bits are set three per bit.
                 probing::insert_all(shape, self.words, keys, far);
                 let words = self.words.chunks(bucket_words).skip(buckets.start);
                 self.ones[buckets].iter_mut().zip(words).for_each(|(ones, words)| *ones = probing::count_ones(words));

@@ -11,22 +11,23 @@ use crate::{Error, Key};
 pub(super) const INSERTION: &str = "an insertion into a Bloom filter";
 
 /// Device memory for the keys of a batch that come from the host.
-pub(super) struct Intake {
+pub(super) struct HostKeys {
     keys: DeviceVec<u64>,
     string_hashes: DeviceVec<u32>,
 }
 
-impl Intake {
-    pub(super) fn new(filter: &RaoBloom, stream: &Stream, batch: usize) -> Result<Intake, Error> {
+impl HostKeys {
+    pub(super) fn new(filter: &RaoBloom, stream: &Stream, batch: usize) -> Result<HostKeys, Error> {
         let strings = if filter.layout.hashing().string_hash().is_some() { batch } else { 0 };
-        Ok(Intake { keys: stream.alloc_uninit(batch)?, string_hashes: stream.alloc_uninit(strings)? })
+        Ok(HostKeys { keys: stream.alloc_uninit(batch)?, string_hashes: stream.alloc_uninit(strings)? })
     }
 
     /// Brings keys, at most a batch, with their string hashes if the layout wants them; waits for the copies, and not for
     /// the stream.
     ///
     /// # Safety
-    /// Work that was queued on this memory has been waited for, and its allocation too; it lives until `stream` has passed.
+    /// - Work that was queued on this memory, its allocation included, has been waited for.
+    /// - It stays allocated until `stream` has passed this work.
     pub(super) unsafe fn bring<K: Key>(
         &mut self,
         filter: &RaoBloom,
@@ -47,11 +48,10 @@ impl Intake {
 impl RaoBloom {
     /// Queues the insertion of all of `keys`, or of none: if a bucket overflows, the insertion is undone on the device.
     ///
-    /// What comes back tells which, when the caller asks it to. There is no other attempt with another first-level hash, not
-    /// even if the filter was empty: the host would have to decide that, so [`RaoBloom::insert_device`] does.
+    /// [`RaoInsertion::finish`] tells which. There is no other attempt with another first-level hash, not even if the filter was
+    /// empty: the host would have to decide that, which [`RaoBloom::insert_device`] does.
     ///
-    /// Takes a copy of the filter from the stream's pool, besides 12 bytes a key of a batch; returned in the order of the
-    /// stream.
+    /// Takes memory for a copy of the filter and for 12 bytes per key of a batch, freed in the order of the stream.
     ///
     /// ```
     /// use warpset_bloom::{gpu, RaoBloom};
@@ -76,16 +76,17 @@ impl RaoBloom {
     /// If something could not be queued, as for want of memory, the filter is as it was.
     ///
     /// # Safety
-    /// Until `stream` has passed this work, the filter and `keys` stay allocated, nobody else writes the keys, and the
-    /// filter is not read, written or lent elsewhere.
+    /// Until `stream` has passed this work:
+    /// - the filter and `keys` stay allocated;
+    /// - nothing writes the keys, and nothing else accesses the filter.
     pub unsafe fn insert_async<K: DeviceKeys>(&mut self, stream: &Stream, keys: K) -> Result<RaoInsertion, Error> {
         if keys.count() == 0 {
             return RaoInsertion::nothing(self, stream);
         }
         self.expect_here(INSERTION, [stream.device(), keys.device()])?;
-        let mut workshop = self.workshop(stream, keys.count())?;
-        // SAFETY: the caller's promise; the workshop is freed in the order of the stream.
-        unsafe { self.undoable(stream, |filter| filter.insert_batches(&mut workshop, keys)) }
+        let mut scratch = self.scratch(stream, keys.count())?;
+        // SAFETY: the caller's promise; the scratch is freed in the order of the stream.
+        unsafe { self.undoable(stream, |filter| filter.insert_batches(&mut scratch, keys)) }
     }
 
     /// Inserts all keys of a slice on the device, by the two-level build, and waits: if a bucket overflows while the filter
@@ -97,16 +98,16 @@ impl RaoBloom {
         }
         self.expect_here(INSERTION, [keys.device()])?;
         let stream = self.synchronised_stream()?;
-        let mut workshop = self.workshop(&stream, keys.count())?;
+        let mut scratch = self.scratch(&stream, keys.count())?;
         self.all_or_nothing(&stream, |filter, empty| {
             filter.attempt(&stream, empty, |filter| {
                 // SAFETY: keys and filter are borrowed until `all_or_nothing` has waited.
-                unsafe { filter.insert_batches(&mut workshop, keys) }
+                unsafe { filter.insert_batches(&mut scratch, keys) }
             })
         })
     }
 
-    /// Inserts all keys: those of the next batch come while the kernels work on the one before. Keys of any kind; those that are
+    /// Inserts all keys; those of the next batch travel while the kernels work on the one before. Keys of any kind; those that are
     /// no integers are hashed on the host, because 8 bytes per key then cross the bus instead of the whole key.
     ///
     /// A bucket can overflow: the filter comes out as [`cpu::RaoBloom::insert_bulk`](crate::cpu::RaoBloom::insert_bulk) would
@@ -120,24 +121,24 @@ impl RaoBloom {
         if self.layout.choices() == 1 {
             batch = batch.min(BATCH);
         }
-        let mut workshop = self.workshop(&stream, batch)?;
-        let mut intakes = vec![Intake::new(self, &stream, batch)?];
+        let mut scratch = self.scratch(&stream, batch)?;
+        let mut staged = vec![HostKeys::new(self, &stream, batch)?];
         if keys.len() > batch {
-            intakes.push(Intake::new(self, &stream, batch)?);
+            staged.push(HostKeys::new(self, &stream, batch)?);
         }
-        let used = intakes.iter().map(|_| self.device.new_event()).collect::<Result<Vec<_>, _>>()?;
-        stream.synchronize()?; // for the memory, which other streams fill
+        let used = staged.iter().map(|_| self.device.new_event()).collect::<Result<Vec<_>, _>>()?;
+        stream.synchronize()?; // the memory has been allocated, before other streams fill it
         self.all_or_nothing(&stream, |filter, empty| {
             filter.attempt(&stream, empty, |filter| {
                 for (i, keys) in keys.chunks(batch).enumerate() {
-                    let (intake, used) = (&mut intakes[i % 2], &used[i % 2]);
+                    let (host_keys, used) = (&mut staged[i % 2], &used[i % 2]);
                     used.synchronize()?;
-                    // SAFETY: the intake's last batch has been waited for, and the intake lives until `all_or_nothing`
+                    // SAFETY: the last batch there has been waited for, and the memory lives until `all_or_nothing`
                     // has waited, as long as the filter is borrowed.
                     unsafe {
-                        let (slice, strings) = intake.bring(filter, &stream, keys)?;
+                        let (slice, strings) = host_keys.bring(filter, &stream, keys)?;
                         let strings = strings.map(|hashes| hashes.global());
-                        filter.insert_batch(&mut workshop, slice, strings, keys.len(), None)?;
+                        filter.insert_batch(&mut scratch, slice, strings, keys.len(), None)?;
                     }
                     stream.record(used)?;
                 }

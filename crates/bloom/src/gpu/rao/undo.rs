@@ -1,4 +1,4 @@
-//! All or nothing: overflows, restarts, and the way back.
+//! All or nothing: overflows, restarts, and how insertions are undone.
 
 use warpset_gpu::{DeviceSlice, DeviceVec, Stream};
 use warpset_kernels::bloom::rao as kernels;
@@ -7,7 +7,7 @@ use super::super::RaoBloom;
 use crate::cpu::rao::MAX_ATTEMPTS;
 use crate::{Error, RaoLayout};
 
-/// A filter's words and loads, to go back to.
+/// A copy of a filter's words and loads, from before an insertion.
 pub(super) struct Undo {
     words: DeviceVec<u32>,
     ones: DeviceVec<u32>,
@@ -23,7 +23,7 @@ impl Undo {
         Ok(Undo { words, ones })
     }
 
-    /// Queues the way back.
+    /// Queues the restoration.
     pub(super) fn put_back(&self, filter: &mut RaoBloom, stream: &Stream) -> Result<(), Error> {
         stream.copy(&mut filter.words, &self.words)?;
         stream.copy(&mut filter.bucket_ones, &self.ones)?;
@@ -34,7 +34,7 @@ impl Undo {
 /// How an insertion that was queued on a stream came out.
 ///
 /// If a bucket has overflowed, the insertion has been undone on the device: whatever was queued after it finds the filter
-/// as it was before. (Dropping this loses the news, no more.)
+/// as it was before. (Dropping this loses the outcome, nothing more.)
 #[derive(Debug)]
 #[must_use = "only `finish` tells whether the keys are in the filter"]
 pub struct RaoInsertion {
@@ -95,10 +95,10 @@ impl RaoBloom {
         Ok(most[0])
     }
 
-    /// Queues what `insert` queues, and behind it the way back should a bucket overflow.
+    /// Queues what `insert` queues, and after it what undoes it should a bucket overflow.
     ///
     /// # Safety
-    /// Until `stream` has passed, the filter stays allocated and nobody else uses it; what `insert` is lent stays too.
+    /// Until `stream` has passed this work, the filter and what `insert` borrows stay allocated, and nothing else accesses the filter.
     pub(super) unsafe fn undoable(
         &mut self,
         stream: &Stream,

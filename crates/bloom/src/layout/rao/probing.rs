@@ -2,8 +2,8 @@
 //!
 //! Many keys at a time go through [`avx2`] where the processor has it. The portable code gives the same answers.
 //!
-//! Queries of a filter that is in no near cache go in two steps. The first [`FIRST`] bits of every key are looked at
-//! first: in a filter that is half full they rule out three of four absent keys. Then the cache lines of the others are
+//! Queries of a filter that is larger than the caches of a core take two steps. The first [`FIRST`] bits of every key are
+//! looked at first: in a filter that is half full they rule out three of four absent keys. Then the cache lines of the others are
 //! asked for together.
 
 use warpset_core::bloom::rao::{Positions, Shape};
@@ -39,7 +39,7 @@ impl Walk {
         Walk { position: reduce32(hash as u32, u64::from(shape.bits)) as u32, step }
     }
 
-    /// The position that it is at; goes on to the next.
+    /// The current position; moves to the next.
     #[inline(always)]
     fn go(&mut self, shape: Shape) -> u32 {
         let position = self.position;
@@ -194,7 +194,7 @@ pub(crate) fn count_ones(words: &[u32]) -> u32 {
     words.iter().map(|word| word.count_ones()).sum()
 }
 
-/// Cache lines that are asked for along the way: so many for each key, in their order, from this word on.
+/// Cache lines that are asked for meanwhile: that many for each key, in their order, from this word on.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Ahead {
     pub(crate) word: usize,
@@ -247,7 +247,7 @@ mod tests {
         }
     }
 
-    /// Against the positions themselves, for every number of bits a key and of keys in a batch.
+    /// Against the positions themselves, for every number of bits per key and of keys in a batch.
     #[test]
     fn every_path_sets_and_sees_the_bits_of_core() {
         for (bucket_words, most) in [(2, 60), (3, 64), (64, 64), (16_384, 24)] {

@@ -46,7 +46,9 @@ fn hash_chunk(chunk: &Chunk<'_>) -> Result<()> {
     let string_hashes = chunk.string_hashes.unwrap_or(Global::from_raw_parts(std::ptr::null(), 0));
     let config = LaunchConfig::covering(n, 64);
     // SAFETY: a chunk holds its keys, and has room for a reply to each.
-    unsafe { hash_keys { keys, kind, spread, string_hashes, strings, n, to: chunk.replies }.launch(chunk.stream, config) }
+    unsafe {
+        hash_keys { keys, kind, spread, string_hashes, strings, n, to: chunk.replies }.launch(chunk.stream, config)
+    }
 }
 
 /// The hashes of keys, by way of the device.

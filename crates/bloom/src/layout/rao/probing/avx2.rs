@@ -1,4 +1,4 @@
-//! With AVX2. Many keys at once: a lane is a key. One key: a lane is one of its bits.
+//! With AVX2. For many keys at once, a lane of a register holds a key; for one key, a lane holds one of its bits.
 //!
 //! The next positions of [`KEYS`] keys are computed in registers, three instructions for one bit of eight keys, and
 //! stored. Then a plain loop reads or writes the words, key by key. It has nothing else to do, so that many keys are in
@@ -84,7 +84,7 @@ impl Walks {
         walks
     }
 
-    /// Goes on by so many bits without noting their positions.
+    /// Skips that many bits without noting their positions.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
     fn skip(&mut self, shape: Shape, bits: usize) {

@@ -11,7 +11,7 @@ use crate::layout::engine::Engine;
 use crate::layout::rao::RaoProbe;
 use crate::layout::rao::probing::Placed;
 
-/// Parts a thread, so that unequal parts even out.
+/// Parts per thread, so that unequal parts even out.
 const PARTS_PER_THREAD: usize = 4;
 
 /// A key of a round in the bucket that it goes to, which is counted from the first of its part.
@@ -43,33 +43,39 @@ pub(super) fn by_part(shares: Vec<Vec<Vec<Assigned>>>) -> Vec<Vec<Vec<Assigned>>
     parts
 }
 
-/// How a filter is cut: bucket `b` is in part `b >> shift`.
-pub(super) struct Dealing {
+/// How a filter is divided: bucket `b` is in part `b >> shift`.
+pub(super) struct Partition {
     shift: u32,
     parts: usize,
     pub(super) part_buckets: usize,
 }
 
-impl Dealing {
-    pub(super) fn new(buckets: u64, serial: bool) -> Dealing {
+impl Partition {
+    pub(super) fn new(buckets: u64, serial: bool) -> Partition {
         let wanted = if serial { 1 } else { PARTS_PER_THREAD * rayon::current_num_threads() } as u64;
         let shift = if serial { 32 } else { (buckets / wanted).checked_ilog2().unwrap_or(0) };
         let part_buckets = (1u64 << shift).min(buckets) as usize;
-        Dealing { shift, parts: ((buckets - 1) >> shift) as usize + 1, part_buckets }
+        Partition { shift, parts: ((buckets - 1) >> shift) as usize + 1, part_buckets }
     }
 
     /// Each thread's share of the keys, by part, in their order; `only_absent` leaves out those that are contained.
-    pub(super) fn deal<K: Key>(&self, filter: &RaoBloom, keys: &[K], only_absent: bool) -> Vec<Vec<Vec<Assigned>>> {
+    pub(super) fn assign<K: Key>(&self, filter: &RaoBloom, keys: &[K], only_absent: bool) -> Vec<Vec<Vec<Assigned>>> {
         if self.parts == 1 {
-            return vec![self.deal_share(filter, keys, 0, only_absent)];
+            return vec![self.assign_share(filter, keys, 0, only_absent)];
         }
         let share = keys.len().div_ceil(rayon::current_num_threads());
         let shares = keys.par_chunks(share).enumerate();
-        shares.map(|(i, keys)| self.deal_share(filter, keys, i * share, only_absent)).collect()
+        shares.map(|(i, keys)| self.assign_share(filter, keys, i * share, only_absent)).collect()
     }
 
     /// The keys of one share, whose first has the place `first`. With two choices they go to the emptier of their buckets.
-    fn deal_share<K: Key>(&self, filter: &RaoBloom, keys: &[K], first: usize, only_absent: bool) -> Vec<Vec<Assigned>> {
+    fn assign_share<K: Key>(
+        &self,
+        filter: &RaoBloom,
+        keys: &[K],
+        first: usize,
+        only_absent: bool,
+    ) -> Vec<Vec<Assigned>> {
         let layout = filter.layout;
         let share = if only_absent { keys.len() / self.parts / 2 } else { keys.len() / self.parts };
         let mut parts: Vec<Vec<Assigned>> =
