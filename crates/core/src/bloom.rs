@@ -1,7 +1,7 @@
 //! Bloom filters: which bits belong to a hash, one copy for every backend.
 //!
-//! - [`split_block`]: Parquet's split-block filter, 256-bit blocks, eight bits a key.
-//! - [`blocked`]: blocks of 64 to 1024 bits, 32- or 64-bit words, any number of bits a key.
+//! - [`split_block`]: Parquet's split-block filter, 256-bit blocks, eight bits per key.
+//! - [`blocked`]: blocks of 64 to 1024 bits, 32- or 64-bit words, any number of bits per key.
 //! - [`rao`]: Rao's two-level filter, buckets of a prime number of bits, double hashing.
 
 pub mod blocked;
@@ -11,7 +11,7 @@ pub mod split_block;
 /// How many keys one step of a bulk `test_and_insert` takes.
 ///
 /// The input is cut into sub-batches of this many keys. A key is reported new if the filter as it was before its
-/// sub-batch does not contain it and no equal hash stands before it in the sub-batch. Every backend uses the same cut,
+/// sub-batch does not contain it and no equal hash precedes it in the sub-batch. Every backend uses the same cut,
 /// and so gives the same answers.
 pub const TEST_AND_INSERT_BATCH: usize = 1 << 24;
 

@@ -10,7 +10,7 @@ use core::marker::PhantomData;
 /// An associative operator with an identity, for scans and reductions.
 ///
 /// `combine(combine(a, b), c) == combine(a, combine(b, c))`, and combining with [`IDENTITY`](Self::IDENTITY), on either
-/// side, changes nothing. It need not be commutative: `before` always stands before `after` in the input.
+/// side, changes nothing. It need not be commutative: `before` always precedes `after` in the input.
 ///
 /// ```
 /// use warpset_core::scan::Operator;
@@ -28,9 +28,9 @@ use core::marker::PhantomData;
 pub trait Operator: 'static {
     /// What it combines.
     type Value: Copy + Send + Sync + 'static;
-    /// What changes nothing.
+    /// The value that changes nothing when combined.
     const IDENTITY: Self::Value;
-    /// Both, in order.
+    /// The combination of both, in order.
     fn combine(before: Self::Value, after: Self::Value) -> Self::Value;
 }
 

@@ -42,7 +42,7 @@ pub struct DeviceProperties {
     pub l2_bytes: usize,
     /// Device memory in all.
     pub memory_bytes: usize,
-    /// Memory clock times bus width: the bandwidth on paper, bytes a second, where the driver tells.
+    /// Memory clock times bus width: the bandwidth on paper, bytes per second, where the driver tells.
     pub memory_bandwidth: Option<u64>,
     /// Whether allocations can be ordered in streams (memory pools).
     pub has_memory_pools: bool,

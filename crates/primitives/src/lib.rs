@@ -10,10 +10,11 @@
 //! - [`select`]: keeps items by a bitmap, flags, a predicate or the item before, in order; and parts items in two.
 //! - [`sort`]: sorts keys, or keys with payloads, by any range of bits.
 //!
-//! Everything takes device slices and a [`Stream`](warpset_gpu::Stream), queues its work and returns: nothing is copied
-//! to the host, nothing is waited for, and scratch memory is allocated and freed in the order of the stream, from the
-//! device's pool: each module says how many bytes. All of it runs on the emulator too. The same operations on host slices
-//! are in [`cpu`].
+//! Every function on device slices ends in `_async`: it takes a [`Stream`](warpset_gpu::Stream) first, queues its work
+//! there and returns, and is `unsafe`, because the caller must keep the slices until the stream has passed. Nothing is
+//! copied to the host, and nothing is waited for (but by three methods of [`non_associative`], which say so). Scratch
+//! memory is allocated and freed in the order of the stream, from the device's pool; each module says how many bytes. All
+//! of it runs on the emulator too. The same operations on host slices, without the suffix, are in [`cpu`].
 
 mod check;
 pub mod cpu;

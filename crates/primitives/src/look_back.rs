@@ -5,8 +5,8 @@ use bytemuck::Pod;
 use warpset_gpu::{DeviceVec, Result, Stream};
 use warpset_simt::GlobalMut;
 
-/// The look-back words of one launch, its ticket and its results, all zero: one allocation and one fill, from the device's
-/// pool and in the order of the stream.
+/// The look-back words of one launch, its ticket and its results, all zero: one allocation and one fill, from the
+/// device's pool and in the order of the stream.
 ///
 /// ```text
 ///  +---------------------------+--------+-------------+

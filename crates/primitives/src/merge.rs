@@ -1,7 +1,7 @@
 //! Merging sorted runs, stable: of equal keys those of the earlier run come first, and within a run order is kept.
 //!
-//! [`merge_keys_async`] and [`merge_pairs_async`] merge two runs, [`merge_many_keys_async`] and [`merge_many_pairs_async`] up to eight in one
-//! pass. Keys are compared by the bits of a [`KeyMask`], and the runs are
+//! [`merge_keys_async`] and [`merge_pairs_async`] merge two runs, [`merge_many_keys_async`] and
+//! [`merge_many_pairs_async`] up to eight in one pass. Keys are compared by the bits of a [`KeyMask`], and the runs are
 //! sorted by those bits; keys that are not (what sorting by other bits gives) come out in some order, all of them, and
 //! nothing else is touched. Any length will do, also beyond 2^32. [`cpu::merge`](crate::cpu::merge) has the same
 //! functions for host slices.
@@ -63,7 +63,9 @@ impl<'a, K: SortKey, V: Payload> Pairs<'a, K, V> {
 /// [`Overlap`](crate::Error::Overlap) if it shares memory with one of them.
 ///
 /// # Safety
-/// Until `stream` has passed this work, all three stay allocated, and nobody else writes the runs or touches `out`.
+/// Until `stream` has passed this work:
+/// - both runs and `out` stay allocated;
+/// - no other work writes the runs or accesses `out`.
 pub unsafe fn merge_keys_async<'a, K: SortKey>(
     stream: &Stream,
     a: DeviceSlice<'_, K>,
@@ -86,10 +88,13 @@ pub unsafe fn merge_keys_async<'a, K: SortKey>(
 /// Queues the merge of two sorted runs of keys with values into `out_keys` and `out_values`.
 ///
 /// # Errors
-/// As for [`merge_keys_async`]; and [`LengthMismatch`](crate::Error::LengthMismatch) unless keys and values are as many.
+/// As for [`merge_keys_async`]; and [`LengthMismatch`](crate::Error::LengthMismatch) unless keys and values are as
+/// many.
 ///
 /// # Safety
-/// Until `stream` has passed this work, all six stay allocated, and nobody else writes the runs or touches the outputs.
+/// Until `stream` has passed this work:
+/// - keys and values of both runs and both outputs stay allocated;
+/// - no other work writes the runs or accesses the outputs.
 pub unsafe fn merge_pairs_async<'a, K: SortKey, V: Payload>(
     stream: &Stream,
     a: Pairs<'_, K, V>,
@@ -175,7 +180,7 @@ unsafe fn merge_by<K: SortKey, V: Payload>(
     }
     let mask = mask.bits();
     let two_launches = launches == Launches::Two;
-    // How many keys begin after a multiple of 16 bytes.
+    // How many keys after a multiple of 16 bytes an array begins.
     let skew = |address: usize| (address % 16 / size_of::<K>()) as u32;
     let skews = (skew(a.keys.as_ptr().addr()), skew(b.keys.as_ptr().addr()), skew(out_keys.as_ptr().addr()));
     let flags = if two_launches { SPLITS_KNOWN } else { 0 }

@@ -7,18 +7,18 @@
 //! | [`sequential_shifting_async`] | [`Additive`] | each iteration | a pass for each segment of the longest chain | the chain breaks often |
 //! | [`segmented_layouts_async`] | any [`Recurrence`] | each iteration | a pass for each `log2(n)` items of the longest chain | the chain breaks often |
 //!
-//! All give the same results. The last three are algorithms 4, 5 and 6 of Geil, Farach-Colton, Owens, "Quotient Filters:
-//! Approximate Membership Queries on the GPU", IPDPS 2018 (see [`warpset_kernels::primitives::non_associative`] for how, and for
-//! every departure). If the chain never breaks, sequential shifting and segmented layouts take as many iterations as
-//! there are segments, and each goes over all of them: use them where breaks are known to be frequent.
-//! `docs/primitives.md` compares the four.
+//! All give the same results. The last three are algorithms 4, 5 and 6 of Geil, Farach-Colton, Owens, "Quotient
+//! Filters: Approximate Membership Queries on the GPU", IPDPS 2018 (see
+//! [`warpset_kernels::primitives::non_associative`] for how, and for every departure). If the chain never breaks,
+//! sequential shifting and segmented layouts take as many iterations as there are segments, and each goes over all of
+//! them: use them where breaks are known to be frequent. `docs/primitives.md` compares the four.
 //!
 //! [`NextSlot`], [`SaturatingSum`] and [`Lindley`] have kernels; a program makes those of its own recurrences by
 //! [`recurrence_kernels!`](warpset_kernels::recurrence_kernels) and
 //! [`non_associative_kernels!`](warpset_kernels::non_associative_kernels).
 //!
-//! Scratch: lifted, 16 or 32 bytes for each 16 KiB of input; parallel merging 20 bytes an item and 16 a segment;
-//! sequential shifting 12 bytes an item and 4 a segment; segmented layouts two values for each `log2(n)` items.
+//! Scratch: lifted, 16 or 32 bytes for each 16 KiB of input; parallel merging 20 bytes per item and 16 per segment;
+//! sequential shifting 12 bytes per item and 4 per segment; segmented layouts two values for each `log2(n)` items.
 //!
 //! ```
 //! use warpset_gpu::Device;
@@ -55,11 +55,13 @@ pub const MAX_ITEMS: usize = u32::MAX as usize - 1;
 /// Queues a scan by a recurrence whose steps are functions that compose: one pass, however long the chains are.
 ///
 /// # Errors
-/// [`LengthMismatch`](Error::LengthMismatch), [`Overlap`](Error::Overlap), [`TooLong`](Error::TooLong) past 2^31 tiles of
-/// 16 KiB; what the device says.
+/// [`LengthMismatch`](Error::LengthMismatch), [`Overlap`](Error::Overlap), [`TooLong`](Error::TooLong) past 2^31 tiles
+/// of 16 KiB; what the device says.
 ///
 /// # Safety
-/// Until `stream` has passed this work, both stay allocated, nobody else writes `input` or touches `out`.
+/// Until `stream` has passed this work:
+/// - `input` and `out` stay allocated;
+/// - no other work writes `input` or accesses `out`.
 pub unsafe fn scan_async<R: RecurrenceKernels<Item: Pod, Number: Pod>>(
     stream: &Stream,
     input: DeviceSlice<'_, R::Item>,
@@ -151,8 +153,8 @@ impl Segments {
     }
 }
 
-/// Scans by parallel merging (algorithm 4): neighbouring segments become one, in `ceil(log2(segments))` iterations, each
-/// of which goes over all items twice. Returns the number of iterations.
+/// Scans by parallel merging (algorithm 4): neighbouring segments become one, in `ceil(log2(segments))` iterations,
+/// each of which goes over all items twice. Returns the number of iterations.
 ///
 /// Waits once, for the number of segments; the rest is queued.
 ///
@@ -170,8 +172,8 @@ pub unsafe fn parallel_merging_async<R: NonAssociativeKernels<Item: Pod, Value: 
     if n == 0 {
         return Ok(0);
     }
-    // SAFETY: sizes are as the kernels ask; everything but input and output is this call's own, and freed in the order of
-    // the stream; the caller answers for those two.
+    // SAFETY: sizes are as the kernels ask; everything but input and output is this call's own, and freed in the order
+    // of the stream; the caller answers for those two.
     unsafe {
         let mut segments = Segments::new::<R>(stream, input)?;
         let mut credits = stream.alloc_zeroed::<i64>(n)?;
@@ -194,8 +196,8 @@ pub unsafe fn parallel_merging_async<R: NonAssociativeKernels<Item: Pod, Value: 
     }
 }
 
-/// Scans by sequential shifting (algorithm 5): a thread a segment, which moves if the one before has come to reach into
-/// it, until none moves. Returns the number of iterations.
+/// Scans by sequential shifting (algorithm 5): one thread per segment, which moves if the one before has come to reach
+/// into it, until none moves. Returns the number of iterations.
 ///
 /// Waits for each iteration.
 ///
@@ -236,8 +238,8 @@ pub unsafe fn sequential_shifting_async<R: NonAssociativeKernels<Item: Pod, Valu
     }
 }
 
-/// Scans by segmented layouts (algorithm 6): a thread for each `log2(n)` items, which hands its last value on to the next
-/// thread's next iteration, until none hands on anything new. Returns the number of iterations.
+/// Scans by segmented layouts (algorithm 6): a thread for each `log2(n)` items, which hands its last value on to the
+/// next thread's next iteration, until none hands on anything new. Returns the number of iterations.
 ///
 /// Waits for each iteration.
 ///

@@ -1,10 +1,11 @@
 //! Radix partition: hashes grouped by a digit, keys hashed on the way.
 //!
-//! [`group_by_digit_async`] is one stable counting pass over a digit of up to 8 bits, in three launches: a histogram, a scan of at most
-//! 256 counts, and a scatter that reads each key once and writes each hash once (see [`warpset_kernels::primitives::radix`] for how).
-//! Passes over successive digits, lowest first, sort; [`group_by_top_bits_async`] chains as many as it takes.
+//! [`group_by_digit_async`] is one stable counting pass over a digit of up to 8 bits, in three launches: a histogram, a
+//! scan of at most 256 counts, and a scatter that reads each key once and writes each hash once (see
+//! [`warpset_kernels::primitives::radix`] for how). Passes over successive digits, lowest first, sort;
+//! [`group_by_top_bits_async`] chains as many as it takes.
 //!
-//! Scratch: `8 << bits` bytes for each 4096 keys, and for each further pass 8 bytes a key.
+//! Scratch: `8 << bits` bytes for each 4096 keys, and for each further pass 8 bytes per key.
 
 use warpset_gpu::{DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::{self, KeySlice};
@@ -67,7 +68,8 @@ enum Order {
 ///
 /// # Safety
 /// - `keys` holds `n` keys of its kind.
-/// - Until `stream` has passed this work, `keys` and `out` stay allocated, no other work writes `keys` or accesses `out`.
+/// - Until `stream` has passed this work, `keys` and `out` stay allocated, and no other work writes `keys` or accesses
+///   `out`.
 /// - `keys` and `out` do not overlap.
 pub unsafe fn group_by_digit_async<'a>(
     stream: &Stream,
@@ -105,8 +107,8 @@ unsafe fn pass(
     let ticket = look_back.ticket();
     let resident = stream.device().properties().multiprocessors as usize * 8;
     let histogram_grid = n.div_ceil(BLOCK as usize).min(resident) as u32;
-    // SAFETY: sizes are as the kernels ask; scratch is this call's own, and freed in the order of the stream; the caller
-    // answers for `keys` and `out`.
+    // SAFETY: sizes are as the kernels ask; scratch is this call's own, and freed in the order of the stream; the
+    // caller answers for `keys` and `out`.
     unsafe {
         let config = LaunchConfig::new(histogram_grid, BLOCK).shared(HISTOGRAM_SHARED_BYTES);
         let counts = starts.global_mut();

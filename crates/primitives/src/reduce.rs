@@ -4,8 +4,9 @@
 //! [`Min`] of `u32`, `u64` and `i64` have kernels; a program makes those of its own operators by
 //! [`reduce_kernels!`](warpset_kernels::reduce_kernels) and [`by_key_kernels!`](warpset_kernels::by_key_kernels).
 //!
-//! [`reduce_async`] reads each item once. [`reduce_by_key_async`] and [`run_length_encode_async`] read each key and value once and write
-//! as much as there are runs. Scratch: a few KiB for a reduction; 16 bytes for each 2048 items for the others.
+//! [`reduce_async`] reads each item once. [`reduce_by_key_async`] and [`run_length_encode_async`] read each key and
+//! value once and write as much as there are runs. Scratch: a few KiB for a reduction; 16 bytes for each 2048 items for
+//! the others.
 //!
 //! ```
 //! use warpset_gpu::Device;
@@ -46,7 +47,9 @@ use crate::{Result, check};
 /// [`LengthMismatch`](crate::Error::LengthMismatch) if `out` has no place; what the device says.
 ///
 /// # Safety
-/// Until `stream` has passed this work, both stay allocated, nobody else writes `input` or touches `out`.
+/// Until `stream` has passed this work:
+/// - `input` and `out` stay allocated;
+/// - no other work writes `input` or accesses `out`.
 pub unsafe fn reduce_async<O: ReduceKernels<Value: Pod>>(
     stream: &Stream,
     input: DeviceSlice<'_, O::Value>,
@@ -84,7 +87,9 @@ fn vectors<T>(array: Global<T>) -> bool {
 /// [`TooLong`](crate::Error::TooLong) past 2^31 tiles of 2048 items; what the device says.
 ///
 /// # Safety
-/// Until `stream` has passed this work, all stay allocated, nobody else writes keys or values or touches the outputs.
+/// Until `stream` has passed this work:
+/// - all arguments stay allocated;
+/// - no other work writes `keys` or `values` or accesses the outputs.
 pub unsafe fn reduce_by_key_async<O, K>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,

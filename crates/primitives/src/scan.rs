@@ -1,13 +1,13 @@
 //! Scans: every place of the output gets what the input amounts to up to there.
 //!
 //! *Inclusive* scans count the item at the place itself, *exclusive* ones do not. The operator is any type that
-//! implements [`Operator`] and has kernels ([`ScanKernels`]): [`Sum`], [`Max`] and [`Min`] of `u32`, `u64` and `i64`, and
-//! those for which a program makes kernels by [`scan_kernels!`](warpset_kernels::scan_kernels). Operators are associative
-//! and have an identity; they need not be commutative.
+//! implements [`Operator`] and has kernels ([`ScanKernels`]): [`Sum`], [`Max`] and [`Min`] of `u32`, `u64` and `i64`,
+//! and those for which a program makes kernels by [`scan_kernels!`](warpset_kernels::scan_kernels). Operators are
+//! associative and have an identity; they need not be commutative.
 //!
-//! A scan reads each item once and writes each result once (see [`warpset_kernels::primitives::scan`] for how), in one launch. The
-//! output may be the input: the `_in_place` forms. It is fastest where input and output begin at multiples of 16 bytes,
-//! as vectors do.
+//! A scan reads each item once and writes each result once (see [`warpset_kernels::primitives::scan`] for how), in one
+//! launch. The output may be the input: the `_in_place` forms. It is fastest where input and output begin at multiples
+//! of 16 bytes, as vectors do.
 //!
 //! Scratch: 8 bytes for each 16 KiB of input where the operator's values have 32 bits, 16 where they have 64; scans by
 //! segments the same. None for input of one tile (16 KiB) or less.
@@ -28,9 +28,8 @@
 //! # }
 //! ```
 //!
-//! An operator of your own, here addition that stops at the largest number. The emulator runs its kernels as they are; for
-//! CUDA compile them to PTX by `warpset-builder`: `docs/kernels.md`. Reductions, by key and not, go the same
-//! way.
+//! An operator of your own, here addition that stops at the largest number. The emulator runs its kernels as they are;
+//! for CUDA compile them to PTX by `warpset-builder`: `docs/kernels.md`. Reductions, by key and not, go the same way.
 //!
 //! ```
 //! use warpset_gpu::Device;
@@ -89,7 +88,9 @@ macro_rules! scans {
         /// [`TooLong`](crate::Error::TooLong) past 2^31 tiles; what the device says.
         ///
         /// # Safety
-        /// Until `stream` has passed this work, both stay allocated, nobody else writes `input` or touches `out`.
+        /// Until `stream` has passed this work:
+        /// - `input` and `out` stay allocated;
+        /// - no other work writes `input` or accesses `out`.
         pub unsafe fn $name<O: ScanKernels<Value: Pod>>(
             stream: &Stream,
             input: DeviceSlice<'_, O::Value>,
@@ -106,7 +107,9 @@ macro_rules! scans {
         #[doc = concat!("As for [`", stringify!($name), "`].")]
         ///
         /// # Safety
-        /// Until `stream` has passed this work, `items` stay allocated, and nobody else touches them.
+        /// Until `stream` has passed this work:
+        /// - `items` stay allocated;
+        /// - no other work accesses them.
         pub unsafe fn $in_place<O: ScanKernels<Value: Pod>>(
             stream: &Stream,
             items: DeviceSliceMut<'_, O::Value>,
@@ -123,7 +126,7 @@ macro_rules! scans {
         #[doc = concat!("As for [`", stringify!($name), "`].")]
         ///
         /// # Safety
-        #[doc = concat!("As for [`", stringify!($name), "`]; nobody writes `heads` either.")]
+        #[doc = concat!("As for [`", stringify!($name), "`], and no other work writes `heads`, which stay allocated.")]
         pub unsafe fn $segmented<O: ScanKernels<Value: Pod>>(
             stream: &Stream,
             input: DeviceSlice<'_, O::Value>,
@@ -141,7 +144,7 @@ macro_rules! scans {
         #[doc = concat!("As for [`", stringify!($name), "`].")]
         ///
         /// # Safety
-        #[doc = concat!("As for [`", stringify!($in_place), "`]; nobody writes `heads`.")]
+        #[doc = concat!("As for [`", stringify!($in_place), "`], and no other work writes `heads`, which stay allocated.")]
         pub unsafe fn $segmented_in_place<O: ScanKernels<Value: Pod>>(
             stream: &Stream,
             items: DeviceSliceMut<'_, O::Value>,
@@ -208,7 +211,7 @@ impl ScanLaunch {
 }
 
 /// # Safety
-/// `input` is `n` items, those of `out` or none of them; the rest as for [`inclusive_async`].
+/// As for [`inclusive_async`]; `input` is `n` items, exactly those of `out` or apart from them.
 unsafe fn plain<O: ScanKernels<Value: Pod>>(
     stream: &Stream,
     input: Global<O::Value>,
@@ -229,7 +232,7 @@ unsafe fn plain<O: ScanKernels<Value: Pod>>(
 }
 
 /// # Safety
-/// As for [`plain`]; nobody writes `heads`.
+/// As for [`plain`], and no other work writes `heads`, which stay allocated.
 unsafe fn by_segment<O: ScanKernels<Value: Pod>>(
     stream: &Stream,
     input: Global<O::Value>,

@@ -4,12 +4,12 @@
 //! compared by the bits of a [`KeyMask`], and sorted by them; among keys that are not, some place comes out.
 //! [`cpu::search`](crate::cpu::search) has the same functions for host slices.
 //!
-//! [`lower_bound_async`] and [`upper_bound_async`] take needles in any order. [`lower_bound_sorted_async`] and [`upper_bound_sorted_async`] take
-//! needles that are sorted too, and merge them with the keys where that is faster: while there are at most
-//! [`MERGED`] times as many keys as needles.
+//! [`lower_bound_async`] and [`upper_bound_async`] take needles in any order. [`lower_bound_sorted_async`] and
+//! [`upper_bound_sorted_async`] take needles that are sorted too, and merge them with the keys where that is faster:
+//! while there are at most [`MERGED`] times as many keys as needles.
 //!
-//! Scratch: none, or for a merge 8 bytes for each tile of some thousands of keys and needles, allocated and freed in the
-//! order of the stream.
+//! Scratch: none, or for a merge 8 bytes for each tile of some thousands of keys and needles, allocated and freed in
+//! the order of the stream.
 
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
 use warpset_kernels::primitives::merge::search::{self as kernels, BLOCK, NEEDLES};
@@ -19,7 +19,7 @@ use crate::check::{apart, same_len, tiles};
 use crate::sort::SortKey;
 use crate::{KeyMask, Result};
 
-/// Sorted needles are merged with at most that many keys for each of them; among more keys each is searched by itself.
+/// Sorted needles are merged with at most this many keys per needle; among more keys each needle is searched by itself.
 pub const MERGED: usize = 16;
 
 macro_rules! functions {
@@ -27,12 +27,13 @@ macro_rules! functions {
         #[doc = concat!("Queues a search: `out` gets ", $what, ".")]
         ///
         /// # Errors
-        /// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch) unless `out` has a place for each
-        /// needle, [`Overlap`](crate::Error::Overlap) if it shares memory with keys or needles.
+        /// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch) unless `out` has a place for
+        /// each needle, [`Overlap`](crate::Error::Overlap) if it shares memory with keys or needles.
         ///
         /// # Safety
-        /// Until `stream` has passed this work, all three stay allocated, and nobody else writes keys or needles or
-        /// touches `out`.
+        /// Until `stream` has passed this work:
+        /// - `keys`, `needles` and `out` stay allocated;
+        /// - no other work writes `keys` or `needles` or accesses `out`.
         pub unsafe fn $name<'a, K: SortKey>(
             stream: &Stream,
             keys: DeviceSlice<'_, K>,
@@ -50,7 +51,7 @@ macro_rules! functions {
         /// As there, and [`TooLong`](crate::Error::TooLong).
         ///
         /// # Safety
-        /// As there.
+        #[doc = concat!("As for [`", stringify!($name), "`].")]
         pub unsafe fn $sorted<'a, K: SortKey>(
             stream: &Stream,
             keys: DeviceSlice<'_, K>,
@@ -109,13 +110,23 @@ unsafe fn search<K: SortKey>(
             let ((a, a_len), (b, b_len)) =
                 if upper { ((keys, n), (needles, count)) } else { ((needles, count), (keys, n)) };
             let (tile, to) = (shape.tile(), splits.global_mut());
-            // SAFETY: lengths were checked; scratch is this call's own, and freed in the order of the stream; the caller
-            // answers for the rest.
+            // SAFETY: lengths were checked; scratch is this call's own, and freed in the order of the stream; the
+            // caller answers for the rest.
             unsafe {
-                merge_kernels::$splits { a, a_len, b, b_len, mask, tile_items: tile, tiles: tiles as usize, splits: to }
-                    .launch(stream, config)?;
+                merge_kernels::$splits {
+                    a,
+                    a_len,
+                    b,
+                    b_len,
+                    mask,
+                    tile_items: tile,
+                    tiles: tiles as usize,
+                    splits: to,
+                }
+                .launch(stream, config)?;
                 let config = LaunchConfig::new(tiles, shape.threads).shared(shape.shared_bytes);
-                kernels::$kernel { keys, n, needles, count, mask, splits: splits.global(), out }.launch(stream, config)?
+                kernels::$kernel { keys, n, needles, count, mask, splits: splits.global(), out }
+                    .launch(stream, config)?
             }
         }};
     }

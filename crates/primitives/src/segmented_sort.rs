@@ -1,12 +1,12 @@
 //! Sorting each segment of an array by itself, stably, by any range of bits.
 //!
-//! Segments are given by ascending offsets on the device: segment `s` holds the items `offsets[s]..offsets[s + 1]`. They
-//! may be empty, or as long as everything. How they are cut decides the way (see [`warpset_kernels::primitives::segmented_sort`]),
-//! which the device finds out without the host: nothing is waited for.
-//! [`cpu::segmented_sort`](crate::cpu::segmented_sort) has the same functions for host slices.
+//! Segments are given by ascending offsets on the device: segment `s` holds the items `offsets[s]..offsets[s + 1]`.
+//! They may be empty, or as long as everything. How they are cut decides the way (see
+//! [`warpset_kernels::primitives::segmented_sort`]), which the device finds out without the host: nothing is waited
+//! for. [`cpu::segmented_sort`](crate::cpu::segmented_sort) has the same functions for host slices.
 //!
-//! Scratch, allocated and freed in the order of the stream: an eighth of a byte an item; beyond 2048 items also the items'
-//! own bytes, and for each 2048 of them 2 KiB for each 8 bits to sort by and about 6 KiB.
+//! Scratch, allocated and freed in the order of the stream: an eighth of a byte per item; beyond 2048 items also the
+//! items' own bytes, and for each 2048 of them 2 KiB for each 8 bits to sort by and about 6 KiB.
 
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::primitives::onesweep_tile::PassShape;
@@ -26,8 +26,11 @@ use crate::{Error, Result, check};
 /// [`Error::InvalidBitRange`], [`Error::Overlap`], [`Error::TooLong`].
 ///
 /// # Safety
-/// Until `stream` has passed this work, all three stay allocated, nobody else writes the first two or touches `out`.
-/// `offsets` ascend and end at most at the number of keys.
+/// Until `stream` has passed this work:
+/// - `keys`, `offsets` and `out` stay allocated;
+/// - no other work writes `keys` or `offsets` or accesses `out`.
+///
+/// `offsets` ascend, and the last one is at most the number of keys.
 pub unsafe fn sort_keys_async<'a, K: SortKey>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
@@ -50,7 +53,7 @@ pub unsafe fn sort_keys_async<'a, K: SortKey>(
 /// As [`sort_keys_async`].
 ///
 /// # Safety
-/// As [`sort_keys_async`], for all five.
+/// As for [`sort_keys_async`]; `values` as `keys`, and both outputs as its `out`.
 pub unsafe fn sort_pairs_async<'a, 'b, K: SortKey, V: Payload>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,

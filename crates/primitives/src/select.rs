@@ -1,7 +1,8 @@
 //! Selection and partition, in order: by a bitmap, by flags, by a predicate, and the first of equal neighbours.
 //!
-//! One launch reads everything once and writes what is kept once (see [`warpset_kernels::primitives::select`]); how many items that
-//! are goes to device memory. [`cpu::select`](crate::cpu::select) has the same functions for host slices.
+//! One launch reads everything once and writes what is kept once (see [`warpset_kernels::primitives::select`]); how
+//! many items that are goes to device memory. [`cpu::select`](crate::cpu::select) has the same functions for host
+//! slices.
 //!
 //! Scratch, allocated and freed in the order of the stream: 8 bytes for each 4096 items, and 8 more.
 
@@ -100,7 +101,8 @@ fn aligned<T: Item>(items: DeviceSlice<'_, T>, flags: Option<DeviceSlice<'_, u8>
     items | if flags { FLAGS_ALIGNED } else { 0 }
 }
 
-/// Launches the one of two kernels for the items' width: those that select, or with outputs in brackets, that partition.
+/// Launches the one of two kernels for the items' width: those that select, or with outputs in brackets, that
+/// partition.
 macro_rules! launch {
     ($narrow:ident | $wide:ident, $stream:ident, $items:ident, ($($arg:ident: $value:expr),*), $aligned:expr, [$($out:ident),*], $count:ident) => {{
         let n = $items.len();
@@ -186,8 +188,8 @@ fn check_flags<T: Item>(
     apart("flags and the number of selected items", flags, count)
 }
 
-/// Queues a selection: the items whose bit is set in `bitmap` (bit `i % 64` of word `i / 64`) go to the start of `out`, in
-/// order, and their number to `selected`.
+/// Queues a selection: the items whose bit is set in `bitmap` (bit `i % 64` of word `i / 64`) go to the start of `out`,
+/// in order, and their number to `selected`.
 ///
 /// `out` has room for all items; what lies after the selected ones stays as it was.
 ///
@@ -196,8 +198,9 @@ fn check_flags<T: Item>(
 /// [`TooLong`](crate::Error::TooLong).
 ///
 /// # Safety
-/// Until `stream` has passed this work, all arguments stay allocated, and nobody else writes the inputs or touches the
-/// outputs.
+/// Until `stream` has passed this work:
+/// - all arguments stay allocated;
+/// - no other work writes the inputs or accesses the outputs.
 pub unsafe fn select_async<T: Item>(
     stream: &Stream,
     items: DeviceSlice<'_, T>,
@@ -365,7 +368,8 @@ pub unsafe fn partition_if_async<T: Item + SortKey, P: DevicePredicate<T>>(
 }
 
 /// Queues a selection of the keys that differ from the one before them, with their values: of each group of equal
-/// neighbours the first. Keys go to the start of `out_keys`, values to that of `out_values`, their number to `selected`.
+/// neighbours the first. Keys go to the start of `out_keys`, values to that of `out_values`, their number to
+/// `selected`.
 ///
 /// # Errors
 /// As for [`select_async`].

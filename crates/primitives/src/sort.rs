@@ -1,11 +1,12 @@
 //! Radix sort: stable, by any range of bits, of keys or of keys with payloads.
 //!
-//! [`sort_keys_async`] and [`sort_pairs_async`] leave their input as it is; [`sort_keys_in_place_async`] and [`sort_pairs_in_place_async`]
-//! sort where the items are. [`cpu::sort`](crate::cpu::sort) has the same functions for host slices.
+//! [`sort_keys_async`] and [`sort_pairs_async`] leave their input as it is; [`sort_keys_in_place_async`] and
+//! [`sort_pairs_in_place_async`] sort where the items are. [`cpu::sort`](crate::cpu::sort) has the same functions for
+//! host slices.
 //!
 //! One launch counts all digits, then each digit of at most 8 bits takes one read and one write of the items (see
-//! [`warpset_kernels::primitives::radix_sort`]); a digit that is the same in all keys takes none. Up to [`ONE_BLOCK`] items take one
-//! launch altogether.
+//! [`warpset_kernels::primitives::radix_sort`]); a digit that is the same in all keys takes none. Up to [`ONE_BLOCK`]
+//! items take one launch altogether.
 //!
 //! Scratch, allocated and freed in the order of the stream: [`scratch_bytes`], that is once the items' own bytes, and
 //! 2 KiB for each tile of 6,144 to 10,240 items, tiles of at most 2^30 items counted.
@@ -27,12 +28,12 @@ use crate::{Error, Result, check};
 /// The most items that one block sorts in one launch.
 pub const ONE_BLOCK: usize = SMALL_ITEMS;
 
-/// Where ways part; tests part them earlier.
+/// The sizes from which another way is taken; tests set smaller ones.
 #[derive(Clone, Copy)]
 struct Limits {
-    /// No launch gets more items.
+    /// The most items of a launch.
     launch: usize,
-    /// From that many keys on, they are counted in columns.
+    /// From this number of keys on, they are counted in columns.
     many: usize,
 }
 
@@ -214,7 +215,9 @@ impl Target {
 /// [`Error::Overlap`].
 ///
 /// # Safety
-/// Until `stream` has passed this work, both stay allocated, nobody else writes `keys` or touches `out`.
+/// Until `stream` has passed this work:
+/// - `keys` and `out` stay allocated;
+/// - no other work writes `keys` or accesses `out`.
 pub unsafe fn sort_keys_async<'a, K: SortKey>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
@@ -236,7 +239,9 @@ pub unsafe fn sort_keys_async<'a, K: SortKey>(
 /// [`Error::Overlap`].
 ///
 /// # Safety
-/// Until `stream` has passed this work, all four stay allocated, nobody else writes the first two or touches the others.
+/// Until `stream` has passed this work:
+/// - keys, values and both outputs stay allocated;
+/// - no other work writes `keys` or `values` or accesses the outputs.
 pub unsafe fn sort_pairs_async<'a, 'b, K: SortKey, V: Payload>(
     stream: &Stream,
     keys: DeviceSlice<'_, K>,
@@ -277,7 +282,9 @@ pub(crate) fn check_pairs<K: SortKey, V: Payload>(
 /// Before anything is queued: [`Error::InvalidBitRange`].
 ///
 /// # Safety
-/// Until `stream` has passed this work, `keys` stay allocated and nobody else touches them.
+/// Until `stream` has passed this work:
+/// - `keys` stay allocated;
+/// - no other work accesses them.
 pub unsafe fn sort_keys_in_place_async<'a, K: SortKey>(
     stream: &Stream,
     keys: impl Into<DeviceSliceMut<'a, K>>,
@@ -297,7 +304,9 @@ pub unsafe fn sort_keys_in_place_async<'a, K: SortKey>(
 /// [`Error::Overlap`].
 ///
 /// # Safety
-/// Until `stream` has passed this work, both stay allocated and nobody else touches them.
+/// Until `stream` has passed this work:
+/// - `keys` and `values` stay allocated;
+/// - no other work accesses them.
 pub unsafe fn sort_pairs_in_place_async<'a, 'b, K: SortKey, V: Payload>(
     stream: &Stream,
     keys: impl Into<DeviceSliceMut<'a, K>>,
@@ -361,8 +370,8 @@ impl Passes {
     }
 
     // Scratch, in words of 8 bytes: what has to be zero first. Look-back words (two halves), the digits' starts, two
-    // rows of starts for portions, and then single words of 4 bytes: the histogram's count of blocks, which passes move items,
-    // a ticket for each launch.
+    // rows of starts for portions, and then single words of 4 bytes: the histogram's count of blocks, which passes move
+    // items, a ticket for each launch.
 
     fn starts_at(&self) -> usize {
         self.rows * DIGITS as usize / 2

@@ -127,7 +127,7 @@ proptest! {
         let code: Vec<u32> = program.iter().flat_map(|step| step.encode()).collect();
         let (code, words) = (emulator.buffer_from(&code), emulator.buffer_from(&[0u32; WORDS]));
         let config = LaunchConfig::new(2, BLOCK).shared(16);
-        // SAFETY: four words a step, and `WORDS` words; the emulator checks the rest.
+        // SAFETY: four words per step, and `WORDS` words; the emulator checks the rest.
         let result = unsafe { interpret { program: code.global(), steps: program.len(), words: words.global_mut() }.launch(&emulator, config) };
         match result {
             Ok(()) => prop_assert!(!has_race(&program), "missed"),

@@ -215,7 +215,7 @@ kernel! {
     /// The last block sums what all have counted: the usual ending of a reduction.
     pub unsafe fn last_block_sums(parts: GlobalMut<u32>, done: GlobalMut<u32>, out: GlobalMut<u32>, fenced: u32) {
         let blocks = thread::grid_dim_x();
-        // SAFETY: a part a block; the last block reads them after all have counted
+        // SAFETY: one part per block; the last block reads them after all have counted
         // themselves (after a fence, if `fenced`).
         unsafe {
             parts.write(thread::block_idx_x() as usize, 3);

@@ -18,7 +18,7 @@
 //!
 //! Block and pattern use independent parts of the hash: a library that took both from the same low bits had
 //! false-positive rates of 20 to 100 times theory at block counts that are powers of two. Both `a` and `b` depend on
-//! bits below those that choose the block, so that two keys of one block agree in the whole pattern about as seldom as
+//! bits below those that choose the block, so that two keys of one block agree in the whole pattern about as rarely as
 //! 64-bit hashes allow.
 
 use super::reduce64;
@@ -27,7 +27,7 @@ use super::reduce64;
 pub const MIN_BLOCK_BITS: u32 = 64;
 /// The largest block, in bits.
 pub const MAX_BLOCK_BITS: u32 = 1024;
-/// The most bits a key.
+/// The most bits per key.
 pub const MAX_HASHES: u32 = 32;
 /// The most words in a block: 1024 bits in words of 32.
 pub const MAX_WORDS_PER_BLOCK: usize = 32;
@@ -71,7 +71,7 @@ pub struct Shape {
 const _: () = assert!(size_of::<Shape>() == 16);
 
 impl Shape {
-    /// Checks the parameters: block a power of two from 64 to 1024, words of 32 or 64 bits, 1 to 32 bits a key and
+    /// Checks the parameters: block a power of two from 64 to 1024, words of 32 or 64 bits, 1 to 32 bits per key and
     /// not more than half the block.
     pub const fn new(block_bits: u32, word_bits: u32, hashes: u32) -> Option<Shape> {
         let block_ok = block_bits.is_power_of_two() && block_bits >= MIN_BLOCK_BITS && block_bits <= MAX_BLOCK_BITS;
@@ -89,7 +89,7 @@ impl Shape {
         const {
             match Self::new(BLOCK_BITS, WORD_BITS, HASHES) {
                 Some(shape) => shape,
-                None => panic!("block of 64 to 1024 bits, words of 32 or 64, 1 to 32 bits a key"),
+                None => panic!("block of 64 to 1024 bits, words of 32 or 64, 1 to 32 bits per key"),
             }
         }
     }
@@ -110,7 +110,7 @@ impl Shape {
     pub const fn word_bits(self) -> u32 {
         self.word_bits
     }
-    /// Bits a key, `k`.
+    /// Bits per key, `k`.
     #[inline]
     pub const fn hashes(self) -> u32 {
         self.hashes
@@ -137,7 +137,7 @@ impl Shape {
     }
 }
 
-/// From what the bits of one key are made.
+/// What the bits of one key are made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pattern {
     /// Multiplied by the salts.

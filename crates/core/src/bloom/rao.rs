@@ -1,7 +1,7 @@
 //! Rao's two-level Bloom filter: buckets and bit positions.
 //!
 //! Source: Venkatesh Rao, "Implementation of the Bloom Filter on GPU using CUDA", 2010. A first-level hash sends a key
-//! to a bucket, and a bucket is a Bloom filter of its own of `m` bits, `m` prime (section 5.2), small enough for the
+//! to a bucket, and a bucket is a separate Bloom filter of `m` bits, `m` prime (section 5.2), small enough for the
 //! shared memory of one thread block. The `k` positions of a key are `h1 + i * h2` modulo `m` (section 4.1). With two
 //! choices (section 4.3) a key goes to the emptier of two buckets and a query asks both (Table 2: either says yes).
 //!
@@ -27,7 +27,7 @@ use crate::hash;
 
 /// The most buckets that [`choices`] can address.
 pub const MAX_BUCKETS: u64 = 1 << 32;
-/// The most hashes a key, `k`.
+/// The most hashes per key, `k`.
 pub const MAX_HASHES: u32 = 64;
 /// The smallest bucket, in words of 32 bits: two.
 pub const MIN_BUCKET_WORDS: u32 = 2;
@@ -45,7 +45,7 @@ const FIRST_LEVEL_SEED: u64 = 0x5261_6f27_7320_3031;
 pub struct Shape {
     /// Bits in use, `m`: the largest prime that fits in `bucket_words`.
     pub bits: u32,
-    /// Hashes a key, `k`.
+    /// Hashes per key, `k`.
     pub hashes: u32,
     /// Words of 32 bits that a bucket takes.
     pub bucket_words: u32,
@@ -116,7 +116,7 @@ pub const fn choices_spread(hash: u64, spread: u64, buckets: u64) -> [u64; 2] {
 
 /// The two buckets from a string hash of Table 1: the paper's `hash mod buckets`, and for the second choice a mix of it.
 ///
-/// The first-level functions of Table 1 give 32 bits; the second choice has no more to go on than they hold.
+/// The first-level functions of Table 1 give 32 bits; the second choice cannot use more than these.
 #[inline]
 pub const fn choices_of_string_hash(string_hash: u32, buckets: u64) -> [u64; 2] {
     if buckets == 0 {
@@ -130,7 +130,7 @@ pub const fn choices_of_string_hash(string_hash: u32, buckets: u64) -> [u64; 2] 
 /// `bucket_capacity` is `m ln 2 / k`. A bulk insertion cuts its keys, in order, in rounds of this many; the last one may
 /// be shorter, and the next bulk insertion begins a round of its own. A key of a round that the filter at the start of
 /// the round contains (in either bucket) is left out; every other goes to the [`emptier`] of its two buckets by the
-/// number of set bits at the start of the round. The smaller a round, the evener the buckets: one round can overfill a
+/// number of set bits at the start of the round. The smaller a round, the more even the buckets: one round can overfill a
 /// bucket by no more than about a sixty-fourth of its capacity.
 #[inline]
 pub const fn round_keys(buckets: u64, bucket_capacity: u32) -> u64 {

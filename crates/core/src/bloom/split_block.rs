@@ -20,7 +20,7 @@ pub const BLOCK_BITS: usize = 256;
 /// The most blocks that [`block_of`] can address: 128 GiB.
 pub const MAX_BLOCKS: u64 = 1 << 32;
 
-/// One odd multiplier a word, as the specification gives them.
+/// One odd multiplier per word, as the specification gives them.
 pub const SALT: [u32; WORDS_PER_BLOCK] =
     [0x47b6_137b, 0x4497_4d91, 0x8824_ad5b, 0xa2b7_289d, 0x7054_95c7, 0x2df1_424b, 0x9efc_4947, 0x5c6b_fb31];
 

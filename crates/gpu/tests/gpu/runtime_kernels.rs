@@ -36,10 +36,10 @@ kernel! {
     /// Counts its threads in their own words.
     ///
     /// # Safety
-    /// `words` is valid for one word a thread.
+    /// `words` is valid for one word per thread.
     #[launch_bounds(64, 1)]
     pub unsafe fn bounded(words: GlobalMut<u32>) {
-        // SAFETY: one word a thread.
+        // SAFETY: one word per thread.
         unsafe { words.write(thread::index_1d() as usize, 1) };
     }
 

@@ -363,7 +363,7 @@ pub fn kernels(device: &Device) -> Result<()> {
     }
 
     let mut counts = device.alloc_zeroed::<u32>(128)?;
-    // SAFETY: one word a thread.
+    // SAFETY: one word per thread.
     unsafe { kernels::bounded { words: counts.global_mut() }.launch(&stream, LaunchConfig::new(2, 64))? };
     assert_eq!(counts.to_vec()?, [1; 128]);
     if let Some(attributes) = device.kernel_attributes(kernels::bounded::INFO)? {

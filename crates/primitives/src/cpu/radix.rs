@@ -1,7 +1,7 @@
 //! Stable radix sort of host slices, by digits of eight bits.
 //!
-//! Large slices by their highest digit first, on all threads, so that the rest stays in the caches; the rest by the lowest
-//! digit first, part by part.
+//! Large slices by their highest digit first, on all threads, so that the rest stays in the caches; the rest by the
+//! lowest digit first, part by part.
 
 use rayon::prelude::*;
 

@@ -15,8 +15,8 @@ pub fn reduce<O: Operator>(input: &[O::Value]) -> O::Value {
     fold(&parts)
 }
 
-/// For each run of equal neighbouring keys, in order, its key and what its values amount to; returns the number of runs.
-/// Both outputs have room for all items.
+/// For each run of equal neighbouring keys, in order, its key and what its values amount to; returns the number of
+/// runs. Both outputs have room for all items.
 ///
 /// # Errors
 /// [`LengthMismatch`](crate::Error::LengthMismatch) if there is not a value for each key, or an output is too short.
@@ -30,8 +30,8 @@ pub fn reduce_by_key<O: Operator, K: Copy + PartialEq + Send + Sync>(
     by_run::<O, K>(keys, |i| values[i], out_keys, out_values)
 }
 
-/// For each run of equal neighbouring items, in order, the item and its length; returns the number of runs. Both outputs
-/// have room for all items.
+/// For each run of equal neighbouring items, in order, the item and its length; returns the number of runs. Both
+/// outputs have room for all items.
 ///
 /// # Errors
 /// [`LengthMismatch`](crate::Error::LengthMismatch) if an output is too short.

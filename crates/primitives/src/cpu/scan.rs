@@ -73,8 +73,8 @@ macro_rules! scans {
         /// `i % 64` of `heads[i / 64]` is set. The first item is a head whatever its bit.
         ///
         /// # Errors
-        /// [`LengthMismatch`](crate::Error::LengthMismatch) if input and output are not of the same length, or heads are
-        /// missing.
+        /// [`LengthMismatch`](crate::Error::LengthMismatch) if input and output are not of the same length, or heads
+        /// are missing.
         pub fn $segmented<O: Operator>(input: &[O::Value], heads: &[u64], out: &mut [O::Value]) -> Result<()> {
             same_len("results of a scan", input.len(), out.len())?;
             let (head, result) = (head_of(heads, input.len())?, $result);

@@ -1,4 +1,5 @@
-//! Sorting host slices: see [`crate::sort`]. A stable radix sort by the chosen bits, on the threads of the current pool.
+//! Sorting host slices: see [`crate::sort`]. A stable radix sort by the chosen bits, on the threads of the current
+//! pool.
 
 use std::ops::Range;
 
@@ -48,8 +49,8 @@ pub fn sort_pairs<K: SortKey, V: Payload>(
     sort_pairs_in_place(out_keys, out_values, by)
 }
 
-/// Sorts items of any kind where they are, stable, by ranks below `2^bits`, which may be asked for several times an item.
-/// Takes memory for as many items.
+/// Sorts items of any kind where they are, stable, by ranks below `2^bits`, which may be asked for several times an
+/// item. Takes memory for as many items.
 ///
 /// # Panics
 /// If `bits` is more than 64.

@@ -16,11 +16,13 @@ pub const MAX_RUNS: usize = RUNS;
 /// once, besides few of them that are read to find where tiles begin. Of equal keys those of earlier runs come first.
 ///
 /// # Errors
-/// Before anything is queued: [`TooManyRuns`](Error::TooManyRuns); [`LengthMismatch`](Error::LengthMismatch) unless `out`
-/// is as long as all runs; [`Overlap`](Error::Overlap) if it shares memory with one of them.
+/// Before anything is queued: [`TooManyRuns`](Error::TooManyRuns); [`LengthMismatch`](Error::LengthMismatch) unless
+/// `out` is as long as all runs; [`Overlap`](Error::Overlap) if it shares memory with one of them.
 ///
 /// # Safety
-/// Until `stream` has passed this work, all of them stay allocated, and nobody else writes the runs or touches `out`.
+/// Until `stream` has passed this work:
+/// - all runs and `out` stay allocated;
+/// - no other work writes the runs or accesses `out`.
 pub unsafe fn merge_many_keys_async<'a, K: SortKey>(
     stream: &Stream,
     runs: &[DeviceSlice<'_, K>],
@@ -38,14 +40,16 @@ pub unsafe fn merge_many_keys_async<'a, K: SortKey>(
     unsafe { merge(stream, keys, keys, lengths, runs.len(), mask, out, out, false) }
 }
 
-/// Queues the merge of up to [`MAX_RUNS`] sorted runs of keys with values into `out_keys` and `out_values`, in one pass.
+/// Queues the merge of up to [`MAX_RUNS`] sorted runs of keys with values into `out_keys` and `out_values`, in one
+/// pass.
 ///
 /// # Errors
 /// As for [`merge_many_keys_async`]; and [`LengthMismatch`](Error::LengthMismatch) unless keys and values are as many.
 ///
 /// # Safety
-/// Until `stream` has passed this work, all of them stay allocated, and nobody else writes the runs or touches the
-/// outputs.
+/// Until `stream` has passed this work:
+/// - keys and values of all runs and both outputs stay allocated;
+/// - no other work writes the runs or accesses the outputs.
 pub unsafe fn merge_many_pairs_async<'a, K: SortKey, V: Payload>(
     stream: &Stream,
     runs: &[Pairs<'_, K, V>],
@@ -112,18 +116,56 @@ unsafe fn merge<K: SortKey, V: Payload>(
             let [n0, n1, n2, n3, n4, n5, n6, n7] = lengths;
             let config = LaunchConfig::covering(32 * (tiles as usize + 1), SPLIT_BLOCK);
             let to = splits.global_mut();
-            // SAFETY: the types have the sizes of the kernels'; lengths were checked; scratch is this call's own, and freed
-            // in the order of the stream; the caller answers for the rest.
+            // SAFETY: the types have the sizes of the kernels'; lengths were checked; scratch is this call's own, and
+            // freed in the order of the stream; the caller answers for the rest.
             unsafe {
                 kernels::$splits {
-                    k0, k1, k2, k3, k4, k5, k6, k7, n0, n1, n2, n3, n4, n5, n6, n7, total, mask,
-                    tile_items: shape.tile(), tiles: tiles as usize, splits: to,
+                    k0,
+                    k1,
+                    k2,
+                    k3,
+                    k4,
+                    k5,
+                    k6,
+                    k7,
+                    n0,
+                    n1,
+                    n2,
+                    n3,
+                    n4,
+                    n5,
+                    n6,
+                    n7,
+                    total,
+                    mask,
+                    tile_items: shape.tile(),
+                    tiles: tiles as usize,
+                    splits: to,
                 }
                 .launch(stream, config)?;
                 let config = LaunchConfig::new(tiles, shape.threads).shared(shape.shared_bytes);
                 kernels::$kernel {
-                    k0, k1, k2, k3, k4, k5, k6, k7, v0, v1, v2, v3, v4, v5, v6, v7, rounds, mask,
-                    splits: splits.global(), out_keys: out_keys.cast(), out_values: out_values.cast(),
+                    k0,
+                    k1,
+                    k2,
+                    k3,
+                    k4,
+                    k5,
+                    k6,
+                    k7,
+                    v0,
+                    v1,
+                    v2,
+                    v3,
+                    v4,
+                    v5,
+                    v6,
+                    v7,
+                    rounds,
+                    mask,
+                    splits: splits.global(),
+                    out_keys: out_keys.cast(),
+                    out_values: out_values.cast(),
                 }
                 .launch(stream, config)?
             }

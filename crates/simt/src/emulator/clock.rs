@@ -5,7 +5,7 @@
 //! next. A full table of who knows whom would be quadratic; but a block barrier makes
 //! all threads of a block know each other up to one time, and a warp barrier all lanes
 //! of a warp. So the knowledge of a thread is: one time for its block, one for its
-//! warp, rarely one a lane, and, for what it learned by acquiring, a [`Clock`].
+//! warp, rarely one per lane, and, for what it learned by acquiring, a [`Clock`].
 use std::rc::Rc;
 
 /// A time; 0 is before everything.

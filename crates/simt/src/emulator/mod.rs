@@ -8,7 +8,7 @@
 //!     /// Every thread writes its own word.
 //!     ///
 //!     /// # Safety
-//!     /// `words` has one word a thread.
+//!     /// `words` has one word per thread.
 //!     pub unsafe fn number(words: GlobalMut<u32>) {
 //!         let i = thread::index_1d();
 //!         // SAFETY: the caller's promise, which the launch below breaks.

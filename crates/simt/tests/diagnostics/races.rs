@@ -100,7 +100,7 @@ fn races_on_global_memory() {
 }
 
 kernel! {
-    /// Bytes next to each other, one a thread; or `overlap`: the word over the first four too.
+    /// Bytes next to each other, one per thread; or `overlap`: the word over the first four too.
     pub unsafe fn bytes(out: GlobalMut<u8>, overlap: u32) {
         let t = thread::thread_idx_x();
         // SAFETY: in bounds; a race if `overlap`, which is the point.
