@@ -1,7 +1,8 @@
 //! Memory, streams and kernels that other libraries own, used by this crate; and this crate's handles, for others.
 //!
 //! Nothing here takes ownership: who made a handle destroys it, after the adopted object is dropped. For the types of
-//! `cust` see the crate `warpset-cust`; for other bindings (cudarc, CuPy, PyTorch) hand over their addresses and handles.
+//! `cust` see the crate `warpset-cust`; for other bindings (cudarc, CuPy, PyTorch) hand over their addresses and
+//! handles.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -39,13 +40,13 @@ impl<'a, T: Pod> AdoptedMemory<'a, T> {
     /// `len` items at `address` on `device`.
     ///
     /// # Errors
-    /// [`GpuError::InvalidCast`] if the address is not aligned for `T`; [`GpuError::OtherDevice`] if the driver knows the
-    /// address as memory of another device; [`GpuError::Driver`] if it knows no such address.
+    /// [`GpuError::InvalidCast`] if the address is not aligned for `T`; [`GpuError::OtherDevice`] if the driver knows
+    /// the address as memory of another device; [`GpuError::Driver`] if it knows no such address.
     ///
     /// # Safety
     /// - `address` is valid for `len` items of `T` on `device` as long as `'a`.
-    /// - While the returned object lives, nobody else writes these items without a stream or an event that orders it with
-    ///   the work of this crate, and nobody reads items that are written through it.
+    /// - While the returned object lives, all other reads and writes of these items are ordered, by a stream or an
+    ///   event, with the work of this crate that accesses them (two reads need no order).
     pub unsafe fn new(device: &Device, address: u64, len: usize) -> Result<Self> {
         let bytes = byte_len::<T>(len)?;
         let place = address as usize;
@@ -78,16 +79,16 @@ impl<'a, T: Pod> AdoptedMemory<'a, T> {
 }
 
 impl Stream {
-    /// The stream of another owner, as one of ours: work that this crate queues on it runs in its order, and memory that is
-    /// freed waits for it. Dropping the last clone leaves the other owner's stream as it is.
+    /// The stream of another owner, as one of ours: work that this crate queues on it runs in its order, and memory
+    /// that is freed waits for it. Dropping the last clone leaves the other owner's stream as it is.
     ///
     /// # Errors
     /// [`GpuError::OtherDevice`] if the stream belongs to another context than the device's primary one;
     /// [`GpuError::NotBuiltIn`] on the emulator, which has no streams of others.
     ///
     /// # Safety
-    /// `raw` is a `CUstream` that lives until the last clone of the returned stream is dropped. It is not the legacy default
-    /// stream (a null handle): nothing would run beside it.
+    /// `raw` is a `CUstream` that lives until the last clone of the returned stream is dropped. It is not the legacy
+    /// default stream (a null handle): nothing would run beside it.
     pub unsafe fn adopt(device: &Device, raw: *mut c_void) -> Result<Stream> {
         match &device.0 {
             #[cfg(feature = "cuda")]
@@ -106,8 +107,8 @@ impl Stream {
     /// [`GpuError::LaunchFailed`] if the driver refuses it; [`GpuError::NotBuiltIn`] on the emulator.
     ///
     /// # Safety
-    /// `function` is a loaded kernel of this device's primary context; `arguments` holds one pointer per parameter, to a
-    /// value of the parameter's type; the kernel's own contract is kept until the launch has ended.
+    /// `function` is a loaded kernel of this device's primary context; `arguments` holds one pointer per parameter, to
+    /// a value of the parameter's type; the kernel's own contract is kept until the launch has ended.
     pub unsafe fn launch_function(
         &self,
         function: *mut c_void,
@@ -146,7 +147,8 @@ impl<T: Pod> DeviceSlice<'_, T> {
 }
 
 impl<T: Pod> DeviceSliceMut<'_, T> {
-    /// The address on the device, for other libraries: valid for reads and writes of the slice's items while the slice lives.
+    /// The address on the device, for other libraries: valid for reads and writes of the slice's items while the slice
+    /// lives.
     pub fn as_raw_mut(&mut self) -> u64 {
         self.as_slice().as_raw()
     }

@@ -104,8 +104,8 @@ impl Device {
         Ok(info)
     }
 
-    /// Holds the vectors of this device to that many bytes together; an allocation past that fails as if the memory were
-    /// not there. Counts for every handle to the device. `usize::MAX`, the default, is no limit.
+    /// Limits the vectors of this device to that many bytes together; an allocation past the limit fails as if the
+    /// memory were not there. Counts for every handle to the device. `usize::MAX`, the default, is no limit.
     pub fn set_memory_limit(&self, bytes: usize) {
         self.budget().set_limit(bytes);
     }
@@ -118,8 +118,8 @@ impl Device {
         }
     }
 
-    /// Gives memory that is kept for later allocations back to the driver, for other programs to use: that of the pool, and
-    /// the pinned memory through which host slices travel. Waits for the device.
+    /// Gives memory that is kept for later allocations back to the driver, for other programs to use: that of the pool,
+    /// and the pinned memory through which host slices travel. Waits for the device.
     pub fn trim(&self) -> Result<()> {
         self.free_kept();
         match &self.0 {
@@ -218,7 +218,7 @@ impl Device {
         Ok(blocks.saturating_mul(self.properties().multiprocessors))
     }
 
-    /// An error unless `other` is this device; `operation` is the subject of its message.
+    /// An error unless `other` is this device; `operation` is the subject of the message.
     ///
     /// # Errors
     /// [`GpuError::OtherDevice`].

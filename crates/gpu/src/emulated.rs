@@ -57,8 +57,8 @@ impl EmulatorOptions {
 }
 
 /// No lock is needed: allocation and launches are the emulator's, which threads may share; and the host touches an
-/// allocation only through a vector's borrow, while who launches a kernel promises that nothing else touches what the
-/// kernel does.
+/// allocation only through a vector's borrow, while the caller of a launch guarantees that nothing else accesses what
+/// the kernel accesses.
 pub(crate) struct EmulatedDevice {
     pub(crate) budget: Budget,
     pub(crate) pinned: PinnedPool,
@@ -126,7 +126,7 @@ impl EmulatedDevice {
     /// # Safety
     /// `address..` is within an allocation of this device, and `from` valid for `bytes` reads.
     pub(crate) unsafe fn write(&self, address: usize, from: *const u8, bytes: usize) -> Result<()> {
-        // SAFETY: both ranges are valid (the caller's promise), and no kernel has them (the launch's promise).
+        // SAFETY: both ranges are valid (the caller's promise), and no kernel accesses them (the launch's promise).
         unsafe { ptr::copy_nonoverlapping(from, ptr::with_exposed_provenance_mut(address), bytes) };
         Ok(())
     }
@@ -134,7 +134,7 @@ impl EmulatedDevice {
     /// # Safety
     /// `address..` is within an allocation of this device, and `to` valid for `bytes` writes.
     pub(crate) unsafe fn read(&self, address: usize, to: *mut u8, bytes: usize) -> Result<()> {
-        // SAFETY: both ranges are valid (the caller's promise), and no kernel has them (the launch's promise).
+        // SAFETY: both ranges are valid (the caller's promise), and no kernel accesses them (the launch's promise).
         unsafe { ptr::copy_nonoverlapping(ptr::with_exposed_provenance(address), to, bytes) };
         Ok(())
     }
@@ -143,7 +143,7 @@ impl EmulatedDevice {
     /// `to..` is within an allocation of this device, `from..` within one of any emulated device.
     pub(crate) unsafe fn copy(&self, to: usize, from: usize, bytes: usize) -> Result<()> {
         let (from, to) = (ptr::with_exposed_provenance::<u8>(from), ptr::with_exposed_provenance_mut(to));
-        // SAFETY: both ranges are valid (the caller's promise), and no kernel has them (the launch's promise).
+        // SAFETY: both ranges are valid (the caller's promise), and no kernel accesses them (the launch's promise).
         unsafe { ptr::copy(from, to, bytes) };
         Ok(())
     }
@@ -151,7 +151,7 @@ impl EmulatedDevice {
     /// # Safety
     /// `address..` is within an allocation of this device.
     pub(crate) unsafe fn set(&self, address: usize, byte: u8, bytes: usize) -> Result<()> {
-        // SAFETY: the range is valid (the caller's promise), and no kernel has them (the launch's promise).
+        // SAFETY: the range is valid (the caller's promise), and no kernel accesses it (the launch's promise).
         unsafe { ptr::write_bytes(ptr::with_exposed_provenance_mut::<u8>(address), byte, bytes) };
         Ok(())
     }
@@ -159,7 +159,8 @@ impl EmulatedDevice {
     /// # Safety
     /// `address..` is within an allocation of this device, and a multiple of 4.
     pub(crate) unsafe fn set_words(&self, address: usize, word: u32, words: usize) -> Result<()> {
-        // SAFETY: the range is valid and aligned (the caller's promise), and no kernel has them (the launch's promise).
+        // SAFETY: the range is valid and aligned (the caller's promise), and no kernel accesses them (the launch's
+        // promise).
         let target = unsafe { std::slice::from_raw_parts_mut(ptr::with_exposed_provenance_mut::<u32>(address), words) };
         target.fill(word);
         Ok(())
@@ -191,7 +192,8 @@ impl Drop for EmulatedDevice {
     fn drop(&mut self) {
         for raw in self.pinned.drain() {
             let words = ptr::slice_from_raw_parts_mut(raw.pointer.as_ptr(), raw.len);
-            // SAFETY: on the emulator, pinned memory is a box of this length (see `PinnedVec::new`), which the pool owned.
+            // SAFETY: on the emulator, pinned memory is a box of this length (see `PinnedVec::new`), which the pool
+            // owned.
             drop(unsafe { Box::from_raw(words) });
         }
     }

@@ -40,7 +40,7 @@ pub enum GpuError {
         needed: CudaVersion,
     },
     /// The device lacks instructions that our kernels use.
-    #[error("{name} has compute capability {}.{}, and {}.{} is the least supported", .found.0, .found.1, .needed.0, .needed.1)]
+    #[error("{name} has compute capability {}.{}, and {}.{} is the least supported: use a newer GPU or the CPU backend", .found.0, .found.1, .needed.0, .needed.1)]
     DeviceTooOld {
         /// The device's name.
         name: String,
@@ -85,7 +85,7 @@ pub enum GpuError {
         /// The module's name.
         module: String,
     },
-    /// A name of a PTX module that is taken.
+    /// The name of a PTX module is taken.
     #[error("a PTX module named `{module}` is already known with another text: choose another name")]
     ModuleExists {
         /// The module's name.
@@ -184,7 +184,7 @@ pub enum GpuError {
         bytes: usize,
     },
     /// An event that was never recorded has no time.
-    #[error("the event was never recorded on a stream")]
+    #[error("the event was never recorded: record it on a stream first")]
     EventNotRecorded,
     /// A kernel committed a fault on the emulator.
     #[error("{0}")]

@@ -7,8 +7,8 @@
 //! | a launch | is queued, and faults show at a later call | has run when it returns, and reports its fault |
 //! | memory | device memory, from a pool of our own | host memory, poisoned, with every access checked |
 //!
-//! The feature `cuda` builds with Cargo alone: no CUDA toolkit, no C compiler, no environment variable. The driver is looked
-//! for when the program first asks for a device, so the executable also starts on machines without one
+//! The feature `cuda` builds with Cargo alone: no CUDA toolkit, no C compiler, no environment variable. The driver is
+//! looked for when the program first asks for a device, so the executable also starts on machines without one
 //! ([`Backend::auto`] says what was found).
 //!
 //! ```
@@ -19,7 +19,7 @@
 //!     /// `to[i] = from[i] + 1`.
 //!     ///
 //!     /// # Safety
-//!     /// Both are valid for `n` words, and nobody else touches `to`.
+//!     /// Both are valid for `n` words, and no other thread accesses `to`.
 //!     pub unsafe fn increment(from: Global<u32>, to: GlobalMut<u32>, n: usize) {
 //!         for i in thread::grid_stride(n) {
 //!             // SAFETY: `i < n`, and each `i` belongs to one thread.
@@ -48,7 +48,7 @@
 //!   that was queued on any stream of the device, then for themselves. The copying methods of [`Stream`] come after
 //!   that stream's work only.
 //! - A vector's memory is given back after everything that was queued when it was dropped. Drop things in any order.
-//! - Kernels get bare addresses, so launches are `unsafe`: who launches keeps the vectors alive until the launch is
+//! - Kernels get bare addresses, so launches are `unsafe`: the caller keeps the vectors alive until the launch is
 //!   queued, and orders other streams and the host after it.
 
 mod adopt;

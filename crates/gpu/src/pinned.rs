@@ -15,9 +15,9 @@ use crate::memory::byte_len;
 use crate::pinned_pool::RawPinned;
 
 /// A vector of fixed length in page-locked host memory: a slice like any other on the host, and the only kind of
-/// memory that copies to and from at full speed while other work goes on.
+/// memory that copies to and from at full speed while other work runs.
 ///
-/// Page-locked memory is scarce and slow to allocate: keep few, megabytes large, and use them again. On the emulator
+/// Page-locked memory is scarce and slow to allocate: keep few, megabytes large, and reuse them. On the emulator
 /// it is ordinary memory.
 pub struct PinnedVec<T> {
     /// Page-locked memory is freed in the context of its device.

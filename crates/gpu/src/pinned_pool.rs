@@ -1,5 +1,5 @@
-//! Pinned memory that a device keeps for host slices on their way to it: allocating such memory takes longer than most calls
-//! that need it.
+//! Pinned memory that a device keeps for host slices on their way to it: allocating such memory takes longer than most
+//! calls that need it.
 
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};

@@ -32,7 +32,7 @@ pub struct DeviceProperties {
     pub max_blocks_per_multiprocessor: u32,
     /// 32-bit registers of one multiprocessor.
     pub registers_per_multiprocessor: u32,
-    /// Shared memory that one block can have, static and dynamic together (past 48 KiB it is requested by itself).
+    /// Shared memory that one block can have, static and dynamic together (past 48 KiB a kernel must request it).
     pub max_shared_bytes_per_block: u32,
     /// Shared memory of one multiprocessor.
     pub shared_bytes_per_multiprocessor: u32,
@@ -68,10 +68,10 @@ pub struct MemoryInfo {
 pub struct KernelAttributes {
     /// The largest block that it can run with.
     pub max_threads_per_block: u32,
-    /// Registers a thread.
+    /// Registers per thread.
     pub registers: u32,
-    /// Local memory a thread: register arrays that were not unrolled, and spills.
+    /// Local memory per thread: register arrays that were not unrolled, and spills.
     pub local_bytes: u32,
-    /// Static shared memory a block.
+    /// Static shared memory per block.
     pub static_shared_bytes: u32,
 }

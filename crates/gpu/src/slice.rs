@@ -165,7 +165,7 @@ impl<'a, T: Pod> DeviceSliceMut<'a, T> {
         DeviceSlice { memory: self.memory, address: self.address, len: self.len, items: PhantomData }
     }
 
-    /// The same items, borrowed for less long.
+    /// The same items, borrowed for a shorter time.
     pub fn reborrow(&mut self) -> DeviceSliceMut<'_, T> {
         DeviceSliceMut { memory: self.memory, address: self.address, len: self.len, items: PhantomData }
     }

@@ -15,8 +15,8 @@ pub const SANITIZER_VARIABLE: &str = "WARPSET_SANITIZER";
 
 /// The CUDA device; `None` after saying why there is none.
 ///
-/// Under compute-sanitizer it is held until the process ends: each time it is opened again, the sanitizer rewrites every
-/// module anew, which takes seconds.
+/// Under compute-sanitizer it is held until the process ends: each time it is opened again, the sanitizer rewrites
+/// every module, which takes seconds.
 ///
 /// # Panics
 /// If there is none, and the environment requires one.

@@ -17,7 +17,7 @@ use crate::stream::Stream;
 ///
 /// Made by [`Device::alloc_uninit`], [`Device::alloc_zeroed`], [`Device::from_slice`], and by the methods of the same
 /// names of [`Stream`], whose vectors come and go in the order of that stream, without any waiting: those are for
-/// temporaries. Length zero is as good as any. The address is a multiple of 256.
+/// temporaries. Length zero is allowed. The address is a multiple of 256.
 ///
 /// Its memory is given back when it is dropped, after everything that was queued before.
 pub struct DeviceVec<T> {

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! [`read_field`] and [`write_field`] touch only words that hold a part of the field: where the next word belongs to
-//! another owner, or lies past the end. [`window`] and [`field`] always read two words of a slice, and so have no branch.
+//! another owner, or lies past the end. [`window`] and [`field`] always read two words of a slice, and so have no
+//! branch.
 
 use super::{ReadWords, WriteWords, lowest, word};
 

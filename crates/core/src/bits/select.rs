@@ -8,16 +8,16 @@
 //!
 //! Random words, one of two cores of a busy x86-64 machine, throughput per selection. A host chooses its form once per
 //! batch and passes it down by value, as a type: what is generic over [`Select`] is compiled for each form, and no
-//! selection asks the processor what it has. `pdep` takes an instruction that only `unsafe` code may assume, so its form
-//! stands outside this crate.
+//! selection asks the processor what it has. `pdep` takes an instruction that only `unsafe` code may assume, so its
+//! form stands outside this crate.
 //!
 //! Sources: Pandey, Bender, Johnson, "A Fast x86 Implementation of Select", arXiv 1706.00990, 2017 (`pdep`);
 //! Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, section 2.1 (halves).
 
 /// A way to select ones.
 pub trait Select: Copy {
-    /// The one of `word` with `rank` ones below it, alone in its place; zero if there is none. A `rank` of 64 or more gives
-    /// some one of the word, or zero.
+    /// The one of `word` with `rank` ones below it, alone in its place; zero if there is none. A `rank` of 64 or more
+    /// gives some one of the word, or zero.
     fn one(self, word: u64, rank: u32) -> u64;
 
     /// Its place; 64 if there is none.
@@ -36,7 +36,8 @@ pub trait Select: Copy {
     }
 }
 
-/// Selection on any host: a few ones are taken away, the lowest first. Mostly few are, as clusters and buckets are short.
+/// Selection on any host: a few ones are taken away, the lowest first. Mostly few are, as clusters and buckets are
+/// short.
 #[derive(Clone, Copy, Debug)]
 pub struct Portable;
 

@@ -1,7 +1,7 @@
 //! Memory in words of 64 bits as a parameter.
 //!
-//! Words past the end of a slice read as zero and are not written, so that a damaged file can lead to a wrong answer but
-//! never to an access out of bounds.
+//! Words past the end of a slice read as zero and are not written, so that a damaged file can lead to a wrong answer
+//! but never to an access out of bounds.
 
 /// Words that can be read.
 pub trait ReadWords {

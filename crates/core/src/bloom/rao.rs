@@ -10,9 +10,9 @@
 //!   division, and the step is never zero, so that the `k` positions of a key are distinct (`m` is prime).
 //! - The first level of hashed keys is a second mix of the same hash, seeded by the attempt, so that a restart after an
 //!   overflow changes the buckets and leaves `h1` and `h2` alone. The string hashes of Table 1 are there too.
-//! - The load of a bucket is the number of its set bits, not of its keys: equal keys count once, loads need no memory of
-//!   their own and survive merging and saving, and they do not depend on the order of insertion. A bucket overflows when
-//!   clearly more than half of its bits are set ([`Shape::most_ones`]), which is where `m ln 2 / k` keys bring it.
+//! - The load of a bucket is the number of its set bits, not of its keys: equal keys count once, loads need no memory
+//!   of their own and survive merging and saving, and they do not depend on the order of insertion. A bucket overflows
+//!   when clearly more than half of its bits are set ([`Shape::most_ones`]), which is where `m ln 2 / k` keys bring it.
 //! - "The emptier of two buckets" would depend on the order in which threads arrive, so the assignment goes in rounds
 //!   ([`round_keys`], [`emptier`]): within a round all keys see the filter as it was at its start. Every backend cuts
 //!   bulk input in the same rounds, and so builds the same bits.
@@ -114,7 +114,8 @@ pub const fn choices_spread(hash: u64, spread: u64, buckets: u64) -> [u64; 2] {
     [reduce32((mixed >> 32) as u32, buckets), reduce32(mixed as u32, buckets)]
 }
 
-/// The two buckets from a string hash of Table 1: the paper's `hash mod buckets`, and for the second choice a mix of it.
+/// The two buckets from a string hash of Table 1: the paper's `hash mod buckets`, and for the second choice a mix of
+/// it.
 ///
 /// The first-level functions of Table 1 give 32 bits; the second choice cannot use more than these.
 #[inline]
@@ -127,11 +128,11 @@ pub const fn choices_of_string_hash(string_hash: u32, buckets: u64) -> [u64; 2] 
 
 /// How many keys one round of two-choice assignment takes: a sixty-fourth of what all buckets may hold, at least one.
 ///
-/// `bucket_capacity` is `m ln 2 / k`. A bulk insertion cuts its keys, in order, in rounds of this many; the last one may
-/// be shorter, and the next bulk insertion begins a round of its own. A key of a round that the filter at the start of
-/// the round contains (in either bucket) is left out; every other goes to the [`emptier`] of its two buckets by the
-/// number of set bits at the start of the round. The smaller a round, the more even the buckets: one round can overfill a
-/// bucket by no more than about a sixty-fourth of its capacity.
+/// `bucket_capacity` is `m ln 2 / k`. A bulk insertion cuts its keys, in order, in rounds of this many; the last one
+/// may be shorter, and the next bulk insertion begins a round of its own. A key of a round that the filter at the start
+/// of the round contains (in either bucket) is left out; every other goes to the [`emptier`] of its two buckets by the
+/// number of set bits at the start of the round. The smaller a round, the more even the buckets: one round can overfill
+/// a bucket by no more than about a sixty-fourth of its capacity.
 #[inline]
 pub const fn round_keys(buckets: u64, bucket_capacity: u32) -> u64 {
     let keys = buckets.saturating_mul(bucket_capacity as u64) / 64;

@@ -1,7 +1,7 @@
 //! The driver's functions, found in the driver's library when one is first called, with result codes as plain numbers.
 //!
-//! Nothing is linked: an executable built with the feature `cuda` starts on machines without a driver, and every function
-//! here then answers [`NO_DRIVER`]. Handles are opaque pointers, as in the driver's headers.
+//! Nothing is linked: an executable built with the feature `cuda` starts on machines without a driver, and every
+//! function here then answers [`NO_DRIVER`]. Handles are opaque pointers, as in the driver's headers.
 
 #![allow(non_snake_case)] // the driver's own names
 

@@ -17,7 +17,7 @@ use crate::properties::{DeviceProperties, MemoryInfo};
 const NEEDED_DRIVER: CudaVersion = CudaVersion { major: 12, minor: 0 };
 const NEEDED_CAPABILITY: (u32, u32) = (8, 0);
 
-/// A device's primary context, which the driver keeps while anyone retains it.
+/// A device's primary context, which the driver keeps while it is retained.
 struct PrimaryContext {
     device: c_int,
     raw: Handle,
@@ -26,7 +26,7 @@ struct PrimaryContext {
 impl PrimaryContext {
     fn retain(device: c_int) -> Result<Self, Failure> {
         let mut raw = std::ptr::null_mut();
-        // SAFETY: the driver has named the device, and the place is ours.
+        // SAFETY: the driver has named the device, and the result goes to a local variable.
         check("cuDevicePrimaryCtxRetain", unsafe { binding::cuDevicePrimaryCtxRetain(&mut raw, device) })?;
         Ok(Self { device, raw })
     }
@@ -39,7 +39,7 @@ impl PrimaryContext {
 
 impl Drop for PrimaryContext {
     fn drop(&mut self) {
-        // SAFETY: retained once, and released once. An error has nowhere to go.
+        // SAFETY: retained once, and released once. An error cannot be reported.
         unsafe { binding::cuDevicePrimaryCtxRelease_v2(self.device) };
     }
 }
@@ -93,7 +93,7 @@ fn initialise() -> Result<()> {
 
 fn driver_version() -> Result<CudaVersion> {
     let mut version = 0;
-    // SAFETY: the place is ours.
+    // SAFETY: the result goes to a local variable.
     check("cuDriverGetVersion", unsafe { binding::cuDriverGetVersion(&mut version) })?;
     let version = version.max(0) as u32;
     Ok(CudaVersion { major: version / 1000, minor: version % 1000 / 10 })
@@ -103,7 +103,7 @@ fn driver_version() -> Result<CudaVersion> {
 pub(crate) fn count() -> Result<u32> {
     initialise()?;
     let mut count = 0;
-    // SAFETY: the driver has been started, and the place is ours.
+    // SAFETY: the driver has been started, and the result goes to a local variable.
     check("cuDeviceGetCount", unsafe { binding::cuDeviceGetCount(&mut count) })?;
     match count.max(0) as u32 {
         0 => Err(GpuError::NoDevice),
@@ -111,7 +111,7 @@ pub(crate) fn count() -> Result<u32> {
     }
 }
 
-/// The device of this ordinal; the same one to everybody while somebody holds it.
+/// The device of this ordinal; the same object for all callers while one of them holds it.
 pub(crate) fn open(ordinal: u32) -> Result<Arc<CudaDevice>> {
     let count = count()?;
     if ordinal >= count {
@@ -135,7 +135,7 @@ impl CudaDevice {
             return Err(GpuError::DriverTooOld { found, needed: NEEDED_DRIVER });
         }
         let mut device = 0;
-        // SAFETY: the driver has been started, and the place is ours.
+        // SAFETY: the driver has been started, and the result goes to a local variable.
         check("cuDeviceGet", unsafe { binding::cuDeviceGet(&mut device, ordinal as c_int) })?;
         let properties = properties(device, ordinal, found)?;
         if properties.compute_capability < NEEDED_CAPABILITY {
@@ -187,7 +187,7 @@ impl CudaDevice {
         self.lost.load(Ordering::Relaxed) != 0
     }
 
-    /// Like `enter`, for drops: a lost device still has its context made current, errors have nowhere to go.
+    /// Like `enter`, for drops: a lost device still has its context made current, errors cannot be reported.
     pub(super) fn enter_to_drop(&self) {
         let _ = self.context.make_current();
     }
@@ -219,7 +219,7 @@ impl CudaDevice {
     pub(crate) fn memory_info(&self) -> Result<MemoryInfo> {
         self.enter()?;
         let (mut free, mut total) = (0, 0);
-        // SAFETY: the context is current, and both places are ours.
+        // SAFETY: the context is current, and both results go to local variables.
         self.checked(check("cuMemGetInfo", unsafe { binding::cuMemGetInfo_v2(&mut free, &mut total) }))?;
         let pool_reserved = self.pool_figure(driver::POOL_RESERVED_CURRENT)?;
         let pool_used = self.pool_figure(driver::POOL_USED_CURRENT)?;
@@ -293,7 +293,7 @@ impl Drop for CudaDevice {
 fn create_pool(device: i32) -> Result<Handle> {
     let mut pool = std::ptr::null_mut();
     let properties = driver::PoolProperties::of_device(device);
-    // SAFETY: the properties are a valid `CUmemPoolProps`, and the place is ours.
+    // SAFETY: the properties are a valid `CUmemPoolProps`, and the result goes to a local variable.
     check("cuMemPoolCreate", unsafe { binding::cuMemPoolCreate(&mut pool, &properties) })?;
     let mut keep_everything = u64::MAX;
     // SAFETY: the attribute is a 64-bit integer, which the call only reads.
@@ -307,7 +307,7 @@ fn create_pool(device: i32) -> Result<Handle> {
 fn properties(device: c_int, ordinal: u32, driver_version: CudaVersion) -> Result<DeviceProperties> {
     let attribute = |attribute: c_int| -> Result<u32, Failure> {
         let mut value = 0;
-        // SAFETY: the driver has named the device, and the place is ours.
+        // SAFETY: the driver has named the device, and the result goes to a local variable.
         check("cuDeviceGetAttribute", unsafe { binding::cuDeviceGetAttribute(&mut value, attribute, device) })?;
         Ok(value.max(0) as u32)
     };
@@ -349,7 +349,7 @@ fn properties(device: c_int, ordinal: u32, driver_version: CudaVersion) -> Resul
 
 fn name(device: c_int) -> Result<String, Failure> {
     let mut name = [0 as c_char; 256];
-    // SAFETY: the place is ours and has this length.
+    // SAFETY: the result goes to a local variable and has this length.
     let code = unsafe { binding::cuDeviceGetName(name.as_mut_ptr(), name.len() as c_int, device) };
     check("cuDeviceGetName", code)?;
     // SAFETY: the driver ends the name with a zero within the length that it was given.
@@ -358,7 +358,7 @@ fn name(device: c_int) -> Result<String, Failure> {
 
 fn memory_bytes(device: c_int) -> Result<usize, Failure> {
     let mut bytes = 0;
-    // SAFETY: the place is ours.
+    // SAFETY: the result goes to a local variable.
     check("cuDeviceTotalMem", unsafe { binding::cuDeviceTotalMem_v2(&mut bytes, device) })?;
     Ok(bytes)
 }

@@ -31,7 +31,7 @@ impl CudaDevice {
 
     fn allocate_plain(&self, bytes: usize) -> Result<Address> {
         let mut address = 0;
-        // SAFETY: the context is current, and the place is ours.
+        // SAFETY: the context is current, and the result goes to a local variable.
         let code = unsafe { binding::cuMemAlloc_v2(&mut address, bytes) };
         check("cuMemAlloc", code).map_err(|failure| self.allocation_error(failure, bytes))?;
         Ok(address)
@@ -42,7 +42,7 @@ impl CudaDevice {
         let Some(pool) = self.pool else { return self.allocate_plain(bytes) };
         let mut address = 0;
         let mut attempt = || {
-            // SAFETY: pool and stream live as long as the device, and the place is ours.
+            // SAFETY: pool and stream live as long as the device, and the result goes to a local variable.
             let code = unsafe { binding::cuMemAllocFromPoolAsync(&mut address, bytes, pool, stream) };
             check("cuMemAllocFromPoolAsync", code)
         };
@@ -69,7 +69,8 @@ impl CudaDevice {
     pub(crate) fn ordinal_of(&self, address: Address) -> Result<u32> {
         self.enter()?;
         let mut ordinal = 0i32;
-        // SAFETY: the attribute is a 32-bit integer, and the place is ours; an unknown address is answered with an error.
+        // SAFETY: the attribute is a 32-bit integer, and the result goes to a local variable; an unknown address is
+        // answered with an error.
         let code = unsafe {
             binding::cuPointerGetAttribute((&raw mut ordinal).cast(), driver::POINTER_DEVICE_ORDINAL, address)
         };
@@ -134,7 +135,7 @@ impl CudaDevice {
     pub(crate) fn allocate_pinned(&self, bytes: usize) -> Result<*mut c_void> {
         self.enter()?;
         let mut pointer = std::ptr::null_mut();
-        // SAFETY: the context is current, and the place is ours.
+        // SAFETY: the context is current, and the result goes to a local variable.
         let code = unsafe { binding::cuMemHostAlloc(&mut pointer, bytes, driver::HOST_ALLOC_PORTABLE) };
         check("cuMemHostAlloc", code).map_err(|failure| match failure.code {
             DriverCode::OUT_OF_MEMORY => {
@@ -209,7 +210,7 @@ impl CudaStream {
         // SAFETY: the caller's promise; each address goes with its context.
         let code = unsafe { binding::cuMemcpyPeerAsync(to, here, from, there, bytes, self.raw) };
         self.checked(check("cuMemcpyPeerAsync", code))?;
-        // The source's device frees after its own streams: this copy has to be among what it frees after.
+        // The source's device frees after its own streams: this copy has to be among the work that it waits for.
         self.checked(self.device.streams.join_one_into(self.raw, source.free_stream))
     }
 

@@ -1,7 +1,7 @@
 //! The CUDA executor.
 //!
-//! All driver functions are declared in [`binding`], with result codes as plain numbers, and found when the first one is
-//! called. Host callbacks are not offered.
+//! All driver functions are declared in [`binding`], with result codes as plain numbers, and found when the first one
+//! is called. Host callbacks are not offered.
 //!
 //! # Order of frees
 //!

@@ -1,4 +1,4 @@
-//! Modules and kernels: loaded on first use, once a device.
+//! Modules and kernels: loaded on first use, once per device.
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_int, c_void};
@@ -112,7 +112,7 @@ impl CudaDevice {
         };
         let attribute = |attribute: c_int| -> Result<u32> {
             let mut value = 0;
-            // SAFETY: the function's module is loaded, and the place is ours.
+            // SAFETY: the function's module is loaded, and the result goes to a local variable.
             let code = unsafe { binding::cuFuncGetAttribute(&mut value, attribute, function) };
             self.checked(check("cuFuncGetAttribute", code))?;
             Ok(value.max(0) as u32)
@@ -141,7 +141,7 @@ impl CudaDevice {
         launch::check(info, config, self.properties(), Some(kernel.attributes))?;
         kernel.grant(self, config.shared_bytes)?;
         let (mut blocks, threads) = (0, config.block.count() as c_int);
-        // SAFETY: the kernel's module is loaded, and the place is ours.
+        // SAFETY: the kernel's module is loaded, and the result goes to a local variable.
         let code = unsafe {
             binding::cuOccupancyMaxActiveBlocksPerMultiprocessor(
                 &mut blocks,
@@ -223,7 +223,8 @@ impl CudaStream {
     }
 
     /// # Safety
-    /// The context is current; `function` is a loaded kernel of it, and `arguments` holds a pointer to each of its arguments.
+    /// The context is current; `function` is a loaded kernel of it, and `arguments` holds a pointer to each of its
+    /// arguments.
     unsafe fn launch_raw(&self, function: Handle, config: LaunchConfig, arguments: &mut [*mut c_void]) -> u32 {
         let (grid, block) = (config.grid, config.block);
         // SAFETY: the caller's promise.
@@ -269,7 +270,7 @@ impl Loaded {
         let not_found = Failure { call: "cuModuleGetFunction", code: DriverCode::NOT_FOUND };
         let name = CString::new(name).map_err(|_| not_found)?;
         let mut function = std::ptr::null_mut();
-        // SAFETY: the module is loaded, the name ends with a zero, and the place is ours.
+        // SAFETY: the module is loaded, the name ends with a zero, and the result goes to a local variable.
         let code = unsafe { binding::cuModuleGetFunction(&mut function, self.0, name.as_ptr()) };
         check("cuModuleGetFunction", code)?;
         Ok(function)

@@ -26,7 +26,7 @@ unsafe impl Send for CudaStream {}
 unsafe impl Sync for CudaStream {}
 
 impl CudaStream {
-    /// A stream that nobody else has: one that was kept when its owner dropped it, if there is one, or a new one.
+    /// A stream without another owner: one that was kept when its owner dropped it, if there is one, or a new one.
     pub(crate) fn new(device: Arc<CudaDevice>, priority: i32) -> Result<Self> {
         device.enter()?;
         let kept = if priority == KEPT_PRIORITY { device.streams.take_kept() } else { None };
@@ -50,7 +50,7 @@ impl CudaStream {
     pub(crate) unsafe fn adopt(device: Arc<CudaDevice>, raw: Handle) -> Result<Self> {
         device.enter()?;
         let mut context = std::ptr::null_mut();
-        // SAFETY: the caller's stream, and a place of ours.
+        // SAFETY: the caller's stream, and the result goes to a local variable.
         device.checked(check("cuStreamGetCtx", unsafe { binding::cuStreamGetCtx(raw, &mut context) }))?;
         if context != device.raw_context() {
             let expected = device.properties().name.clone();
@@ -65,7 +65,7 @@ impl CudaStream {
     /// A non-blocking stream in the current context.
     pub(super) fn create_raw(priority: i32) -> Result<Handle, Failure> {
         let mut raw = std::ptr::null_mut();
-        // SAFETY: a context is current, and the place is ours. The driver clamps the priority.
+        // SAFETY: a context is current, and the result goes to a local variable. The driver clamps the priority.
         let code = unsafe { binding::cuStreamCreateWithPriority(&mut raw, driver::STREAM_NON_BLOCKING, priority) };
         check("cuStreamCreateWithPriority", code)?;
         Ok(raw)
@@ -101,7 +101,7 @@ impl CudaStream {
     pub(crate) fn is_non_blocking(&self) -> Result<bool> {
         self.device.enter()?;
         let mut flags = 0;
-        // SAFETY: our stream, in its context, and a place of ours.
+        // SAFETY: our stream, in its context, and the result goes to a local variable.
         let code = unsafe { binding::cuStreamGetFlags(self.raw, &mut flags) };
         self.checked(check("cuStreamGetFlags", code))?;
         Ok(flags & driver::STREAM_NON_BLOCKING != 0)
@@ -149,7 +149,7 @@ impl Drop for CudaStream {
             return;
         }
         self.device.enter_to_drop();
-        // Work still queued goes on after the handle is gone, and frees must still come after it.
+        // Queued work runs on after the handle is gone, and frees must still come after it.
         let _ = self.device.streams.join_one_into(self.raw, self.device.free_stream);
         self.device.streams.remove(self.raw);
         if !self.is_adopted {
@@ -159,9 +159,9 @@ impl Drop for CudaStream {
     }
 }
 
-/// Streams of this priority are kept for the next one who asks: to make one takes longer than a short kernel.
+/// Streams of this priority are kept for reuse: making one takes longer than a short kernel.
 const KEPT_PRIORITY: i32 = 0;
-/// So many at most. Whoever waits for all streams waits for these too.
+/// The most that are kept. Waiting for all streams waits for these too.
 const MOST_KEPT: usize = 4;
 
 /// The streams of a device.
@@ -170,7 +170,7 @@ pub(super) struct StreamRegistry(Mutex<Streams>);
 struct Streams {
     /// Each with an event that marks its end when others are to wait for it.
     live: Vec<(Handle, Handle)>,
-    /// Those of them that nobody owns. Their work may still be queued.
+    /// Those without an owner. Their work may still be queued.
     kept: Vec<Handle>,
 }
 
@@ -204,7 +204,7 @@ impl StreamRegistry {
         has_room
     }
 
-    /// A kept stream that has ended its work, so that its next owner waits for nobody else's.
+    /// A kept stream that has ended its work, so that its next owner does not wait for work of another.
     fn take_kept(&self) -> Option<Handle> {
         let kept = &mut self.streams().kept;
         // SAFETY: kept streams are live, and the caller has made the context current.
@@ -217,7 +217,7 @@ impl StreamRegistry {
         loop {
             let Some(stream) = self.streams().kept.pop() else { return };
             self.remove(stream);
-            // SAFETY: nobody owns it. Waiting first returns its frees to the pool.
+            // SAFETY: it has no owner. Waiting first returns its frees to the pool.
             unsafe {
                 binding::cuStreamSynchronize(stream);
                 binding::cuStreamDestroy_v2(stream);
@@ -254,7 +254,7 @@ fn join(stream: Handle, event: Handle, target: Handle) -> Result<(), Failure> {
 
 fn create_event(flags: u32) -> Result<Handle, Failure> {
     let mut event = std::ptr::null_mut();
-    // SAFETY: a context is current, and the place is ours.
+    // SAFETY: a context is current, and the result goes to a local variable.
     check("cuEventCreate", unsafe { binding::cuEventCreate(&mut event, flags) })?;
     Ok(event)
 }
@@ -299,7 +299,7 @@ impl CudaEvent {
         start.synchronize()?;
         self.synchronize()?;
         let mut milliseconds = 0.0;
-        // SAFETY: both events are ours, made with timing, and a place of ours.
+        // SAFETY: both events are ours, made with timing, and the result goes to a local variable.
         let code = unsafe { binding::cuEventElapsedTime(&mut milliseconds, start.raw, self.raw) };
         self.device.checked(check("cuEventElapsedTime", code))?;
         Ok(milliseconds)
