@@ -87,7 +87,7 @@ pub unsafe fn compare_exchange<T: AtomicWord>(word: GlobalMut<T>, current: T, ne
 /// Reads the word, relaxed. Good for polling: never merged or hoisted.
 ///
 /// # Safety
-/// `word` points at a valid, aligned word that nobody writes other than atomically at the same time.
+/// `word` points at a valid, aligned word; while the operation runs, other threads write it only by atomic operations.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn load_relaxed<P: Place>(word: P) -> P::Word {
@@ -95,7 +95,7 @@ pub unsafe fn load_relaxed<P: Place>(word: P) -> P::Word {
     unsafe { imp::load_relaxed(word.place().0) }
 }
 
-/// Reads the word; what was written before the [`store_release`] that it sees is visible after.
+/// Reads the word; what was written before the [`store_release`] whose value it reads is visible afterwards.
 ///
 /// # Safety
 /// As for [`load_relaxed`].
@@ -118,7 +118,7 @@ pub unsafe fn store_relaxed<T: AtomicWord>(word: GlobalMut<T>, value: T) {
     unsafe { imp::store_relaxed(word.0, value) }
 }
 
-/// Sets the word after everything that this thread wrote before, for whoever reads it by [`load_acquire`].
+/// Sets the word after everything that this thread wrote before, for the threads that read it by [`load_acquire`].
 ///
 /// # Safety
 /// As for [`store_relaxed`].
@@ -129,8 +129,8 @@ pub unsafe fn store_release<T: AtomicWord>(word: GlobalMut<T>, value: T) {
     unsafe { imp::store_release(word.0, value) }
 }
 
-/// Reads two neighbouring words in one 128-bit access, each as by [`load_relaxed`]: both are whole, but the two need not
-/// be of the same moment.
+/// Reads two neighbouring words in one 128-bit access, each as by [`load_relaxed`]: both are whole, but the two need
+/// not be of the same moment.
 ///
 /// # Safety
 /// As for [`load_relaxed`], for both; the address is a multiple of 16.

@@ -141,7 +141,7 @@ impl LaunchConfig {
         Self { grid: grid.into(), block: block.into(), shared_bytes: 0 }
     }
 
-    /// Enough blocks of `block` threads for one thread an item, at least one block and
+    /// Enough blocks of `block` threads for one thread per item, at least one block and
     /// at most 2³¹ - 1: kernels walk with [`grid_stride`](crate::thread::grid_stride).
     #[must_use]
     pub fn covering(items: usize, block: u32) -> Self {
@@ -163,7 +163,7 @@ pub trait Launcher {
 
     /// Queues or runs one launch. Called by the `launch` functions that [`kernel!`](crate::kernel!) makes.
     ///
-    /// `args` has one pointer an argument, to the value as the device takes it;
+    /// `args` has one pointer per argument, to the value as the device takes it;
     /// `thread` is what one emulated thread runs.
     ///
     /// # Safety
@@ -205,10 +205,11 @@ pub const fn no_module(_: &str) -> Option<&'static Module> {
     None
 }
 
-/// A type for which the kernel `K`, a `K<Self, …>`, has an entry: [`kernel!`](crate::kernel!) implements it for the types
-/// after `for`.
+/// A type for which the kernel `K`, a `K<Self, …>`, has an entry: [`kernel!`](crate::kernel!) implements it for the
+/// types after `for`.
 ///
-/// A trait of a program's types bundles the kernels that it launches for them: `trait Width: Sized + EntryOf<fill<Self>>`.
+/// A trait of a program's types bundles the kernels that it launches for them: `trait Width: Sized +
+/// EntryOf<fill<Self>>`.
 pub trait EntryOf<K>: Sized {
     /// The entry's name, module and launch bounds.
     const INFO: &'static KernelInfo;
@@ -243,9 +244,9 @@ pub trait EntryOf<K>: Sized {
 /// ```
 ///
 /// On the device each becomes a `ptx-kernel` entry whose parameters are the arguments, one by one; launch bounds travel
-/// as the comment `// @launch_bounds 256 8` in its body, and the host inserts directives where it finds one. On the host
-/// each becomes a struct of its arguments with the constant `INFO: &KernelInfo` and the method
-/// `launch(&launcher, config)`: `fill { words, value, n }.launch(&stream, config)`.
+/// as the comment `// @launch_bounds 256 8` in its body, and the host inserts directives where it finds one. On the
+/// host each becomes a struct of its arguments with the constant `INFO: &KernelInfo` and the method `launch(&launcher,
+/// config)`: `fill { words, value, n }.launch(&stream, config)`.
 ///
 /// Arguments are `Copy`: numbers, [`Global`](crate::Global), [`GlobalMut`](crate::GlobalMut).
 /// `#[launch_bounds(max_threads)]` and `#[launch_bounds(max_threads, min_blocks)]` take literals.
@@ -279,9 +280,9 @@ pub trait EntryOf<K>: Sized {
 /// assert_eq!(<u64 as EntryOf<fill<u64>>>::INFO.name, "fill_u64");
 /// ```
 ///
-/// For several type parameters the types stand in parentheses, `for [(u32, u64) => …]`, and the entries are those of the
-/// first. An entry may have launch bounds of its own before its types. The body is compiled for each entry, with the
-/// parameters as aliases: bounds are not written, and it may name what only these types have.
+/// For several type parameters the types stand in parentheses, `for [(u32, u64) => …]`, and the entries are those of
+/// the first. An entry may have launch bounds of its own before its types. The body is compiled for each entry, with
+/// the parameters as aliases: bounds are not written, and it may name what only these types have.
 #[macro_export]
 macro_rules! kernel {
     () => {};

@@ -9,7 +9,7 @@
 //! | [`atomic`], [`fence`] | PTX operations at GPU scope | host atomics with seeded delays |
 //!
 //! Kernels are written once, with [`kernel!`], and use nothing but this crate and
-//! arithmetic. The names follow `cuda_std`. Documentation stands here; the two
+//! arithmetic. The names follow `cuda_std`. The documentation is here; the two
 //! implementations are in `src/device` and `src/emulator`.
 //!
 //! ```
@@ -20,7 +20,7 @@
 //!     /// `y[i] += a * x[i]`.
 //!     ///
 //!     /// # Safety
-//!     /// `x` and `y` are valid for `n` elements; nobody else touches `y`.
+//!     /// `x` and `y` are valid for `n` elements; no other thread accesses `y`.
 //!     pub unsafe fn saxpy(a: u32, x: Global<u32>, y: GlobalMut<u32>, n: usize) {
 //!         for i in thread::grid_stride(n) {
 //!             // SAFETY: `i < n`, and each `i` belongs to one thread.

@@ -1,7 +1,7 @@
 //! Handles to global memory: one pointer on the device, pointer and length on the host.
 //!
-//! A handle has no lifetime: it is what a kernel's parameter can be. Owners live in
-//! the host crates, and the kernel's contract says for how long a handle is good.
+//! A handle has no lifetime, so that it can be a parameter of a kernel. Owners live in
+//! the host crates, and the kernel's contract says how long a handle is valid.
 //! A second field would cost the device its knowledge that the pointer is to global
 //! memory, so lengths are checked by the emulator only.
 use crate::Word;
@@ -121,7 +121,7 @@ macro_rules! common {
             /// [`read4`](Self::read4) through the read-only cache.
             ///
             /// # Safety
-            /// As [`read4`](Self::read4), and nobody writes these elements while the kernel runs.
+            /// As [`read4`](Self::read4), and no thread writes these elements while the kernel runs.
             #[inline(always)]
             #[track_caller]
             pub unsafe fn read4_nc(self, i: usize) -> [u32; 4] {
@@ -145,7 +145,7 @@ macro_rules! common {
             /// [`read2`](Self::read2) through the read-only cache.
             ///
             /// # Safety
-            /// As [`read2`](Self::read2), and nobody writes these elements while the kernel runs.
+            /// As [`read2`](Self::read2), and no thread writes these elements while the kernel runs.
             #[inline(always)]
             #[track_caller]
             pub unsafe fn read2_nc(self, i: usize) -> [u64; 2] {
@@ -158,7 +158,7 @@ macro_rules! common {
             /// Element `i` through the read-only cache (`ld.global.nc`).
             ///
             /// # Safety
-            /// `i` is below the length, and nobody writes the element while the kernel runs.
+            /// `i` is below the length, and no thread writes the element while the kernel runs.
             #[inline(always)]
             #[track_caller]
             pub unsafe fn read_nc(self, i: usize) -> T {

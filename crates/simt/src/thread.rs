@@ -1,4 +1,4 @@
-//! Who a thread is, and the barriers of its block.
+//! The indices of a thread, and the barriers of its block.
 use crate::target::thread as imp;
 
 macro_rules! indices {
@@ -47,7 +47,7 @@ pub fn index_1d() -> u32 {
 }
 
 /// The indices below `n` that belong to this thread of a 1-D grid: its own, then
-/// every one a whole grid further.
+/// every one that is a whole grid further.
 #[inline(always)]
 #[must_use]
 pub fn grid_stride(n: usize) -> GridStride {
@@ -115,7 +115,7 @@ pub fn sync_threads_or(predicate: bool) -> bool {
     imp::sync_threads_or(predicate)
 }
 
-/// Stands in every loop that waits for another thread. Nothing on the device; the
+/// Must stand in every loop that waits for another thread. Does nothing on the device; the
 /// emulator runs other threads here, and reports a deadlock if all of them wait.
 #[inline(always)]
 #[track_caller]

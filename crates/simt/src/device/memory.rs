@@ -50,7 +50,7 @@ pub unsafe fn write<T: Copy>(raw: Raw<T>, i: usize, value: T) {
 /// As for the public function.
 #[inline(always)]
 pub unsafe fn read_nc<T: Word>(raw: Raw<T>, i: usize) -> T {
-    // SAFETY: the caller vouches for element `i`, and that nobody writes it.
+    // SAFETY: the caller vouches for element `i`, and that no thread writes it.
     unsafe { T::load_nc(raw.0.add(i)) }
 }
 
@@ -82,7 +82,7 @@ macro_rules! vector {
         #[inline(always)]
         pub unsafe fn $nc(raw: Raw<$ty>, i: usize) -> [$ty; $n] {
             $(let $v: $ty;)*
-            // SAFETY: as above, and nobody writes them.
+            // SAFETY: as above, and no thread writes them.
             unsafe {
                 asm!(concat!("ld.global.nc.", $suffix, " ", $regs, ", [{p}];"), p = in(reg64) raw.0.add(i),
                      $($v = out($reg) $v,)* options(pure, readonly, nostack, preserves_flags));

@@ -123,7 +123,7 @@ macro_rules! shuffles {
         /// As for the public function.
         #[inline(always)]
         pub unsafe fn $name<T: ShuffleWord>(mask: u32, value: T, x: u32) -> T {
-            // SAFETY: the caller's lanes all come here with the same mask, once a half.
+            // SAFETY: the caller's lanes all come here with the same mask, once per half.
             value.by_halves(|half| unsafe { $intrinsic(mask, half, x, $clamp) })
         }
     )*};
@@ -150,8 +150,8 @@ pub unsafe fn match_any<T: MatchWord>(mask: u32, value: T) -> u32 {
 /// As for the public function.
 #[inline(always)]
 pub unsafe fn match_low_byte(mask: u32, value: u32) -> u32 {
-    /// ANDs to `{peers}` the lanes that agree in bits `$low` and `$high` (masks). Lanes whose bit is clear turn the vote
-    /// round; one predicate a bit serves both, which LLVM's own rewriting of the test prevents.
+    /// ANDs to `{peers}` the lanes that agree in bits `$low` and `$high` (masks). Lanes whose bit is clear invert the
+    /// vote round; one predicate per bit serves both, which LLVM's own rewriting of the test prevents.
     macro_rules! two_bits {
         ($low:literal, $high:literal) => {
             concat!(

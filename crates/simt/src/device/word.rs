@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering::R
 
 pub trait Word: Copy + 'static {
     /// # Safety
-    /// Reads `*pointer`, which nobody writes while the kernel runs.
+    /// Reads `*pointer`, which no thread writes while the kernel runs.
     unsafe fn load_nc(pointer: *const Self) -> Self;
     /// # Safety
     /// Reads an element of shared memory.

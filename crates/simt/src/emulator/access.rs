@@ -134,7 +134,7 @@ pub fn global_atomic<T: AtomicWord>(word: Raw<T>, op: Atomic<T>, order: Order, d
     }))
 }
 
-/// Checks that two words can be had in one 128-bit access; whoever accesses them notes each by itself.
+/// Checks that two words can be had in one 128-bit access; the caller records each access itself.
 #[track_caller]
 pub fn check_pair(words: Raw<u64>) {
     let checked = with(|engine| engine.check_global(words.pointer().addr(), 0, 2, words.count(), 8, 16));
@@ -299,7 +299,7 @@ impl Engine {
         any
     }
 
-    /// Makes some delayed store visible, now and then.
+    /// Makes some delayed store visible, from time to time.
     pub(super) fn commit_some(&mut self) {
         let Some(weak) = &mut self.weak else { return };
         if !weak.is_empty() && self.random.one_in(8) {

@@ -17,7 +17,7 @@ const MOST_ENTRIES: usize = 4096;
 const BLOCK: u64 = 1 << 40;
 const WARP: u64 = 2 << 40;
 
-/// Who a piece of knowledge is about.
+/// The threads that a piece of knowledge is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Subject(u64);
 
@@ -39,7 +39,7 @@ impl Subject {
 #[derive(Clone, Debug, Default)]
 pub struct Clock {
     entries: Vec<(Subject, Time)>,
-    /// Everybody is known up to here. Only raised when a clock grows too long, which
+    /// All threads are known up to here. Only raised when a clock grows too long, which
     /// can hide a race and cannot invent one.
     everybody: Time,
 }

@@ -253,7 +253,7 @@ pub fn run_threads() {
     }
 }
 
-/// Lets other threads run until somebody makes the current one ready. After a fault it unwinds instead.
+/// Lets other threads run until one of them makes the current one ready. After a fault it unwinds instead.
 pub(super) fn suspend() {
     worker::suspend();
     if with(|engine| engine.fault.is_some()) {
@@ -359,7 +359,7 @@ impl Engine {
         }
     }
 
-    /// Something happened that other threads may have waited for.
+    /// Something has happened that other threads may wait for.
     #[inline]
     pub(super) fn wrote(&mut self) {
         self.polls = 0;
@@ -462,7 +462,7 @@ impl Engine {
         }
     }
 
-    /// Accounts for the end of the current thread. True if the worker shall run the
+    /// Accounts for the end of the current thread. True if the worker is to run the
     /// thread that is now current.
     fn thread_ended(&mut self, outcome: Result<(), Box<dyn Any + Send>>) -> bool {
         self.worker_is_idle = true;
@@ -489,7 +489,7 @@ impl Engine {
         true
     }
 
-    /// Called when a thread has used up its fuel: counts as many steps, in which nothing got on.
+    /// Called when a thread has used up its fuel: counts as many steps, in which nothing progressed.
     pub(super) fn refuel(&mut self) {
         self.fuel = FUEL;
         self.steps_since_progress += FUEL_STEPS;

@@ -119,7 +119,7 @@ pub enum FaultKind {
         index: usize,
         /// Elements accessed at once.
         count: usize,
-        /// Elements that there are.
+        /// Elements of the handle.
         len: usize,
         /// Bytes of an element.
         size: usize,
@@ -149,7 +149,7 @@ pub enum FaultKind {
         shared_bytes: u32,
     },
     /// An address that is not a multiple of the access's size.
-    #[error("misaligned access to {space} memory: address {address:#x} is no multiple of {align}")]
+    #[error("misaligned access to {space} memory: address {address:#x} is not a multiple of {align}")]
     Misaligned {
         /// Which memory.
         space: Space,
@@ -214,7 +214,7 @@ pub enum FaultKind {
         /// Polls since the last write.
         polls: u64,
     },
-    /// Threads run, but none has got on for as many steps as the configuration allows.
+    /// Threads run, but none has made progress for as many steps as the configuration allows.
     #[error("livelock: {steps} steps without a thread that ended or a barrier that was passed")]
     Livelock {
         /// Scheduling steps taken.

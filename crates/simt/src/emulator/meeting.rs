@@ -115,7 +115,7 @@ impl Engine {
         Err(self.blame(Some(first + lane), kind))
     }
 
-    /// Nobody can run any more. If threads are left, they wait for each other.
+    /// No thread can run any more. If threads are left, they wait for each other.
     pub(super) fn check_stuck(&mut self) {
         for slot in 0..self.slots.len() as u32 {
             let block = &self.slots[slot as usize];
@@ -225,7 +225,7 @@ impl Engine {
         let here = if uniform {
             waiting
         } else {
-            // Two lanes that name each other at different calls will both wait for ever. If
+            // Two lanes that name each other at different calls will both wait forever. If
             // only I name the other, it may come here later.
             let mutual = |lane: &u32| !same(lane) && of(*lane).mask >> lane_of(thread) & 1 == 1;
             if let Some(there) = lanes(waiting & mask).find(mutual) {

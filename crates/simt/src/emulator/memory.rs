@@ -16,7 +16,9 @@ const QUARANTINE_BYTES: usize = 64 << 20;
 
 /// There is not enough device memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("out of device memory: {asked} bytes asked, {free} free")]
+#[error(
+    "out of device memory: {asked} bytes asked for, {free} free; raise `Config::memory_bytes` or free something first"
+)]
 pub struct OutOfMemory {
     /// Bytes asked for.
     pub asked: usize,
@@ -26,7 +28,7 @@ pub struct OutOfMemory {
 
 /// The pointer is not the start of a live buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{address:#x} is not the start of a live device buffer")]
+#[error("{address:#x} is not the start of a live device buffer: it was freed before, or never allocated here")]
 pub struct NotABuffer {
     /// The address.
     pub address: usize,
@@ -38,7 +40,7 @@ pub struct Region {
     pub start: usize,
     pub bytes: usize,
     freed: AtomicBool,
-    /// The allocation behind it, unless the memory belongs to someone else.
+    /// The allocation, unless the memory has another owner.
     owned: Option<(*mut u8, Layout)>,
 }
 
@@ -62,7 +64,7 @@ impl Region {
 impl Drop for Region {
     fn drop(&mut self) {
         if let Some((pointer, layout)) = self.owned {
-            // SAFETY: `pointer` came from `alloc` with this layout, and nobody else frees it.
+            // SAFETY: `pointer` came from `alloc` with this layout, and is freed here alone.
             unsafe { dealloc(pointer, layout) };
         }
     }

@@ -63,7 +63,7 @@ pub struct Config {
     pub detect_races: bool,
     /// Whether relaxed stores of a thread may become visible late, until it fences. Default: true.
     pub reorder_relaxed: bool,
-    /// Switch to another thread at one atomic of this many, on average; 0 for never. Default: 4.
+    /// Atomics per switch to another thread, on average; 0 for never. Default: 4.
     pub switch_at_atomics: u32,
     /// Scheduling steps without any thread that ends or barrier that is passed, after
     /// which a launch counts as a livelock. Default: 20 million.
@@ -125,7 +125,7 @@ impl Emulator {
     /// A device with these settings.
     ///
     /// # Panics
-    /// If [`SEED_VARIABLE`] is set to something that is no number.
+    /// If [`SEED_VARIABLE`] is set to something that is not a number.
     #[must_use]
     pub fn new(mut config: Config) -> Self {
         if let Ok(text) = std::env::var(SEED_VARIABLE) {
@@ -144,7 +144,7 @@ impl Emulator {
     /// `bytes` of device memory, aligned to 256 bytes, filled with [`POISON`].
     ///
     /// # Errors
-    /// If the device's memory does not suffice.
+    /// If the device has not enough free memory.
     pub fn alloc(&self, bytes: usize) -> Result<*mut u8, OutOfMemory> {
         self.memory.alloc(bytes)
     }

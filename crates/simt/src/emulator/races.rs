@@ -26,7 +26,7 @@ pub enum Scope {
     Device,
 }
 
-/// What an atomic write passes on to those who read it and acquire.
+/// What an atomic write passes on to threads that read it and acquire.
 #[derive(Clone, Debug, Default)]
 pub struct Released {
     device: Known,
@@ -329,7 +329,7 @@ impl Races {
     }
 
     /// The word at `address` (of the shared memory of `slot`, or global) has been stored
-    /// to, or modified, in which case it goes on passing on what it did before.
+    /// to, or modified, in which case it still passes on what it did before.
     pub fn release(&mut self, slot: Option<u32>, address: usize, released: Released, modifies: bool) {
         let map = self.released_at(slot);
         if released.device.is_none() && released.block.is_none() {

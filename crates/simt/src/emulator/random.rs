@@ -1,4 +1,4 @@
-//! The generator behind every choice of the scheduler: wyrand, one multiplication per draw.
+//! The generator for every choice of the scheduler: wyrand, one multiplication per draw.
 
 #[derive(Clone, Debug)]
 pub struct Random(u64);

@@ -57,7 +57,7 @@ impl Record {
 
 static ANCHOR: u8 = 0;
 
-/// A source location in four bytes: the distance of its data from a static of ours.
+/// A source location in four bytes: the distance of its data from one of our statics.
 fn encode(place: Place) -> i32 {
     let address = (&raw const *place).expose_provenance();
     i32::try_from(address.wrapping_sub((&raw const ANCHOR).addr()) as isize).unwrap_or(0)
@@ -90,7 +90,7 @@ struct Readers {
 
 #[derive(Debug)]
 struct Page {
-    /// Bytes a cell: 4 or 1.
+    /// Bytes per cell: 4 or 1.
     grain: usize,
     cells: Vec<Cell>,
 }

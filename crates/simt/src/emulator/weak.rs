@@ -17,7 +17,7 @@ const MOST_WAITING: usize = 128;
 /// Changes that a load may miss.
 const REMEMBERED: usize = 32;
 
-/// Words seen that are remembered, before everybody is brought up to date.
+/// Words seen that are remembered, before all threads are brought up to date.
 const MOST_SEEN: usize = 4096;
 
 /// Changes a word as one type's arithmetic has it; returns the old bits.

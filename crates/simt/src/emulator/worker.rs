@@ -21,7 +21,7 @@ const STACK_BYTES: usize = 256 << 10;
 const KEPT: usize = 2048;
 
 /// Stacks of the process past which idle workers are not kept: a system has tens of
-/// thousands of memory mappings for a process, and a stack with its guard page takes two.
+/// thousands of memory mappings per process, and a stack with its guard page takes two.
 const MANY: usize = 8192;
 
 /// How long to wait for stacks that other host threads' launches give back.
@@ -103,7 +103,7 @@ fn new_stack() -> std::io::Result<DefaultStack> {
     }
 }
 
-/// Runs threads for ever, `levels` small frames further down. All stacks begin at the
+/// Runs threads forever, `levels` small frames further down. All stacks begin at the
 /// start of a page, so without the frames their hot parts would share a few cache sets.
 #[inline(never)]
 fn deeper(levels: usize, yielder: &Yielder<(), ()>) {
