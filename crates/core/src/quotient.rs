@@ -2,7 +2,7 @@
 //!
 //! - [`slots`]: how slots lie in memory, and the three metadata bits.
 //! - [`standard`]: lookup, insertion, removal and layout in the standard quotient filter.
-//! - [`combine`]: the fingerprints of a filter and of an ascending batch, block by block.
+//! - [`combine`]: what two multisets of fingerprints make together, and those of a filter with a batch, block by block.
 //!
 //! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018,
 //! section III-A; Bender et al., "Don't Thrash: How to Cache Your Hash on Flash", VLDB 2012.
@@ -16,7 +16,7 @@ pub const MAX_REMAINDER_BITS: u32 = 61;
 /// The most quotient bits: a slot's index, and its position in bits, then fit in 64 bits with room to spare.
 pub const MAX_QUOTIENT_BITS: u32 = 48;
 
-/// How a fingerprint is cut: the high bits are the quotient, the low ones the remainder.
+/// How a fingerprint is split: the high bits are the quotient, the low ones the remainder.
 ///
 /// ```text
 ///  hash         | quotient_bits | remainder_bits |  dropped  |   64 bits, most significant first
@@ -31,7 +31,7 @@ pub struct Split {
 }
 
 impl Split {
-    /// A cut that filters know: both parts have a bit, and their sum is at most 64.
+    /// A split that filters support: both parts have at least one bit, within the limits above, and together at most 64.
     #[inline]
     pub const fn new(quotient_bits: u32, remainder_bits: u32) -> Option<Split> {
         if quotient_bits == 0

@@ -4,7 +4,6 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use warpset_core::quotient::slots::Container;
-use warpset_gpu::Device;
 
 use crate::slot_kind::SlotKind;
 use crate::standard::Standard;
@@ -158,11 +157,6 @@ impl<S: SlotKind> Builder<S> {
 }
 
 impl Builder<Standard> {
-    /// The same settings for a filter in device memory.
-    pub fn on(&self, device: &Device) -> DeviceBuilder<Standard> {
-        DeviceBuilder::new(*self, device)
-    }
-
     /// How slots lie in memory. Default: [`Container::Packed`].
     pub fn container(mut self, container: Container) -> Self {
         self.container = container;

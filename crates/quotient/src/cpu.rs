@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use warpset_base::bitmap::Bitmap;
 use warpset_base::words::Words;
 
 use crate::slot_kind::{Change, Changed, SlotKind};
@@ -15,6 +16,7 @@ mod in_place;
 mod resize;
 mod rewrite;
 pub(crate) mod source;
+mod traits;
 mod two_filters;
 
 pub(crate) use fingerprints::sorted_fingerprints;
@@ -187,6 +189,11 @@ impl<S: SlotKind> QuotientFilter<S> {
     /// [`QuotientFilter::contains_bulk`] into a slice of the same length.
     pub fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
         self.view().contains_bulk_into(keys, answers)
+    }
+
+    /// [`QuotientFilter::contains_bulk`] as one bit per key.
+    pub fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Bitmap {
+        self.view().contains_bitmap_bulk(keys)
     }
 
     /// [`QuotientFilter::count`] of every key.

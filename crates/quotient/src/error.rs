@@ -1,6 +1,7 @@
 //! Everything that can go wrong, with the numbers.
 
 use warpset_base::file::FileError;
+use warpset_base::filter::LengthMismatch;
 use warpset_base::words::OutOfMemory;
 
 /// Why an operation on a quotient filter failed; the filter is as it was before.
@@ -53,8 +54,8 @@ pub enum Error {
         /// The most that are permitted.
         limit: u64,
     },
-    /// So many fingerprints belong near the end that the overflow region cannot take what spills over. Hashed keys do not
-    /// do this; a multiset in which one key is repeated very often can, and so can fingerprints chosen on purpose.
+    /// More fingerprints belong near the end than the overflow region can take. Hashed keys do not do this; a multiset in
+    /// which one key is repeated very often can, and so can fingerprints chosen on purpose.
     #[error(
         "the last fingerprint would lie in slot {slot}; only slots below {limit} may be used: double the filter, or store \
          repeated keys once"
@@ -75,16 +76,16 @@ pub enum Error {
         /// Its value in the other filter.
         right: u64,
     },
-    /// A fingerprint has more bits than the filter's.
-    #[error("{fingerprint:#x} is not a fingerprint of {bits} bits: `Layout::fingerprint` makes them of keys")]
+    /// A fingerprint has more bits than those of the filter.
+    #[error("{fingerprint:#x} is not a fingerprint of {bits} bits: `Layout::fingerprint` makes them from keys")]
     InvalidFingerprint {
         /// The first such value.
         fingerprint: u64,
         /// Bits of a fingerprint.
         bits: u32,
     },
-    /// A slice for answers does not have one place a key.
-    #[error("{keys} keys but room for {answers} answers: pass one place a key")]
+    /// A slice for answers does not have one place per key.
+    #[error("{keys} keys, and {answers} places for answers: pass one place per key")]
     LengthMismatch {
         /// Keys given.
         keys: usize,
@@ -109,6 +110,12 @@ pub enum Error {
     /// A primitive got arguments that it does not take.
     #[error(transparent)]
     Primitive(Box<warpset_primitives::Error>),
+}
+
+impl From<LengthMismatch> for Error {
+    fn from(LengthMismatch { keys, answers }: LengthMismatch) -> Error {
+        Error::LengthMismatch { keys, answers }
+    }
 }
 
 impl From<warpset_primitives::Error> for Error {

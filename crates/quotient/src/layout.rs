@@ -79,12 +79,12 @@ impl Layout {
         let load = limit as f64 / split.quotients() as f64;
         // Small filters have room for the worst there is, all items in the last quotient.
         let overflow = limit.min(rates::overflow_bound(split.quotient_bits, load));
-        // One slot more stays empty, so that every walk ends.
+        // One more slot stays empty, so that every walk ends.
         let blocks = (split.quotients() + overflow + 1).div_ceil(BLOCK_SLOTS);
         Layout { split, container, duplicates, seed, limit, blocks }
     }
 
-    /// The same for quotients of another width; fingerprints stay as they are, so a quotient bit more is a remainder bit
+    /// The same for quotients of another width; fingerprints stay as they are, so one more quotient bit is one remainder bit
     /// less.
     pub(crate) fn with_quotient_bits(&self, quotient_bits: u32) -> Result<Layout, Error> {
         let remainder_bits = self.split.fingerprint_bits().saturating_sub(quotient_bits);
@@ -118,7 +118,7 @@ impl Layout {
         self.container
     }
 
-    /// What becomes of a fingerprint that is stored already.
+    /// What a second copy of a fingerprint does.
     pub fn duplicates(&self) -> Duplicates {
         self.duplicates
     }
@@ -167,7 +167,7 @@ impl Layout {
         self.split.fingerprint(seed.hash(key))
     }
 
-    /// How many low bits the fingerprints of another filter have too many, to be put together with those of this one.
+    /// How many low bits the fingerprints of another filter lose where they are combined with those of this one.
     pub(crate) fn bits_to_drop(&self, other: &Layout) -> Result<u32, Error> {
         let incompatible = |field, left, right| Err(Error::Incompatible { field, left, right });
         let (left, right) = (self.fingerprint_bits(), other.fingerprint_bits());
@@ -236,7 +236,7 @@ impl Layout {
         if limit == 0 || limit >= split.quotients().max(2) {
             return invalid("limit", limit);
         }
-        // At least one slot more than quotients, and no more than the worst case takes.
+        // At least one more slot than quotients, and no more than the worst case takes.
         let least = (split.quotients() + 2).div_ceil(BLOCK_SLOTS);
         let most = (split.quotients() + limit + 1).div_ceil(BLOCK_SLOTS);
         if blocks < least || blocks > most {

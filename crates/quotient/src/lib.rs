@@ -27,10 +27,7 @@ mod builder;
 mod cpu;
 mod error;
 mod format;
-/// Filters in device memory.
-pub mod gpu {
-    pub use crate::standard::gpu::{DeviceKey, LookupMethod, StandardQuotientFilter, UpdateMethod};
-}
+pub mod gpu;
 mod layout;
 mod rates;
 #[cfg(feature = "serde")]

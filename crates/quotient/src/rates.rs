@@ -13,10 +13,10 @@ pub(crate) fn expected(keys: u64, bits: u32) -> f64 {
     -(keys as f64 * (-(2f64.powi(-(bits as i32)))).ln_1p()).exp_m1()
 }
 
-/// How many slots behind those of the quotients suffice, but for a chance of less than 2^-64, when `2^quotient_bits *
+/// How many slots after those of the quotients suffice, but for a chance of less than 2^-64, when `2^quotient_bits *
 /// load` hashed keys are in the filter.
 ///
-/// Some item lies `x` slots or more behind the end only if, for some `j`, the last `j` quotients have more than `j + x`
+/// Some item lies `x` slots or more after the end only if, for some `j`, the last `j` quotients have more than `j + x`
 /// items. Their number is binomial with mean at most `load * j`, so by Chernoff's bound the chance for one `j` is at most
 /// `exp(load * j * (e^t - 1) - t * (j + x))` for any `t > 0`. With the `t` at which `load * (e^t - 1) = t`, that is
 /// `exp(-t * x)`, whatever `j` is; `2^quotient_bits` values of `j` at most multiply it.

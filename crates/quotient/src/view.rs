@@ -4,6 +4,8 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use rayon::prelude::*;
+use warpset_base::bitmap::Bitmap;
+use warpset_base::filter::same_length;
 use warpset_core::hash;
 
 use crate::cpu::source;
@@ -11,7 +13,7 @@ use crate::key::Seed;
 use crate::slot_kind::SlotKind;
 use crate::{Error, Hashed, Key, Layout, rates};
 
-/// Keys that one task of a parallel operation takes.
+/// Keys that one task of a parallel operation takes; a multiple of 64.
 const TASK: usize = 1 << 13;
 
 /// A filter's parameters and a borrow of its words: answers queries, owns nothing.
@@ -138,9 +140,24 @@ impl<'a, S: SlotKind> View<'a, S> {
 
     /// [`View::contains_bulk`] into a slice of the same length.
     pub fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
-        check_lengths(keys.len(), answers.len())?;
+        same_length(keys.len(), answers.len())?;
         self.fill_contains(keys, answers);
         Ok(())
+    }
+
+    /// [`View::contains_bulk`] as one bit per key.
+    pub fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Bitmap {
+        let prepass = self.prepass(keys.len());
+        let mut words = vec![0u64; keys.len().div_ceil(64)];
+        let task = |keys: &[K], words: &mut [u64]| {
+            self.contains_each(keys, prepass.as_ref(), |i, yes| words[i / 64] |= u64::from(yes) << (i % 64));
+        };
+        if is_serial(keys.len()) {
+            task(keys, &mut words);
+        } else {
+            keys.par_chunks(TASK).zip(words.par_chunks_mut(TASK / 64)).for_each(|(keys, words)| task(keys, words));
+        }
+        Bitmap::from_words(words, keys.len())
     }
 
     fn fill_counts<K: Key>(&self, keys: &[K], answers: &mut [u64]) {
@@ -164,7 +181,7 @@ impl<'a, S: SlotKind> View<'a, S> {
 
     /// [`View::count_bulk`] into a slice of the same length.
     pub fn count_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [u64]) -> Result<(), Error> {
-        check_lengths(keys.len(), answers.len())?;
+        same_length(keys.len(), answers.len())?;
         self.fill_counts(keys, answers);
         Ok(())
     }
@@ -219,10 +236,6 @@ impl<'a, S: SlotKind> View<'a, S> {
         }
         hits as f64 / samples.max(1) as f64
     }
-}
-
-pub(crate) fn check_lengths(keys: usize, answers: usize) -> Result<(), Error> {
-    if keys == answers { Ok(()) } else { Err(Error::LengthMismatch { keys, answers }) }
 }
 
 impl<S: SlotKind> fmt::Debug for View<'_, S> {

@@ -282,6 +282,22 @@ unsafe fn lower_bound<F: Fingerprint>(items: Global<F>, n: usize, item: F) -> us
     first
 }
 
+/// How many of `n` ascending items are equal to `item`.
+///
+/// # Safety
+/// There are `n` items.
+#[inline(always)]
+unsafe fn equal_count<F: Fingerprint>(items: Global<F>, n: usize, item: F) -> usize {
+    // SAFETY: the caller's promise; `first <= n`.
+    unsafe {
+        let first = lower_bound(items, n, item);
+        if item.bits() == F::of(!0).bits() {
+            return n - first;
+        }
+        lower_bound(items.at(first), n - first, F::of(item.bits() + 1))
+    }
+}
+
 /// Whether item `i` of `a` has an equal in `b`, one for one: the `k`-th of equal items has if `b` has more than `k`.
 ///
 /// # Safety
@@ -351,6 +367,24 @@ kernel! {
         unsafe {
             let yes = i < a_len && has_equal(a, i, b, b_len) == (equal != 0);
             results::put(form, out, i, a_len, yes);
+        }
+    }
+}
+
+kernel! {
+    /// How often each `F` of `asked` is stored.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
+    /// - `stored`: `stored_len` ascending words, `asked`: `n` words; nothing writes them while the kernel runs.
+    /// - `out`: valid for `n` writes; no other thread accesses it while the kernel runs.
+    pub unsafe fn quotient_count<F>(
+        stored: Global<F>, stored_len: usize, asked: Global<F>, n: usize, out: GlobalMut<u64>,
+    ) for [u32 => quotient_count_u32, u64 => quotient_count_u64] {
+        let i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
+        if i < n {
+            // SAFETY: `i < n`.
+            unsafe { out.write(i, equal_count(stored, stored_len, asked.read_nc(i)) as u64) };
         }
     }
 }

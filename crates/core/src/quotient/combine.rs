@@ -1,8 +1,8 @@
 //! What two ascending multisets of fingerprints make together: those of a filter and of a batch, without a list of either.
 //!
-//! Quotients are taken in blocks of 64. What a block makes of a filter's fingerprints and of those of the batch depends on
-//! no other block, so that all blocks can be worked on at once, twice: once to find what the block does to the first free
-//! slot, and once more to write (section IV-C of Geil, Farach-Colton, Owens, IPDPS 2018, whose segments these are).
+//! Quotients are taken in blocks of 64. What comes of a block's fingerprints, the filter's and the batch's, depends on no
+//! other block, so that all blocks can be worked on at the same time, twice: once to find what the block does to the first
+//! free slot, and once more to write (section IV-C of Geil, Farach-Colton, Owens, IPDPS 2018, whose segments these are).
 
 use super::Split;
 use super::slots::{BLOCK_SLOTS, Slots};
@@ -97,7 +97,7 @@ pub fn combine<S: Slots>(
     mut put: impl FnMut(Item),
 ) {
     let base = block * BLOCK_SLOTS;
-    let [mut occupied, ..] = slots.metadata_words(block); // quotients whose runs are not through
+    let [mut occupied, ..] = slots.metadata_words(block); // quotients whose runs have not ended
     let (mut slot, mut ours) = (0, 0);
     if occupied != 0 {
         let quotient = base + occupied.trailing_zeros() as u64;
@@ -131,7 +131,7 @@ pub fn combine<S: Slots>(
             slot += 1;
             if slot >= slots.len() || !slots.is_continuation(slot) {
                 occupied &= occupied - 1;
-                // The next run is where this one ended, unless it is in its canonical slot behind a gap.
+                // The next run is where this one ended, unless it is in its canonical slot after a gap.
                 if occupied != 0 {
                     slot = slot.max(base + occupied.trailing_zeros() as u64);
                 }

@@ -39,9 +39,9 @@ pub const SHIFTED: u64 = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Container {
-    /// A whole number of bytes a slot, as in the paper.
+    /// A whole number of bytes per slot, as in the paper.
     Bytes = 0,
-    /// Exactly r + 3 bits a slot, in blocks of 64 slots.
+    /// Exactly r + 3 bits per slot, in blocks of 64 slots.
     Packed = 1,
 }
 
@@ -90,7 +90,7 @@ pub trait Slots {
     /// The remainder in a slot; zero if it is empty.
     fn remainder(&self, slot: u64) -> u64;
 
-    /// The metadata bits of a block of [`BLOCK_SLOTS`] slots, a bit a slot: `is_occupied`, `is_continuation`,
+    /// The metadata bits of a block of [`BLOCK_SLOTS`] slots, one bit per slot: `is_occupied`, `is_continuation`,
     /// `is_shifted`.
     fn metadata_words(&self, block: u64) -> [u64; 3];
 
@@ -121,7 +121,7 @@ pub trait Slots {
         slot
     }
 
-    /// The start of the supercluster that a slot belongs to: the slot behind the nearest empty one before `slot`, or the
+    /// The start of the supercluster that a slot belongs to: the slot after the nearest empty one before `slot`, or the
     /// first of all. An empty slot belongs to the supercluster that it ends.
     #[inline]
     fn supercluster_start(&self, mut slot: u64) -> u64 {
@@ -144,7 +144,7 @@ pub trait Slots {
     }
 
     /// The first slot of the run that comes `runs` runs after the one that starts at `slot`; the slot after the cluster if
-    /// that has exactly so many.
+    /// that has exactly that many.
     #[inline]
     fn skip_runs(&self, mut slot: u64, runs: u64) -> u64 {
         for _ in 0..runs {

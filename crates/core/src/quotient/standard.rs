@@ -2,7 +2,7 @@
 //!
 //! Source: section III-A and the serial parts of algorithms 1, 3, 7 and 8. A *run* is the remainders of one quotient, in
 //! ascending order; a *cluster* is an unshifted slot and the shifted ones after it; a *supercluster* reaches from one
-//! empty slot to the next. There is no wrap-around: slots behind those of the quotients take what spills over the end.
+//! empty slot to the next. There is no wrap-around: slots after those of the quotients take what spills over the end.
 //!
 //! Departures from the paper: the number of runs to skip is counted before they are skipped, where algorithm 1 goes back
 //! and forth; runs are left at the first larger remainder.
@@ -60,16 +60,15 @@ pub fn count<S: Slots>(slots: &S, quotient: u64, remainder: u64) -> u64 {
 /// What became of an insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inserted {
-    /// The fingerprint has a slot more.
+    /// The fingerprint takes one more slot.
     Stored,
-    /// It was there, and is kept once.
+    /// It was there already, and is kept once.
     Present,
-    /// There is no empty slot for it behind its quotient; nothing was written.
+    /// There is no empty slot for it after its quotient; nothing was written.
     NoSlot,
 }
 
-/// Stores a fingerprint (algorithm 3, `INSERTITEMS`); one that is there already is stored once more only with
-/// `duplicates`.
+/// Stores a fingerprint (algorithm 3, `INSERTITEMS`); one that is there already is stored again only with `duplicates`.
 ///
 /// Writes from the fingerprint's place up to the first empty slot, the end of its supercluster.
 #[inline]
@@ -85,7 +84,7 @@ pub fn insert<S: SlotsMut>(slots: &mut S, quotient: u64, remainder: u64, duplica
     let cluster = slots.cluster_start(quotient);
     let runs = slots.runs_between(cluster, quotient);
     let occupied = slots.is_occupied(quotient);
-    // Without a run of its own, the quotient's run would begin behind all runs of smaller quotients.
+    // Without a run of its own, the quotient's run would begin after all runs of smaller quotients.
     let start = slots.skip_runs(cluster, if occupied { runs } else { runs + 1 });
     let (place, found) = if occupied { find_in_run(slots, start, remainder) } else { (start, false) };
     if found && !duplicates {
@@ -110,7 +109,7 @@ pub fn insert<S: SlotsMut>(slots: &mut S, quotient: u64, remainder: u64, duplica
 }
 
 /// Whether insertion and removal of this quotient touch no slot outside of these, which are a part of a filter: its
-/// cluster begins here, and a slot behind it is empty.
+/// cluster begins here, and a slot after it is empty.
 #[inline]
 pub fn is_inside<S: Slots>(slots: &S, quotient: u64) -> bool {
     let start = slots.cluster_start(quotient);
@@ -119,7 +118,7 @@ pub fn is_inside<S: Slots>(slots: &S, quotient: u64) -> bool {
 
 /// Removes a fingerprint once (algorithm 7, `DELETEITEMS`); `false` if it is not there, and nothing is written.
 ///
-/// Items behind it in its cluster move left by one slot, those of later clusters stay.
+/// Items after it in its cluster move left by one slot; those of later clusters stay.
 #[inline]
 pub fn remove<S: SlotsMut>(slots: &mut S, quotient: u64, remainder: u64) -> bool {
     if !slots.is_occupied(quotient) {
@@ -159,19 +158,6 @@ pub fn remove<S: SlotsMut>(slots: &mut S, quotient: u64, remainder: u64) -> bool
     true
 }
 
-/// The quotient of the item in a slot that is not empty (algorithm 8, `EXTRACTFINGERPRINTS`).
-#[inline]
-pub fn quotient_of<S: Slots>(slots: &S, slot: u64) -> u64 {
-    let cluster = slots.cluster_start(slot);
-    let mut quotient = cluster;
-    let mut run = slots.run_end(cluster);
-    while run <= slot {
-        quotient = slots.occupied_from(quotient + 1);
-        run = slots.run_end(run);
-    }
-    quotient
-}
-
 /// The fingerprints of a filter in ascending order, from some quotient on.
 #[derive(Clone, Debug)]
 pub struct Fingerprints<S> {
@@ -204,7 +190,7 @@ impl<S: Slots> Iterator for Fingerprints<S> {
         self.slot += 1;
         if self.slot >= self.slots.len() || !self.slots.is_continuation(self.slot) {
             self.quotient = self.slots.occupied_from(self.quotient + 1);
-            // The next run is where this one ended, unless it is in its canonical slot behind a gap.
+            // The next run is where this one ended, unless it is in its canonical slot after a gap.
             self.slot = self.slot.max(self.quotient);
         }
         Some(fingerprint)

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use warpset_gpu::{Device, DeviceSlice};
+use warpset_gpu::Device;
 
+use crate::gpu::{DeviceKeys, DeviceSlotKind, QuotientFilter};
 use crate::slot_kind::SlotKind;
-use crate::standard::Standard;
-use crate::{BuildMethod, Builder, Error, Key, Layout, gpu};
+use crate::{Builder, Error, Key, Layout};
 
 /// A [`Builder`] of filters on a device: made by [`Builder::on`].
 #[derive(Clone)]
@@ -16,55 +16,51 @@ pub struct DeviceBuilder<S> {
     device: Device,
 }
 
-impl DeviceBuilder<Standard> {
-    pub(super) fn new(settings: Builder<Standard>, device: &Device) -> DeviceBuilder<Standard> {
-        DeviceBuilder { settings, device: device.clone() }
+impl<S: DeviceSlotKind> Builder<S> {
+    /// The same settings for a filter in device memory.
+    pub fn on(&self, device: &Device) -> DeviceBuilder<S> {
+        DeviceBuilder { settings: *self, device: device.clone() }
     }
+}
 
+impl<S: DeviceSlotKind> DeviceBuilder<S> {
     /// Checks every setting.
     pub fn layout(&self) -> Result<Layout, Error> {
         self.settings.layout()
     }
 
     /// An empty filter. Checks every setting, then allocates.
-    pub fn build(&self) -> Result<gpu::StandardQuotientFilter, Error> {
-        gpu::StandardQuotientFilter::with_layout(&self.device, self.layout()?)
+    pub fn build(&self) -> Result<QuotientFilter<S>, Error> {
+        QuotientFilter::with_layout(&self.device, self.layout()?)
     }
 
     /// A filter of these keys, built at once: hashed, sorted, laid out.
-    pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<gpu::StandardQuotientFilter, Error> {
-        self.build_from_with(keys, BuildMethod::default())
+    pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<QuotientFilter<S>, Error> {
+        self.build_from_with(keys, S::BuildMethod::default())
     }
 
     /// [`DeviceBuilder::build_from`] by a method of choice; all give the same bytes.
-    pub fn build_from_with<K: Key>(
-        &self,
-        keys: &[K],
-        method: BuildMethod,
-    ) -> Result<gpu::StandardQuotientFilter, Error> {
-        gpu::StandardQuotientFilter::from_keys(&self.device, self.layout()?, keys, method)
+    pub fn build_from_with<K: Key>(&self, keys: &[K], method: S::BuildMethod) -> Result<QuotientFilter<S>, Error> {
+        QuotientFilter::from_keys(&self.device, self.layout()?, keys, method)
     }
 
     /// [`DeviceBuilder::build_from`] for keys on the device.
-    pub fn build_from_device<K: gpu::DeviceKey>(
-        &self,
-        keys: DeviceSlice<'_, K>,
-    ) -> Result<gpu::StandardQuotientFilter, Error> {
-        self.build_from_device_with(keys, BuildMethod::default())
+    pub fn build_from_device<K: DeviceKeys>(&self, keys: K) -> Result<QuotientFilter<S>, Error> {
+        self.build_from_device_with(keys, S::BuildMethod::default())
     }
 
     /// [`DeviceBuilder::build_from_device`] by a method of choice; all give the same bytes.
-    pub fn build_from_device_with<K: gpu::DeviceKey>(
+    pub fn build_from_device_with<K: DeviceKeys>(
         &self,
-        keys: DeviceSlice<'_, K>,
-        method: BuildMethod,
-    ) -> Result<gpu::StandardQuotientFilter, Error> {
-        gpu::StandardQuotientFilter::from_device_keys(&self.device, self.layout()?, keys, method)
+        keys: K,
+        method: S::BuildMethod,
+    ) -> Result<QuotientFilter<S>, Error> {
+        QuotientFilter::from_device_keys(&self.device, self.layout()?, keys, method)
     }
 
     /// A filter of these fingerprints, in any order.
-    pub fn build_from_fingerprints(&self, fingerprints: &[u64]) -> Result<gpu::StandardQuotientFilter, Error> {
-        gpu::StandardQuotientFilter::from_fingerprints(&self.device, self.layout()?, fingerprints)
+    pub fn build_from_fingerprints(&self, fingerprints: &[u64]) -> Result<QuotientFilter<S>, Error> {
+        QuotientFilter::from_fingerprints(&self.device, self.layout()?, fingerprints)
     }
 }
 

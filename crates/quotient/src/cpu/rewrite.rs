@@ -1,4 +1,4 @@
-//! Writing a filter from ascending fingerprints, in parallel.
+//! Laying out a filter from ascending fingerprints, in parallel.
 //!
 //! Source: section IV-C. Item `i` lies in slot `max(slot(i - 1) + 1, quotient(i))`. A part of the filter therefore turns
 //! the first slot that is free when it begins, `x`, into the one that is free when it ends, `max(end, x + items)`, where

@@ -1,4 +1,4 @@
-//! Ascending fingerprints from filters and slices, merged and subtracted on the way.
+//! Ascending fingerprints from filters and slices, combined on the way.
 //!
 //! A source can be read from any fingerprint on, so that parts of a filter are written independently of each other, and
 //! twice, so that nothing has to be stored between.
@@ -9,7 +9,7 @@ use warpset_core::quotient::combine::{Combination, Step};
 use crate::View;
 use crate::slot_kind::{SlotKind, Walk};
 
-/// Ascending fingerprints, some at a time.
+/// Ascending fingerprints, a few at a time.
 pub(crate) trait Ascending {
     /// Those that come next, none only at the end.
     fn ready(&mut self) -> &[u64];
@@ -69,7 +69,7 @@ impl Ascending for &[u64] {
     }
 }
 
-/// A few fingerprints on the way, filled anew whenever all have gone.
+/// A few fingerprints on their way, refilled whenever all have gone.
 struct Buffer {
     fingerprints: [u64; 64],
     next: usize,
@@ -96,7 +96,7 @@ pub(crate) fn stored<S: SlotKind>(view: View<'_, S>, dropped: u32) -> Stored<'_,
     Stored { view, dropped }
 }
 
-/// The fingerprints of a [`Stored`] from some one on.
+/// The fingerprints of a [`Stored`] from a given one on.
 pub(crate) struct StoredFrom<W> {
     walk: W,
     dropped: u32,
@@ -204,7 +204,7 @@ struct Moved {
 fn combine(combination: Combination, first: &[u64], second: &[u64], places: &mut [u64]) -> Moved {
     let (mut i, mut j, mut put) = (0, 0, 0);
     while let (Some(&x), Some(&y), Some(place)) = (first.get(i), second.get(j), places.get_mut(put)) {
-        // Which is smaller is anybody's guess, so it is no branch.
+        // No processor predicts which is smaller, so this does not branch.
         let Step { take_first, take_second, keep } = combination.step(x, y);
         *place = x.min(y);
         i += take_first as usize;

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use warpset_core::hash::mix;
 use warpset_core::quotient::slots::Container;
 
-use crate::{Duplicates, Error, Hashed, Layout, SlotKind, Standard, StandardBuilder, StandardQuotientFilter};
+use super::QuotientFilter;
+use crate::{Builder, Duplicates, Error, Hashed, Layout, SlotKind, Standard, StandardBuilder, StandardQuotientFilter};
 
 type Model = BTreeMap<u64, u64>;
 
@@ -22,7 +23,7 @@ enum Op {
     Intersect(Vec<u64>),
     Double,
     Halve,
-    Recontain,
+    OtherForm,
     SaveAndLoad,
 }
 
@@ -40,7 +41,7 @@ fn op(max: u64) -> impl Strategy<Value = Op> {
         1 => some.prop_map(Op::Intersect),
         1 => Just(Op::Double),
         1 => Just(Op::Halve),
-        1 => Just(Op::Recontain),
+        1 => Just(Op::OtherForm),
         1 => Just(Op::SaveAndLoad),
     ]
 }
@@ -76,19 +77,24 @@ fn fits(layout: &Layout, model: &Model) -> bool {
     total(model) <= layout.limit() && free < layout.slots()
 }
 
-fn check(filter: &StandardQuotientFilter, model: &Model) -> Result<(), TestCaseError> {
+fn check<S: SlotKind>(filter: &QuotientFilter<S>, model: &Model) -> Result<(), TestCaseError> {
     let expected: Vec<u64> = model.iter().flat_map(|(&f, &count)| (0..count).map(move |_| f)).collect();
     prop_assert_eq!(filter.fingerprints().collect::<Vec<_>>(), expected.clone());
     prop_assert_eq!(filter.len(), expected.len() as u64);
     prop_assert_eq!(filter.distinct(), model.len() as u64);
-    Standard::validate(&filter.view()).map_err(|e| TestCaseError::fail(e.to_string()))?;
-    let rebuilt = StandardBuilder::with_layout(*filter.layout()).build_from_fingerprints(&expected).unwrap();
+    S::validate(&filter.view()).map_err(|e| TestCaseError::fail(e.to_string()))?;
+    let rebuilt = Builder::<S>::with_layout(*filter.layout()).build_from_fingerprints(&expected).unwrap();
     prop_assert!(rebuilt == *filter, "not the bytes of a build");
     Ok(())
 }
 
-fn behaves_like_a_multiset(layout: Layout, ops: Vec<Op>) -> Result<(), TestCaseError> {
-    let mut filter = StandardQuotientFilter::with_layout(layout).unwrap();
+/// `other_form` writes the fingerprints of a filter in another form, if its slots have several.
+fn behaves_like_a_multiset<S: SlotKind>(
+    layout: Layout,
+    ops: Vec<Op>,
+    other_form: impl Fn(&QuotientFilter<S>) -> QuotientFilter<S>,
+) -> Result<(), TestCaseError> {
+    let mut filter = QuotientFilter::<S>::with_layout(layout).unwrap();
     let mut model = Model::new();
     let keep = layout.keeps_duplicates();
     for op in ops {
@@ -125,7 +131,7 @@ fn behaves_like_a_multiset(layout: Layout, ops: Vec<Op>) -> Result<(), TestCaseE
                 (Ok(()), true)
             }
             Op::Merge(some) => {
-                let mut other = StandardQuotientFilter::with_layout(
+                let mut other = QuotientFilter::<S>::with_layout(
                     layout.with_quotient_bits((layout.quotient_bits() + 3).min(layout.fingerprint_bits() - 1)).unwrap(),
                 )
                 .unwrap();
@@ -141,7 +147,7 @@ fn behaves_like_a_multiset(layout: Layout, ops: Vec<Op>) -> Result<(), TestCaseE
                 (filter.merge(&other), fits(&layout, &wanted))
             }
             Op::Subtract(some) => {
-                let mut other = StandardQuotientFilter::with_layout(layout).unwrap();
+                let mut other = QuotientFilter::<S>::with_layout(layout).unwrap();
                 if other.insert_fingerprints_bulk(&some).is_err() {
                     continue;
                 }
@@ -152,7 +158,7 @@ fn behaves_like_a_multiset(layout: Layout, ops: Vec<Op>) -> Result<(), TestCaseE
                 (filter.subtract(&other), true)
             }
             Op::Intersect(some) => {
-                let mut other = StandardQuotientFilter::with_layout(layout).unwrap();
+                let mut other = QuotientFilter::<S>::with_layout(layout).unwrap();
                 if other.insert_fingerprints_bulk(&some).is_err() {
                     continue;
                 }
@@ -173,16 +179,12 @@ fn behaves_like_a_multiset(layout: Layout, ops: Vec<Op>) -> Result<(), TestCaseE
                 let halved = layout.with_quotient_bits(layout.quotient_bits() - 1).unwrap();
                 (filter.halve(), fits(&halved, &wanted))
             }
-            Op::Recontain => {
-                let other = match layout.container() {
-                    Container::Bytes => Container::Packed,
-                    Container::Packed => Container::Bytes,
-                };
-                filter = filter.with_container(other).unwrap();
+            Op::OtherForm => {
+                filter = other_form(&filter);
                 (Ok(()), true)
             }
             Op::SaveAndLoad => {
-                filter = StandardQuotientFilter::from_bytes(&filter.to_bytes()).unwrap();
+                filter = QuotientFilter::from_bytes(&filter.to_bytes()).unwrap();
                 (Ok(()), true)
             }
             Op::Double | Op::Halve => (Ok(()), true),
@@ -214,6 +216,14 @@ fn layout(q: u32, r: u32, max_load: f64, packed: bool, keep: bool) -> Layout {
     StandardBuilder::with_bits(q, r).max_load(max_load).container(container).duplicates(duplicates).layout().unwrap()
 }
 
+fn in_the_other_container(filter: &StandardQuotientFilter) -> StandardQuotientFilter {
+    let other = match filter.layout().container() {
+        Container::Bytes => Container::Packed,
+        Container::Packed => Container::Bytes,
+    };
+    filter.with_container(other).unwrap()
+}
+
 /// Tiny filters, in which every shape of cluster comes about; their fingerprints are few.
 fn tiny() -> impl Strategy<Value = (Layout, Vec<Op>)> {
     (1..9u32, 1..5u32, 0.5..0.99, any::<bool>(), any::<bool>()).prop_flat_map(|(q, r, load, packed, keep)| {
@@ -235,12 +245,12 @@ proptest! {
 
     #[test]
     fn tiny_filters_behave_like_multisets((layout, ops) in tiny()) {
-        behaves_like_a_multiset(layout, ops)?;
+        behaves_like_a_multiset(layout, ops, in_the_other_container)?;
     }
 
     #[test]
     fn filters_of_every_width_behave_like_multisets((layout, ops) in wide()) {
-        behaves_like_a_multiset(layout, ops)?;
+        behaves_like_a_multiset(layout, ops, in_the_other_container)?;
     }
 }
 
@@ -365,4 +375,31 @@ fn empty_inputs() {
     filter.merge(&empty).unwrap();
     assert_eq!((filter.len(), filter.fpr(), filter.union_count(&empty).unwrap()), (0, 0.0, 0));
     assert!(StandardBuilder::with_bits(8, 8).build_from::<u64>(&[]).unwrap().is_empty());
+}
+
+#[test]
+fn filters_grow_with_iterators() {
+    let filter: StandardQuotientFilter = keys(10_000, 3).into_iter().collect();
+    assert_eq!(filter.count_contained_bulk(&keys(10_000, 3)), 10_000);
+    assert!(filter.fpr() <= crate::DEFAULT_FPR && filter.layout().duplicates() == Duplicates::Dropped);
+    let none: StandardQuotientFilter = std::iter::empty::<&str>().collect();
+    assert!(none.is_empty());
+
+    let builder = StandardQuotientFilter::builder(1000).fpr(1e-9).duplicates(Duplicates::Kept).seed(5);
+    let mut grown = builder.build().unwrap();
+    grown.extend(keys(150_000, 4));
+    grown.extend(["a", "b"]);
+    assert_eq!((grown.len(), grown.count("a")), (150_002, 1));
+    assert_eq!(grown.layout().fingerprint_bits(), builder.layout().unwrap().fingerprint_bits());
+}
+
+#[test]
+fn builders_of_known_layouts() {
+    let filter = StandardQuotientFilter::builder(1000).fpr(1e-4).seed(3).build_from(&keys(700, 1)).unwrap();
+    let builder = StandardBuilder::with_layout(*filter.layout());
+    assert_eq!(builder.layout().unwrap(), *filter.layout());
+    assert!(builder.build_from_fingerprints(&filter.fingerprints().collect::<Vec<_>>()).unwrap() == filter);
+    let other = builder.container(Container::Bytes).seed(4).duplicates(Duplicates::Kept).layout().unwrap();
+    assert_eq!((other.limit(), other.slots()), (filter.layout().limit(), filter.layout().slots()));
+    assert_eq!((other.container(), other.seed(), other.duplicates()), (Container::Bytes, 4, Duplicates::Kept));
 }

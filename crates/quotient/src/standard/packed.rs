@@ -36,7 +36,7 @@ impl<'a> Packed<'a> {
         Packed { words, split, block_words: split.remainder_bits as usize + 3 }
     }
 
-    /// `is_occupied`, `is_continuation` and `is_shifted` of a block; empty slots behind the last block.
+    /// `is_occupied`, `is_continuation` and `is_shifted` of a block; empty slots after the last block.
     #[inline(always)]
     fn metadata(&self, block: usize) -> [u64; 3] {
         let first = block.wrapping_mul(self.block_words);
@@ -86,8 +86,8 @@ impl<'a> Packed<'a> {
         self.nth_head(block, !continuations & !upto, skipped.wrapping_sub(1))
     }
 
-    /// The block and the place in it of the head that has `rank` others before it, of those in a block that are given and
-    /// all of the blocks behind. The slots up to there are in use.
+    /// The block, and the place in it, of the head that has `rank` others before it, of those in a block that are given and
+    /// all of the blocks after it. The slots up to there are in use.
     #[inline(always)]
     fn nth_head(&self, mut block: usize, mut heads: u64, mut rank: u32) -> (usize, u32) {
         loop {
@@ -126,7 +126,7 @@ impl<'a> Packed<'a> {
         }
     }
 
-    /// The remainder in a slot; zero behind the last block.
+    /// The remainder in a slot; zero after the last block.
     #[inline(always)]
     fn remainder(&self, block: usize, at: u32) -> u64 {
         self.split.remainder(self.remainders_from(block, at))

@@ -22,11 +22,11 @@ pub enum BuildMethod {
     /// them gives each item its slot in one pass.
     #[default]
     Scan,
-    /// Algorithm 4: segments, at first a run each, are merged by pairs until there is one.
+    /// Algorithm 4: segments, at first one per run, are merged in pairs until there is one.
     ParallelMerging,
-    /// Algorithm 5: each run that the one before reaches into moves, until none does.
+    /// Algorithm 5: each run that the one before it reaches into moves, until there is none.
     SequentialShifting,
-    /// Algorithm 6: segments of `q` slots are laid out on their own, and again behind what reached into them, until
+    /// Algorithm 6: segments of `q` slots are laid out on their own, and again after what reached into them, until
     /// nothing changes.
     SegmentedLayouts,
     /// Algorithm 3 from an empty filter: in each round one fingerprint is inserted into each supercluster; on the host,
@@ -165,7 +165,7 @@ fn sequential_shifting(quotients: &[u64]) -> Vec<u64> {
     }
 }
 
-/// Algorithm 6; an empty segment hands on what reaches through it.
+/// Algorithm 6; an empty segment passes on what reaches through it.
 fn segmented_layouts(quotients: &[u64], quotient_bits: u32) -> Vec<u64> {
     let count = segments::count(quotient_bits) as usize;
     let mut slots = vec![0; quotients.len()];

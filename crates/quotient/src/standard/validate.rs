@@ -1,4 +1,4 @@
-//! Whether slots are those of a filter: for bytes that nobody trusts.
+//! Whether slots are those of a filter: for bytes from outside.
 
 use rayon::prelude::*;
 use warpset_core::quotient::slots::{
@@ -12,8 +12,8 @@ use crate::{Error, FileError, Layout, StandardView};
 /// Blocks that one task checks.
 const TASK: u64 = 1 << 10;
 
-/// Checks the slots from the first empty one at `first` or behind, up to the first empty one at `end` or behind, and
-/// counts their items.
+/// Checks the slots from the first empty one at or after `first` up to the first empty one at or after `end`, and counts
+/// their items.
 fn check<S: Slots>(layout: &Layout, slots: &S, first: u64, end: u64) -> Result<u64, Error> {
     let split = layout.split;
     let begin = if first == 0 { 0 } else { slots.empty_from(first) };

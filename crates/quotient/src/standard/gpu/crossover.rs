@@ -3,23 +3,24 @@
 
 use warpset_core::quotient::slots::{Container, bytes_of_slot};
 
-use super::{LookupMethod, UpdateMethod};
+use super::UpdateMethod;
 use crate::Layout;
+use crate::gpu::LookupMethod;
 
 /// The most rounds of an insertion in place; what is left then is merged.
 pub const ROUNDS: usize = 24;
-/// The least slots a key of the batch for which an insertion in place is faster than writing the filter anew; and where
+/// The fewest slots per key of the batch for which an insertion in place is faster than rewriting the filter; and where
 /// there are at least [`MANY_SLOTS`].
 const INSERT_IN_PLACE_SLOTS_PER_KEY: (u64, u64) = (288, 128);
 /// The same for removals.
 const REMOVE_IN_PLACE_SLOTS_PER_KEY: (u64, u64) = (160, 96);
 const MANY_SLOTS: u64 = 1 << 28;
-/// Filters of fewer slots are always written anew: that takes no longer than a few launches do.
+/// Filters of fewer slots are always rewritten: that takes no longer than a few launches do.
 const IN_PLACE_SLOTS: u64 = 1 << 24;
-/// From this load on filters are always written anew: clusters are long, and one thread works each of them off.
+/// From this load on filters are always rewritten: clusters are long, and one thread works each of them off.
 const IN_PLACE_LOAD: f64 = 0.75;
 
-/// For a batch of so many keys, and a filter of so many slots with this load.
+/// For a batch of this many keys, and a filter of this many slots with this load.
 pub(super) fn update_method(keys: u64, slots: u64, load: f64, removes: bool) -> UpdateMethod {
     let (few, many) = if removes { REMOVE_IN_PLACE_SLOTS_PER_KEY } else { INSERT_IN_PLACE_SLOTS_PER_KEY };
     let slots_per_key = if slots < MANY_SLOTS { few } else { many };
@@ -30,10 +31,10 @@ pub(super) fn update_method(keys: u64, slots: u64, load: f64, removes: bool) -> 
     }
 }
 
-/// For a batch of so many keys, and a filter with this load. Sorting takes longer than looking up, except where clusters
-/// are so long that threads side by side had better walk through the same one. Fewer keys are sorted at a higher load.
+/// For a batch of this many keys, and a filter with this load. Sorting takes longer than looking up, except where clusters
+/// are so long that it pays if neighbouring threads walk through the same one. Fewer keys are sorted at a higher load.
 pub(super) fn lookup_method(keys: usize, layout: &Layout, load: f64) -> LookupMethod {
-    // The least loads for so many keys.
+    // The least loads for that many keys.
     const KEYS: [usize; 3] = [1 << 22, 1 << 20, 1 << 18];
     const NEVER: f64 = 1.0;
     let loads = match (layout.container(), bytes_of_slot(layout.remainder_bits())) {

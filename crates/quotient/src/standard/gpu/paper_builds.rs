@@ -2,45 +2,44 @@
 //!
 //! Source: section IV-C. Repetitions are removed before, as in the paper, if the filter drops them.
 
-use warpset_gpu::{Device, DeviceVec, LaunchConfig, Stream};
+use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::quotient::paper_builds::{
     BLOCK, WRITE_ITEMS, quotient_layout, quotient_quotients, quotient_starts, quotient_write, segments,
 };
 use warpset_primitives::non_associative::{parallel_merging_async, sequential_shifting_async};
 
-use super::StandardQuotientFilter;
-use super::build::{check_fit, zeroed_words};
-use super::fingerprints::{Fingerprints, grid, parameters};
-use super::width::Width;
+use super::standard_word::StandardWord;
+use crate::cpu::check_fit;
+use crate::gpu::fingerprints::{Fingerprints, grid, parameters};
+use crate::gpu::zeroed_words;
 use crate::{BuildMethod, Error, Layout};
 
-/// A filter of ascending fingerprints.
+/// Words in which ascending fingerprints are laid out, and how many there are.
 pub(super) fn build(
     method: BuildMethod,
-    device: &Device,
     stream: &Stream,
-    layout: Layout,
+    layout: &Layout,
     sorted: &Fingerprints,
-) -> Result<StandardQuotientFilter, Error> {
+) -> Result<(DeviceVec<u64>, u64), Error> {
     let unique;
     let sorted = if layout.keeps_duplicates() || sorted.len() == 0 {
         sorted
     } else {
-        unique = sorted.unique(&layout, stream)?;
+        unique = sorted.unique(layout, stream)?;
         &unique
     };
     let items = sorted.len() as u64;
-    check_fit(&layout, items, 0)?;
+    check_fit(layout, items, 0)?;
     let words = match sorted {
-        Fingerprints::Narrow(sorted) => write(method, stream, &layout, sorted)?,
-        Fingerprints::Wide(sorted) => write(method, stream, &layout, sorted)?,
+        Fingerprints::Narrow(sorted) => write(method, stream, layout, sorted)?,
+        Fingerprints::Wide(sorted) => write(method, stream, layout, sorted)?,
     };
     stream.synchronize()?;
-    Ok(StandardQuotientFilter { layout, device: device.clone(), words, items })
+    Ok((words, items))
 }
 
 /// The words of a filter of these fingerprints, which are not too many.
-fn write<F: Width>(
+fn write<F: StandardWord>(
     method: BuildMethod,
     stream: &Stream,
     layout: &Layout,
@@ -59,8 +58,8 @@ fn write<F: Width>(
     stream.download(slots.slice(n - 1..), &mut last)?;
     check_fit(layout, n as u64, last[0].wide() + 1)?;
     let config = LaunchConfig::new(n.div_ceil(WRITE_ITEMS * BLOCK as usize) as u32, BLOCK);
-    // SAFETY: fingerprints are ascending, and all their slots, which ascend too, are the filter's; its words are zero and
-    // nobody else's.
+    // SAFETY: fingerprints are ascending, and all their slots, which ascend too, are the filter's; its words are zero, and
+    // no other work accesses them.
     unsafe {
         quotient_write {
             fingerprints: sorted.global(),
@@ -76,7 +75,7 @@ fn write<F: Width>(
 
 /// Algorithms 4 and 5: the quotients are the canonical slots, and a slot is the larger of one more than the slot before
 /// and the canonical one.
-fn scan_quotients<F: Width>(
+fn scan_quotients<F: StandardWord>(
     method: BuildMethod,
     stream: &Stream,
     layout: &Layout,
@@ -85,7 +84,7 @@ fn scan_quotients<F: Width>(
     let n = sorted.len();
     let mut quotients = stream.alloc_uninit::<F>(n)?;
     let mut slots = stream.alloc_uninit::<F>(n)?;
-    // SAFETY: all have a place an item; the new ones are this call's own, and freed in the order of the stream.
+    // SAFETY: all have a place per item; the new ones are this call's own, and freed in the order of the stream.
     unsafe {
         let (fingerprints, out) = (sorted.global(), quotients.global_mut());
         quotient_quotients { fingerprints, n, parameters: parameters(layout), out }.launch(stream, grid(n))?;
@@ -99,9 +98,13 @@ fn scan_quotients<F: Width>(
     Ok(slots)
 }
 
-/// Algorithm 6: a thread for each segment of `q` slots lays out the segment's items behind what reached into it in the
+/// Algorithm 6: a thread for each segment of `q` slots lays out the segment's items after what reached into it in the
 /// iteration before, until nothing changes.
-fn segmented_layouts<F: Width>(stream: &Stream, layout: &Layout, sorted: &DeviceVec<F>) -> Result<DeviceVec<F>, Error> {
+fn segmented_layouts<F: StandardWord>(
+    stream: &Stream,
+    layout: &Layout,
+    sorted: &DeviceVec<F>,
+) -> Result<DeviceVec<F>, Error> {
     let n = sorted.len();
     let segments = segments::count(layout.quotient_bits()) as usize;
     let parameters = parameters(layout);
@@ -111,7 +114,7 @@ fn segmented_layouts<F: Width>(stream: &Stream, layout: &Layout, sorted: &Device
     let mut to = stream.alloc_zeroed::<u64>(segments)?;
     let mut change = stream.alloc_uninit::<u32>(1)?;
     let config = grid(segments);
-    // SAFETY: there is a place a segment, or a fingerprint; all but the fingerprints is this call's own, and freed in the
+    // SAFETY: there is a place per segment, or per fingerprint; all but the fingerprints is this call's own, and freed in the
     // order of the stream. The first and the last iteration of the loop differ in what they write.
     unsafe {
         let fingerprints = sorted.global();

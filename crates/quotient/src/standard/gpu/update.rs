@@ -1,18 +1,25 @@
 //! Batches of insertions and removals.
 
-use warpset_gpu::{DeviceSlice, Stream};
-use warpset_kernels::batch::keys::KeySlice;
+use warpset_gpu::{DeviceVec, Stream};
 
-use super::fingerprints::{Fingerprints, fingerprints_of};
-use super::keys::{Uploaded, key_slice};
-use super::{DeviceKey, StandardQuotientFilter, crossover};
-use crate::{Error, Key};
+use super::standard_word::StandardWord;
+use super::{Filter, crossover};
+use crate::Error;
+use crate::gpu::fingerprints::{Fingerprints, with_width};
+use crate::slot_kind::Change;
 
+mod fit;
 mod in_place;
 mod rebuild;
 mod superclusters;
 
-/// How a batch is inserted into a filter on a device, or removed from it. All give the same bytes.
+use in_place::work_in_place;
+use rebuild::rebuilt;
+pub(super) use superclusters::fill_by_superclusters;
+use superclusters::work_by_superclusters;
+
+/// How a batch is inserted into a standard quotient filter on a device, or removed from it. All give the same bytes. Batches
+/// of 2^32 keys and filters of 2^32 slots are always rebuilt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum UpdateMethod {
@@ -24,142 +31,147 @@ pub enum UpdateMethod {
     /// fingerprint worked off in each. As many rounds as fingerprints belong to one supercluster.
     Superclusters,
     /// In rounds too, but the batch is sorted and walks to its superclusters, so that a round costs as much as the batch
-    /// is large. A removal takes one round; what an insertion has left after 24 is
-    /// merged.
+    /// is large. A removal takes one round; what an insertion has left after 24 rounds is merged.
     InPlace,
-    /// The filter is written anew from its own fingerprints and the sorted batch, in one pass.
+    /// The filter is rewritten from its own fingerprints and the sorted batch, in one pass.
     Rebuild,
 }
 
-impl UpdateMethod {
-    fn is_in_place(self) -> bool {
-        matches!(self, UpdateMethod::Superclusters | UpdateMethod::InPlace)
+/// What became of a batch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Changed {
+    /// Fingerprints stored, or removed.
+    pub(super) done: u64,
+    /// Fingerprints for which there was no slot.
+    pub(super) failed: u64,
+}
+
+impl Changed {
+    /// Waits for the two counts of a kernel.
+    fn wait(stream: &Stream, counts: &DeviceVec<u64>) -> Result<Changed, Error> {
+        let mut words = [0; 2];
+        stream.download(counts, &mut words)?;
+        Ok(Changed { done: words[0], failed: words[1] })
     }
 }
 
-/// What a batch does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Change {
-    Insert,
-    Remove,
-}
-
-impl StandardQuotientFilter {
-    /// Inserts all keys; says how many fingerprints are stored more than before.
-    ///
-    /// # Errors
-    /// [`Error::Full`] or [`Error::OverflowRegionFull`] if they do not all fit; then nothing has been written.
-    pub fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
-        self.update_from_host(keys, Change::Insert)
-    }
-
-    /// [`StandardQuotientFilter::insert_bulk`] for keys on the device.
-    pub fn insert_device<K: DeviceKey>(&mut self, keys: DeviceSlice<'_, K>) -> Result<u64, Error> {
-        self.insert_device_with(keys, UpdateMethod::Automatic)
-    }
-
-    /// [`StandardQuotientFilter::insert_device`] by a method of choice. Methods that work in place do so on a copy
-    /// unless it is clear from the start that the batch fits. Batches and filters of 2^32 keys or slots are always rebuilt.
-    pub fn insert_device_with<K: DeviceKey>(
-        &mut self,
-        keys: DeviceSlice<'_, K>,
-        method: UpdateMethod,
-    ) -> Result<u64, Error> {
-        self.update_on_device(keys, Change::Insert, method)
-    }
-
-    /// Removes the fingerprints of all keys; says how many fingerprints are stored less than before.
-    ///
-    /// Each key removes one copy of its fingerprint if there is one, and else nothing: in a set, keys with equal
-    /// fingerprints remove it together; in a multiset, they remove as many copies as there are keys.
-    pub fn remove_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
-        self.update_from_host(keys, Change::Remove)
-    }
-
-    /// [`StandardQuotientFilter::remove_bulk`] for keys on the device.
-    pub fn remove_device<K: DeviceKey>(&mut self, keys: DeviceSlice<'_, K>) -> Result<u64, Error> {
-        self.remove_device_with(keys, UpdateMethod::Automatic)
-    }
-
-    /// [`StandardQuotientFilter::remove_device`] by a method of choice.
-    pub fn remove_device_with<K: DeviceKey>(
-        &mut self,
-        keys: DeviceSlice<'_, K>,
-        method: UpdateMethod,
-    ) -> Result<u64, Error> {
-        self.update_on_device(keys, Change::Remove, method)
-    }
-
-    fn update_from_host<K: Key>(&mut self, keys: &[K], change: Change) -> Result<u64, Error> {
-        let stream = self.device.new_stream()?;
-        self.device.synchronize()?;
-        let uploaded = Uploaded::new(&stream, &self.layout, keys)?;
-        // SAFETY: the keys live until the update has been waited for.
-        unsafe { self.update(&stream, uploaded.keys(&self.layout), uploaded.n, change, UpdateMethod::Automatic) }
-    }
-
-    fn update_on_device<K: DeviceKey>(
-        &mut self,
-        keys: DeviceSlice<'_, K>,
-        change: Change,
-        method: UpdateMethod,
-    ) -> Result<u64, Error> {
-        let stream = self.device.new_stream()?;
-        self.device.synchronize()?;
-        // SAFETY: the keys are borrowed until the update has been waited for.
-        unsafe { self.update(&stream, key_slice(&self.layout, keys), keys.len(), change, method) }
-    }
-
-    /// Waits for the end.
-    ///
-    /// # Safety
-    /// The keys stay allocated and unwritten until then.
-    unsafe fn update(
+impl Filter {
+    /// See [`DeviceSlotKind::update`](crate::gpu::DeviceSlotKind::update).
+    pub(super) fn update_by(
         &mut self,
         stream: &Stream,
-        keys: KeySlice,
-        n: usize,
+        batch: impl Fn(&Stream) -> Result<Fingerprints, Error>,
         change: Change,
         method: UpdateMethod,
     ) -> Result<u64, Error> {
-        if n == 0 || change == Change::Remove && self.items == 0 {
-            return Ok(0);
-        }
-        let method = match method {
-            UpdateMethod::Automatic => {
-                crossover::update_method(n as u64, self.layout.slots(), self.load_factor(), change == Change::Remove)
+        let unsorted = batch(stream)?;
+        let changed = match self.method_for(unsorted.len(), change, method) {
+            UpdateMethod::Superclusters => {
+                with_width!(unsorted, |batch| self.update_by_superclusters(stream, batch, change)?)
             }
-            other => other,
+            UpdateMethod::InPlace => {
+                let sorted = unsorted.sorted(&self.layout, stream)?;
+                with_width!(sorted, |batch| self.update_in_place(stream, batch, change)?)
+            }
+            _ => return self.rebuild(stream, &unsorted.sorted(&self.layout, stream)?, change),
         };
-        // Threads, and labels of superclusters, are counted in 32 bits.
-        let countable = n < 1 << 32 && self.layout.slots() < 1 << 32;
-        let mut method = if countable { method } else { UpdateMethod::Rebuild };
-        loop {
-            // SAFETY: the caller's promise is the same.
-            let mut batch = unsafe { fingerprints_of(stream, &self.layout, keys, n)? };
-            if method != UpdateMethod::Superclusters {
-                batch.sort(&self.layout, stream)?;
-            }
-            let changed = match batch {
-                Fingerprints::Narrow(batch) => self.apply(stream, batch, change, method)?,
-                Fingerprints::Wide(batch) => self.apply(stream, batch, change, method)?,
-            };
-            match changed {
-                Some(changed) => return Ok(changed),
-                // Rebuilding says why it does not fit.
-                None => method = UpdateMethod::Rebuild,
-            }
+        match changed {
+            Some(changed) => Ok(changed),
+            // Rebuilding says why it does not fit.
+            None => self.rebuild(stream, &batch(stream)?.sorted(&self.layout, stream)?, change),
         }
     }
 
-    /// Supercluster inserts of fingerprints that fit, fewer than 2^32.
-    pub(super) fn fill_by_superclusters(&mut self, stream: &Stream, batch: Fingerprints) -> Result<(), Error> {
-        let changed = match batch {
-            Fingerprints::Narrow(batch) => self.apply(stream, batch, Change::Insert, UpdateMethod::Superclusters)?,
-            Fingerprints::Wide(batch) => self.apply(stream, batch, Change::Insert, UpdateMethod::Superclusters)?,
-        };
-        debug_assert!(changed.is_some(), "the caller has made sure of a slot for each");
-        Ok(())
+    /// The method that is taken: the fastest where none is asked for, and one that can count that far.
+    fn method_for(&self, keys: usize, change: Change, asked: UpdateMethod) -> UpdateMethod {
+        // Threads, and labels of superclusters, are counted in 32 bits.
+        if keys >= 1 << 32 || self.layout.slots() >= 1 << 32 {
+            return UpdateMethod::Rebuild;
+        }
+        match asked {
+            UpdateMethod::Automatic => {
+                let removes = change == Change::Remove;
+                crossover::update_method(keys as u64, self.layout.slots(), self.load_factor(), removes)
+            }
+            other => other,
+        }
+    }
+
+    /// [`UpdateMethod::Rebuild`]; the batch is ascending.
+    fn rebuild(&mut self, stream: &Stream, batch: &Fingerprints, change: Change) -> Result<u64, Error> {
+        let before = self.items;
+        let rebuilt = with_width!(batch, |batch| rebuilt(stream, &self.layout, &self.words, batch.as_slice(), change)?);
+        (self.words, self.items) = rebuilt;
+        Ok(self.items.abs_diff(before))
+    }
+
+    /// [`UpdateMethod::Superclusters`]; `None` if the batch does not fit, and nothing has been written, but not why.
+    fn update_by_superclusters<W: StandardWord>(
+        &mut self,
+        stream: &Stream,
+        batch: DeviceVec<W>,
+        change: Change,
+    ) -> Result<Option<u64>, Error> {
+        let (layout, before) = (self.layout, self.items);
+        self.change_words(stream, batch.len(), change, |words| {
+            let Changed { done, failed } = work_by_superclusters(stream, &layout, words, batch, change)?;
+            Ok(match change {
+                Change::Remove => Some(before - done),
+                Change::Insert => (failed == 0).then_some(before + done),
+            })
+        })
+    }
+
+    /// [`UpdateMethod::InPlace`]; the batch is ascending. `None` if it does not fit, and nothing has been written, but not
+    /// why.
+    fn update_in_place<W: StandardWord>(
+        &mut self,
+        stream: &Stream,
+        batch: DeviceVec<W>,
+        change: Change,
+    ) -> Result<Option<u64>, Error> {
+        let (layout, before) = (self.layout, self.items);
+        self.change_words(stream, batch.len(), change, |words| {
+            let (Changed { done, failed }, left) = work_in_place(stream, &layout, words, batch, change)?;
+            if change == Change::Remove {
+                return Ok(Some(before - done));
+            }
+            if failed > 0 {
+                return Ok(None);
+            }
+            let mut items = before + done;
+            if let Some((left, n)) = left {
+                (*words, items) = rebuilt(stream, &layout, words, left.slice(..n), change)?;
+            }
+            Ok(Some(items))
+        })
+    }
+
+    /// Lets `work` change the words in place, or a copy of them if the batch may turn out not to fit. It returns how many
+    /// fingerprints there are then, or `None` if the batch does not fit. Returns by how many they changed.
+    fn change_words(
+        &mut self,
+        stream: &Stream,
+        keys: usize,
+        change: Change,
+        work: impl FnOnce(&mut DeviceVec<u64>) -> Result<Option<u64>, Error>,
+    ) -> Result<Option<u64>, Error> {
+        let before = self.items;
+        let is_copy = change == Change::Insert && !self.surely_fits(stream, keys as u64)?;
+        if !is_copy {
+            let Some(items) = work(&mut self.words)? else { return Ok(None) };
+            self.items = items;
+            return Ok(Some(items.abs_diff(before)));
+        }
+        let mut words = stream.alloc_uninit::<u64>(self.words.len())?;
+        stream.copy(&mut words, &self.words)?;
+        match work(&mut words)? {
+            Some(items) if items <= self.layout.limit => {
+                (self.words, self.items) = (words, items);
+                Ok(Some(items.abs_diff(before)))
+            }
+            _ => Ok(None),
+        }
     }
 }
 

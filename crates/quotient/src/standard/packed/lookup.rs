@@ -17,10 +17,10 @@ use crate::Layout;
 /// Blocks that one task counts the waiting runs of.
 const TASK_BLOCKS: usize = 1 << 12;
 
-/// For each block, how many quotients of the blocks before it have a run that begins in it or behind it.
+/// For each block, how many quotients of the blocks before it have a run that begins in it or after it.
 pub struct WaitingRuns(Vec<u32>);
 
-/// For each width, a word with a one in the lowest bit of each field as wide.
+/// For each width, a word with a one in the lowest bit of each field of that width.
 const LOWEST: [u64; 65] = {
     let mut words = [0; 65];
     let mut width = 1;
@@ -64,7 +64,7 @@ impl Packed<'_> {
 
     #[inline(always)]
     fn count_waiting_from(&self, first: usize, counts: &mut [u32]) {
-        // From a block on at whose first slot no run waits, because it is empty or the start of a cluster.
+        // Starts at a block at whose first slot no run waits, because the slot is empty or the start of a cluster.
         let mut block = first;
         while block > 0 && self.metadata(block)[2] & 1 != 0 {
             block -= 1;
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn clusters_over_many_blocks() {
         let layout = StandardBuilder::with_bits(10, 4).max_load(0.99).duplicates(Duplicates::Kept).layout().unwrap();
-        // One run of 300; runs of three on every third quotient behind it; one cluster up to the end.
+        // One run of 300; runs of three on every quotient after it; one cluster up to the end.
         let run = std::iter::repeat_n(100 << 4 | 7, 300);
         let runs = (101..300u64).flat_map(|quotient| [quotient << 4 | 1, quotient << 4 | 1, quotient << 4 | 9]);
         let fingerprints: Vec<u64> = run.chain(runs).collect();

@@ -158,14 +158,14 @@ impl<'a> PackedMut<'a> {
         if head && !followed {
             self.block(home.0)[0] &= !(1 << home.1);
         }
-        // All shifted items behind it move left by one slot; the last of their slots becomes empty.
+        // All shifted items after it move left by one slot; the last of their slots becomes empty.
         let end = if block < self.blocks() { self.first_from((block, at), |[_, _, shifteds]| !shifteds) } else { None };
         let last = previous(end.unwrap_or((self.blocks(), 0)));
         self.move_left(place, last);
         if head && followed {
             self.block(place.0)[1] &= !(1 << place.1);
         } else if place < last {
-            // From the right, and not at home before the next line but one says so.
+            // From the right, and shifted until `settle` finds it in its canonical slot.
             self.block(place.0)[2] |= 1 << place.1;
         }
         self.settle(home, place, last, head && followed);
@@ -199,12 +199,12 @@ impl<'a> PackedMut<'a> {
 
     /// After items of `place..last` moved left: those that are in their canonical slots now are no longer shifted.
     ///
-    /// The k-th run that begins there is that of the k-th quotient behind `home` that has one. So a head is at home where
+    /// The k-th run that begins there is that of the k-th quotient after `home` that has one. So a head is at home where
     /// as many quotients up to its slot have a run as runs have begun. `own` says that the first head is that of `home`,
     /// which is where it was.
     #[inline(always)]
     fn settle(&mut self, home: Slot, place: Slot, last: Slot, own: bool) {
-        // Quotients behind `home` that have a run, less the runs that have begun.
+        // Quotients after `home` that have a run, less the runs that have begun.
         let mut waiting = 0u64;
         for block in home.0..=last.0 {
             let [occupieds, continuations, _] = self.read().metadata(block);
@@ -287,7 +287,7 @@ impl<'a> PackedMut<'a> {
         done
     }
 
-    /// Whether changes of this quotient touch no slot outside of these: its cluster begins here, and a slot behind it is
+    /// Whether changes of this quotient touch no slot outside of these: its cluster begins here, and a slot after it is
     /// empty.
     #[inline(always)]
     fn is_inside(&self, quotient: u64) -> bool {
@@ -345,7 +345,7 @@ fn previous((block, at): Slot) -> Slot {
     if at == 0 { (block - 1, 63) } else { (block, at - 1) }
 }
 
-/// Moves the bits `from..to` up by `by`, 1 to 63; those of `from..from + by` are then of no account.
+/// Moves the bits `from..to` up by `by`, 1 to 63; those of `from..from + by` then hold nothing of use.
 #[inline(always)]
 fn shift_left(words: &mut [u64], by: u32, from: u32, to: u32) {
     if from == to {
@@ -365,7 +365,7 @@ fn shift_left(words: &mut [u64], by: u32, from: u32, to: u32) {
     }
 }
 
-/// Moves the bits `from + by..to + by` down by `by`, 1 to 63; those of `to..to + by` are then of no account.
+/// Moves the bits `from + by..to + by` down by `by`, 1 to 63; those of `to..to + by` then hold nothing of use.
 #[inline(always)]
 fn shift_right(words: &mut [u64], by: u32, from: u32, to: u32) {
     if from == to {

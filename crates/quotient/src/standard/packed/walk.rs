@@ -1,5 +1,5 @@
 //! The way through all fingerprints of packed slots on the CPU, a block of slots at a time: each word of metadata is read
-//! once, and a run's end is no branch.
+//! once, and the end of a run does not branch.
 
 #[cfg(target_arch = "x86_64")]
 use warpset_base::processor::has_bit_instructions;
@@ -47,7 +47,7 @@ impl<'a> PackedWalk<'a> {
         self.slots.metadata(block)[0] & exist
     }
 
-    /// Goes on to the next block with a quotient whose run has not begun, unless this one has more; whether there is one.
+    /// Moves to the next block with a quotient whose run has not begun, unless this one has more; whether there is one.
     #[inline(always)]
     fn find_waiting(&mut self) -> bool {
         while self.waiting == 0 {
@@ -60,7 +60,7 @@ impl<'a> PackedWalk<'a> {
         true
     }
 
-    /// Writes the fingerprints of the next block of slots that is not empty; says how many, none at the end.
+    /// Writes the fingerprints of the next block of slots that is not empty; returns how many: zero only at the end.
     pub(in super::super) fn next_block(&mut self, into: &mut [u64; 64]) -> usize {
         #[cfg(target_arch = "x86_64")]
         {
@@ -89,7 +89,7 @@ impl<'a> PackedWalk<'a> {
                     self.block = usize::MAX; // a run of no quotient can come from damaged memory only
                     return count;
                 }
-                // A head's quotient is the next that waits. Both are computed, as which it is is anybody's guess.
+                // A head's quotient is the next that waits. Both are computed, as no processor predicts which it is.
                 let next = self.home as u64 * 64 + u64::from(self.waiting.trailing_zeros());
                 self.quotient = if head { next } else { self.quotient };
                 self.waiting &= self.waiting.wrapping_sub(u64::from(head));

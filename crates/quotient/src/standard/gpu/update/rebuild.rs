@@ -1,4 +1,4 @@
-//! Filters written anew, from their own fingerprints and an ascending batch.
+//! Filters rewritten from their own fingerprints and an ascending batch.
 
 use warpset_core::quotient::combine::Combination;
 use warpset_gpu::{DeviceSlice, DeviceVec, LaunchConfig, Stream};
@@ -8,90 +8,82 @@ use warpset_kernels::quotient::update::rebuild_relative::{
 };
 use warpset_primitives::LookBack;
 
-use super::Change;
-use crate::Error;
-use crate::standard::gpu::StandardQuotientFilter;
-use crate::standard::gpu::fingerprints::parameters;
-use crate::standard::gpu::width::Width;
+use crate::cpu::check_fit;
+use crate::gpu::fingerprints::parameters;
+use crate::gpu::zeroed_words;
+use crate::slot_kind::Change;
+use crate::standard::gpu::standard_word::StandardWord;
+use crate::{Error, Layout};
 
-impl StandardQuotientFilter {
-    /// What `words` of this layout and the batch make, in other words; and how many fingerprints that are. In one pass.
-    /// Waits, because only the result shows whether it fits.
-    pub(super) fn rebuilt<W: Width>(
-        &self,
-        stream: &Stream,
-        old: &DeviceVec<u64>,
-        batch: DeviceSlice<'_, W>,
-        change: Change,
-    ) -> Result<(DeviceVec<u64>, u64), Error> {
-        let layout = &self.layout;
-        let combination = match change {
-            Change::Remove => Combination::Difference,
-            Change::Insert if layout.keeps_duplicates() => Combination::Sum,
-            Change::Insert => Combination::Union,
-        };
-        let is_relative =
-            layout.quotient_bits() >= MIN_QUOTIENT_BITS && layout.slots() < MAX_SLOTS && batch.len() < 1 << 32;
-        let mut words = stream.alloc_zeroed::<u64>(old.len())?;
-        let tiles = layout.quotients().div_ceil(64).div_ceil(TILE_BLOCKS) as usize;
-        let mut scratch = LookBack::with_results(stream, rebuild::look_back_words(tiles), 2)?;
-        let (look_back, ticket, totals) = (scratch.words(), scratch.ticket(), scratch.results());
-        let (old, slots, parameters) = (old.global(), layout.slots(), parameters(layout));
-        let (n, batch, new) = (batch.len(), batch.global(), words.global_mut());
-        let config = LaunchConfig::new(tiles as u32, THREADS).shared(SHARED_BYTES);
-        // SAFETY: the old words are a sound filter and borrowed; the words are those of its layout, zero, and nobody else's, as is the
-        // scratch memory; the batch is ascending, and lives until the copy has been waited for.
-        unsafe {
-            match (is_relative, change) {
-                (true, Change::Insert) => quotient_update_insert_relative {
-                    old,
-                    slots,
-                    parameters,
-                    batch,
-                    n,
-                    look_back,
-                    ticket,
-                    words: new,
-                    totals,
-                }
-                .launch(stream, config)?,
-                (true, Change::Remove) => quotient_update_remove_relative {
-                    old,
-                    slots,
-                    parameters,
-                    batch,
-                    n,
-                    look_back,
-                    ticket,
-                    words: new,
-                    totals,
-                }
-                .launch(stream, config)?,
-                (false, _) => quotient_update_rebuild {
-                    old,
-                    slots,
-                    parameters,
-                    batch,
-                    n,
-                    rule: combination as u32,
-                    look_back,
-                    ticket,
-                    words: new,
-                    totals,
-                }
-                .launch(stream, config)?,
+/// What `old`, words of this layout, and an ascending batch make, in other words; and how many fingerprints that are. In one
+/// pass. Waits, because only the result shows whether it fits.
+pub(super) fn rebuilt<W: StandardWord>(
+    stream: &Stream,
+    layout: &Layout,
+    old: &DeviceVec<u64>,
+    batch: DeviceSlice<'_, W>,
+    change: Change,
+) -> Result<(DeviceVec<u64>, u64), Error> {
+    let combination = match change {
+        Change::Remove => Combination::Difference,
+        Change::Insert if layout.keeps_duplicates() => Combination::Sum,
+        Change::Insert => Combination::Union,
+    };
+    let is_relative =
+        layout.quotient_bits() >= MIN_QUOTIENT_BITS && layout.slots() < MAX_SLOTS && batch.len() < 1 << 32;
+    let mut words = zeroed_words(layout, stream)?;
+    let tiles = layout.quotients().div_ceil(64).div_ceil(TILE_BLOCKS) as usize;
+    let mut scratch = LookBack::with_results(stream, rebuild::look_back_words(tiles), 2)?;
+    let (look_back, ticket, totals) = (scratch.words(), scratch.ticket(), scratch.results());
+    let (old, slots, parameters) = (old.global(), layout.slots(), parameters(layout));
+    let (n, batch, new) = (batch.len(), batch.global(), words.global_mut());
+    let config = LaunchConfig::new(tiles as u32, THREADS).shared(SHARED_BYTES);
+    // SAFETY: the old words are a sound filter and borrowed; the new ones are those of its layout, zero, and no other work
+    // accesses them or the scratch memory; the batch is ascending, and lives until the copy has been waited for.
+    unsafe {
+        match (is_relative, change) {
+            (true, Change::Insert) => quotient_update_insert_relative {
+                old,
+                slots,
+                parameters,
+                batch,
+                n,
+                look_back,
+                ticket,
+                words: new,
+                totals,
             }
+            .launch(stream, config)?,
+            (true, Change::Remove) => quotient_update_remove_relative {
+                old,
+                slots,
+                parameters,
+                batch,
+                n,
+                look_back,
+                ticket,
+                words: new,
+                totals,
+            }
+            .launch(stream, config)?,
+            (false, _) => quotient_update_rebuild {
+                old,
+                slots,
+                parameters,
+                batch,
+                n,
+                rule: combination as u32,
+                look_back,
+                ticket,
+                words: new,
+                totals,
+            }
+            .launch(stream, config)?,
         }
-        let mut totals = [0; 2];
-        scratch.download_results(stream, &mut totals)?;
-        let [items, end] = totals;
-        if items > layout.limit {
-            return Err(Error::Full { items, limit: layout.limit });
-        }
-        let usable = layout.slots() - 1;
-        if end > usable {
-            return Err(Error::OverflowRegionFull { slot: end - 1, limit: usable });
-        }
-        Ok((words, items))
     }
+    let mut totals = [0; 2];
+    scratch.download_results(stream, &mut totals)?;
+    let [items, end] = totals;
+    check_fit(layout, items, end)?;
+    Ok((words, items))
 }

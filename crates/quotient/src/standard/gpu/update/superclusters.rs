@@ -7,108 +7,98 @@ use warpset_kernels::quotient::update::superclusters::{
 };
 use warpset_primitives::{scan, select};
 
-use super::Change;
-use crate::Error;
-use crate::standard::gpu::StandardQuotientFilter;
-use crate::standard::gpu::fingerprints::{grid, parameters};
-use crate::standard::gpu::width::Width;
+use super::Changed;
+use crate::gpu::fingerprints::{Fingerprints, grid, parameters, with_width};
+use crate::slot_kind::Change;
+use crate::standard::gpu::standard_word::StandardWord;
+use crate::{Error, Layout};
 
-impl StandardQuotientFilter {
-    /// Changes words of this layout in rounds: superclusters are flagged and labelled, the batch bids for them, one
-    /// fingerprint is worked off in each, and those that lost are compacted.
-    pub(super) fn by_superclusters<W: Width>(
-        &self,
-        stream: &Stream,
-        words: &mut DeviceVec<u64>,
-        mut batch: DeviceVec<W>,
-        change: Change,
-    ) -> Result<Changed, Error> {
-        let (slots, blocks) = (self.layout.slots(), self.layout.blocks as usize);
-        let mut n = batch.len();
-        let mut others = stream.alloc_uninit::<W>(n)?;
-        let mut flags = stream.alloc_uninit::<u64>(blocks)?;
-        let mut labels = stream.alloc_uninit::<u32>(blocks)?;
-        let mut winners = stream.alloc_uninit::<u32>(slots as usize + 1)?;
-        let mut left = stream.alloc_uninit::<u64>(n.div_ceil(64))?;
-        let mut changed = stream.alloc_zeroed::<u64>(2)?;
-        let mut count = stream.alloc_uninit::<u64>(1)?;
-        let (words, parameters) = (words.global_mut(), parameters(&self.layout));
-        let removes = change == Change::Remove;
-        while n > 0 {
-            // SAFETY: the words are a sound filter and this call's alone; the vectors have the lengths that the kernels ask for, and
-            // are freed in the order of the stream.
-            unsafe {
-                quotient_update_flag {
-                    words: words.as_const(),
+/// Fills the words of an empty filter with fingerprints, fewer than 2^32.
+pub(in crate::standard::gpu) fn fill_by_superclusters(
+    stream: &Stream,
+    layout: &Layout,
+    words: &mut DeviceVec<u64>,
+    batch: Fingerprints,
+) -> Result<Changed, Error> {
+    with_width!(batch, |batch| work_by_superclusters(stream, layout, words, batch, Change::Insert))
+}
+
+/// Changes words of this layout in rounds: superclusters are flagged and labelled, the batch bids for them, one
+/// fingerprint is worked off in each, and those that lost are compacted.
+pub(super) fn work_by_superclusters<W: StandardWord>(
+    stream: &Stream,
+    layout: &Layout,
+    words: &mut DeviceVec<u64>,
+    mut batch: DeviceVec<W>,
+    change: Change,
+) -> Result<Changed, Error> {
+    let (slots, blocks) = (layout.slots(), layout.blocks as usize);
+    let mut n = batch.len();
+    let mut others = stream.alloc_uninit::<W>(n)?;
+    let mut flags = stream.alloc_uninit::<u64>(blocks)?;
+    let mut labels = stream.alloc_uninit::<u32>(blocks)?;
+    let mut winners = stream.alloc_uninit::<u32>(slots as usize + 1)?;
+    let mut left = stream.alloc_uninit::<u64>(n.div_ceil(64))?;
+    let mut changed = stream.alloc_zeroed::<u64>(2)?;
+    let mut count = stream.alloc_uninit::<u64>(1)?;
+    let (words, parameters) = (words.global_mut(), parameters(layout));
+    let removes = change == Change::Remove;
+    while n > 0 {
+        // SAFETY: the words are a sound filter and no other work accesses them; the vectors have the lengths that the
+        // kernels ask for, and are freed in the order of the stream.
+        unsafe {
+            quotient_update_flag {
+                words: words.as_const(),
+                slots,
+                parameters,
+                removes: removes as u32,
+                flags: flags.global_mut(),
+                counts: labels.global_mut(),
+            }
+            .launch(stream, grid(blocks))?;
+            scan::exclusive_in_place_async::<Sum<u32>>(stream, labels.as_mut_slice())?;
+            let (fingerprints, flags, labels) = (batch.slice(..n).global(), flags.global(), labels.global());
+            quotient_update_bid { fingerprints, n, parameters, flags, labels, winners: winners.global_mut() }
+                .launch(stream, grid(n))?;
+            let (winners, left, changed) = (winners.global(), left.global_mut().cast(), changed.global_mut());
+            if removes {
+                quotient_update_remove_winners {
+                    fingerprints,
+                    n,
+                    words,
                     slots,
                     parameters,
-                    removes: removes as u32,
-                    flags: flags.global_mut(),
-                    counts: labels.global_mut(),
+                    flags,
+                    labels,
+                    winners,
+                    left,
+                    changed,
                 }
-                .launch(stream, grid(blocks))?;
-                scan::exclusive_in_place_async::<Sum<u32>>(stream, labels.as_mut_slice())?;
-                let (fingerprints, flags, labels) = (batch.slice(..n).global(), flags.global(), labels.global());
-                quotient_update_bid { fingerprints, n, parameters, flags, labels, winners: winners.global_mut() }
-                    .launch(stream, grid(n))?;
-                let (winners, left, changed) = (winners.global(), left.global_mut().cast(), changed.global_mut());
-                if removes {
-                    quotient_update_remove_winners {
-                        fingerprints,
-                        n,
-                        words,
-                        slots,
-                        parameters,
-                        flags,
-                        labels,
-                        winners,
-                        left,
-                        changed,
-                    }
-                    .launch(stream, grid(n))?;
-                } else {
-                    quotient_update_insert_winners {
-                        fingerprints,
-                        n,
-                        words,
-                        slots,
-                        parameters,
-                        flags,
-                        labels,
-                        winners,
-                        left,
-                        changed,
-                    }
-                    .launch(stream, grid(n))?;
+                .launch(stream, grid(n))?;
+            } else {
+                quotient_update_insert_winners {
+                    fingerprints,
+                    n,
+                    words,
+                    slots,
+                    parameters,
+                    flags,
+                    labels,
+                    winners,
+                    left,
+                    changed,
                 }
+                .launch(stream, grid(n))?;
             }
-            n = compact(stream, &batch, &left, &mut others, &mut count, n)?;
-            std::mem::swap(&mut batch, &mut others);
         }
-        Changed::wait(stream, &changed)
+        n = compact(stream, &batch, &left, &mut others, &mut count, n)?;
+        std::mem::swap(&mut batch, &mut others);
     }
-}
-
-/// What became of a batch.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Changed {
-    /// Fingerprints stored, or removed.
-    pub(super) done: u64,
-    /// Fingerprints for which there was no slot.
-    pub(super) failed: u64,
-}
-
-impl Changed {
-    /// Waits for the two counts of a kernel.
-    pub(super) fn wait(stream: &Stream, counts: &DeviceVec<u64>) -> Result<Changed, Error> {
-        let mut words = [0; 2];
-        stream.download(counts, &mut words)?;
-        Ok(Changed { done: words[0], failed: words[1] })
-    }
+    Changed::wait(stream, &changed)
 }
 
 /// Those of the first `n` items of a batch whose bit is set go to the start of `others`; waits for their number.
-pub(super) fn compact<W: Width>(
+pub(super) fn compact<W: StandardWord>(
     stream: &Stream,
     batch: &DeviceVec<W>,
     left: &DeviceVec<u64>,
@@ -116,7 +106,7 @@ pub(super) fn compact<W: Width>(
     count: &mut DeviceVec<u64>,
     n: usize,
 ) -> Result<usize, Error> {
-    // SAFETY: there is a bit an item; all live until the number has been waited for.
+    // SAFETY: there is a bit per item; all live until the number has been waited for.
     unsafe {
         let left = left.slice(..n.div_ceil(64));
         select::select_async(stream, batch.slice(..n), left, others.slice_mut(..n), count.as_mut_slice())?;

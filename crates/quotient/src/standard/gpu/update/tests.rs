@@ -136,7 +136,7 @@ fn full_filters_across_tiles() {
     }
 }
 
-/// Filters written anew: in arithmetic relative to blocks, and of few quotients in that of the whole filter.
+/// Filters rewritten: in arithmetic relative to blocks, and of few quotients in that of the whole filter.
 #[test]
 fn rebuilds_of_every_form() {
     for device in devices(10) {

@@ -184,8 +184,7 @@ fn sorted_lookups_answer_in_the_order_of_the_keys() {
                         let keys = on_device.as_slice();
                         filter.contains_async_with(&stream, keys, answers.as_mut_slice(), method).unwrap();
                         filter.count_contained_async_with(&stream, keys, count.as_mut_slice(), method).unwrap();
-                        let (keys, out) = (super::keys::key_slice(&layout, keys), bits.global_mut());
-                        filter.contains(&stream, keys, asked.len(), results::BITS, out, method).unwrap();
+                        filter.contains_bitmap_async(&stream, keys, bits.as_mut_slice()).unwrap();
                     }
                     let answers: Vec<bool> = answers.to_vec().unwrap().iter().map(|&yes| yes == 1).collect();
                     assert_eq!(answers, expected, "{method:?}");

@@ -36,7 +36,7 @@ fn methods_agree_on_long_clusters_and_on_what_does_not_fit() {
     for device in devices(7) {
         let builder = StandardBuilder::with_bits(9, 30).max_load(0.95).duplicates(Duplicates::Kept);
         let layout = builder.layout().unwrap();
-        // One run that spills over many segments without items of their own, then runs behind it.
+        // One run that spills over many segments without items of their own, then runs after it.
         let mut hashes = vec![Hashed(3 << 55); 300];
         hashes.extend((0..100u64).map(|i| Hashed((5 + i % 7) << 55 | i << 30)));
         hashes.extend((0..50u64).map(|i| Hashed((400 + i % 5) << 55 | i << 30)));
@@ -84,7 +84,7 @@ fn all_repetitions_and_long_shifts() {
                 let builder =
                     StandardBuilder::with_bits(14, r).max_load(0.95).container(container).duplicates(duplicates);
                 let layout = builder.layout().unwrap();
-                // Tiles of nothing but repetitions; then many quotients that are pushed far behind themselves.
+                // Tiles of nothing but repetitions; then many quotients that are pushed far after their canonical slots.
                 let mut hashes = vec![Hashed(5 << 50); 4500];
                 hashes.extend((0..2000u64).map(|i| Hashed((6 + i) << 50)));
                 let built = StandardBuilder::with_layout(layout).on(&device).build_from(&hashes).unwrap();
@@ -128,6 +128,14 @@ fn filters_of_different_sizes_are_put_together_as_on_the_host() {
                 a.subtract(&b).unwrap();
                 host_a.subtract(&host_b).unwrap();
                 assert!(a.to_host().unwrap() == host_a);
+                let (mut both, mut host_both) = (a.try_clone().unwrap(), host_a.clone());
+                both.merge(&b).unwrap();
+                host_both.merge(&host_b).unwrap();
+                both.intersect(&b).unwrap();
+                host_both.intersect(&host_b).unwrap();
+                assert!(both.to_host().unwrap() == host_both);
+                both.intersect(&nothing).unwrap();
+                assert!(both.is_empty());
                 a.merge(&nothing).unwrap();
                 a.subtract(&nothing).unwrap();
                 assert!(a.to_host().unwrap() == host_a);

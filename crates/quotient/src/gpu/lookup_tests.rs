@@ -4,12 +4,13 @@
 use proptest::prelude::*;
 use warpset_core::hash::mix;
 use warpset_core::quotient::slots::Container;
+use warpset_gpu::batch::Answers;
 use warpset_gpu::testing::{SANITIZER_VARIABLE, devices};
 use warpset_gpu::{Device, GpuError};
+use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::batch::results;
 use warpset_simt::emulator::Config;
 
-use super::keys::key_slice;
 use super::{LookupMethod, StandardQuotientFilter};
 use crate::{Duplicates, Error, Hashed, Layout, StandardBuilder};
 
@@ -61,7 +62,7 @@ fn shaped(layout: &Layout, shape: u64, n: u64) -> Vec<u64> {
     let of = |i: u64| match shape {
         // Anywhere.
         0 => fingerprint(random(i) % quotients, i),
-        // A run longer than blocks of slots, runs behind it that it shifts by blocks, and some before it.
+        // A run longer than blocks of slots, runs after it that it shifts by blocks, and some before it.
         1 => {
             let run = quotients / 5;
             fingerprint(if i.is_multiple_of(2) { run } else { (run + random(i) % 150).saturating_sub(20) }, i)
@@ -157,11 +158,12 @@ fn without_memory_for_sorting_keys_are_looked_up_as_they_come() {
                 let mut out = device.alloc_zeroed::<u64>(results::words(form, n)).unwrap();
                 let info = device.memory_info().unwrap();
                 device.set_memory_limit(info.total - info.free + more);
-                let keys = key_slice(&layout, keys.as_slice());
+                let keys = KeySlice::new(keys.global(), warpset_kernels::batch::keys::HASH, 0);
                 // SAFETY: there is room for the answers; all live until they are read, which waits.
                 unsafe {
                     let method = LookupMethod::Sorted;
-                    filter.contains_by(&stream, keys, n, form, out.global_mut(), method, true).unwrap();
+                    let answers = Answers { words: out.global_mut(), form };
+                    filter.look_up_by(&stream, keys, n, answers, method, true).unwrap();
                 }
                 device.set_memory_limit(usize::MAX);
                 let words = out.to_vec().unwrap();
@@ -180,7 +182,8 @@ fn without_memory_for_sorting_keys_are_looked_up_as_they_come() {
                 device.set_memory_limit(info.total - info.free + more);
                 // SAFETY: as above.
                 let alone = unsafe {
-                    filter.contains_by(&stream, keys, n, form, out.global_mut(), LookupMethod::Sorted, false)
+                    let answers = Answers { words: out.global_mut(), form };
+                    filter.look_up_by(&stream, keys, n, answers, LookupMethod::Sorted, false)
                 };
                 device.set_memory_limit(usize::MAX);
                 match alone {

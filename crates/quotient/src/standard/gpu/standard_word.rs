@@ -1,7 +1,7 @@
-//! Fingerprints of 32 and of 64 bits.
+//! The kernels of standard quotient filters for fingerprints of 32 and of 64 bits.
 
-use warpset_kernels::quotient::build::{self, quotient_build, quotient_fingerprints};
-use warpset_kernels::quotient::extract::{quotient_equals, quotient_extract};
+use warpset_kernels::quotient::build::{self, quotient_build};
+use warpset_kernels::quotient::extract::quotient_extract;
 use warpset_kernels::quotient::paper_builds::{quotient_layout, quotient_quotients, quotient_starts, quotient_write};
 use warpset_kernels::quotient::update::in_place::{
     quotient_update_insert_sorted, quotient_update_regions, quotient_update_remove_sorted,
@@ -17,14 +17,12 @@ use warpset_primitives::non_associative::{NextSlot, NonAssociativeKernels};
 use warpset_primitives::{select, sort};
 use warpset_simt::EntryOf;
 
-/// Fingerprints, and their slots, in 32 or 64 bits, for which there are all kernels.
-pub(super) trait Width:
+/// A word that holds a fingerprint or its slot, for which standard quotient filters have all their kernels.
+pub trait StandardWord:
     sort::SortKey
     + select::Item
-    + EntryOf<quotient_fingerprints<Self>>
     + EntryOf<quotient_build<Self>>
     + EntryOf<quotient_extract<Self>>
-    + EntryOf<quotient_equals<Self>>
     + EntryOf<quotient_quotients<Self>>
     + EntryOf<quotient_starts<Self>>
     + EntryOf<quotient_layout<Self>>
@@ -50,7 +48,7 @@ pub(super) trait Width:
     fn wide(self) -> u64;
 }
 
-impl Width for u32 {
+impl StandardWord for u32 {
     const TILE: usize = build::TILE_U32;
     const MOST: usize = build::MOST_U32;
     type NextSlot = NextSlot<u32>;
@@ -60,7 +58,7 @@ impl Width for u32 {
     }
 }
 
-impl Width for u64 {
+impl StandardWord for u64 {
     const TILE: usize = build::TILE_U64;
     const MOST: usize = usize::MAX;
     type NextSlot = NextSlot<u64>;

@@ -1,0 +1,115 @@
+//! How often the fingerprints of keys are stored.
+
+use warpset_base::filter::same_length;
+use warpset_gpu::batch::Reply;
+use warpset_gpu::{DeviceSliceMut, Stream};
+use warpset_kernels::batch::keys::KeySlice;
+use warpset_kernels::quotient::extract::quotient_count;
+use warpset_simt::GlobalMut;
+
+use super::fingerprints::{Fingerprints, grid, with_widths};
+use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, hashing};
+use crate::{Error, Key};
+
+impl<S: DeviceSlotKind> QuotientFilter<S> {
+    /// How many copies of each key's fingerprint are stored.
+    ///
+    /// All fingerprints are taken out of the filter for it, and searched.
+    pub fn count_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<u64>, Error> {
+        let mut counts = vec![0; keys.len()];
+        self.count_bulk_into(keys, &mut counts)?;
+        Ok(counts)
+    }
+
+    /// [`QuotientFilter::count_bulk`] into a slice of the same length.
+    pub fn count_bulk_into<K: Key>(&self, keys: &[K], counts: &mut [u64]) -> Result<(), Error> {
+        same_length(keys.len(), counts.len())?;
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let stream = self.ready_stream()?;
+        let stored = self.extract(&stream)?;
+        stream.synchronize()?; // other streams read them
+        self.staging().run(
+            keys,
+            Reply::Words,
+            |chunk| {
+                // SAFETY: there is a word per key; `run` waits before the stored fingerprints are freed.
+                unsafe { self.count_in(chunk.stream, &stored, chunk.keys, chunk.range.len(), chunk.replies) }
+            },
+            |range, words| counts[range].copy_from_slice(words),
+        )
+    }
+
+    /// How many copies of each key's fingerprint are stored; `counts` has one word per key.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if not; memory of another device is refused.
+    pub fn count_device<K: DeviceKeys>(&self, keys: K, counts: DeviceSliceMut<'_, u64>) -> Result<(), Error> {
+        // SAFETY: filter, keys and counts are borrowed until the stream has been waited for.
+        self.waiting(|stream| unsafe { self.count_async(stream, keys, counts) })
+    }
+
+    /// Queues [`QuotientFilter::count_device`].
+    ///
+    /// # Safety
+    /// Until `stream` has passed this work:
+    /// - the filter, `keys` and `counts` stay allocated;
+    /// - nothing writes the filter or the keys;
+    /// - nothing else accesses the counts.
+    ///
+    /// # Errors
+    /// As for [`QuotientFilter::count_device`].
+    pub unsafe fn count_async<K: DeviceKeys>(
+        &self,
+        stream: &Stream,
+        keys: K,
+        mut counts: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        let n = keys.count();
+        same_length(n, counts.len())?;
+        if n == 0 {
+            return Ok(());
+        }
+        for device in [keys.device(), counts.device(), stream.device()] {
+            self.device.expect_same(device, "counting in a quotient filter")?;
+        }
+        let stored = self.extract(stream)?;
+        let hashing = hashing(&self.layout);
+        let chunk = keys.at_a_time(&hashing);
+        for first in (0..n).step_by(chunk) {
+            let part = keys.part(first..n.min(first.saturating_add(chunk)));
+            // SAFETY: the caller's promise; everything else is freed in the order of the stream.
+            unsafe {
+                let hashed = part.kernel_keys(&hashing, stream)?;
+                self.count_in(stream, &stored, hashed.keys, part.count(), counts.global_mut().at(first))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Queues the count of the fingerprints of `n > 0` keys among ascending ones.
+    ///
+    /// # Safety
+    /// Until `stream` has passed this work:
+    /// - `stored` and the keys stay allocated, and nothing writes them;
+    /// - `counts` has room for `n` words, and nothing else accesses it.
+    unsafe fn count_in(
+        &self,
+        stream: &Stream,
+        stored: &Fingerprints,
+        keys: KeySlice,
+        n: usize,
+        counts: GlobalMut<u64>,
+    ) -> Result<(), Error> {
+        // SAFETY: the caller's promise; the vector is freed in the order of the stream.
+        unsafe {
+            let asked = Fingerprints::of_kernel_keys(&self.layout, stream, keys, n)?;
+            with_widths!((stored, &asked), |stored, asked| {
+                let (stored_len, stored, asked) = (stored.len(), stored.global(), asked.global());
+                quotient_count { stored, stored_len, asked, n, out: counts }.launch(stream, grid(n))?
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,76 @@
+//! What a quotient filter on a device has to know of its slots.
+
+use std::fmt::Debug;
+
+use warpset_gpu::batch::Answers;
+use warpset_gpu::{DeviceVec, Stream};
+use warpset_kernels::batch::keys::KeySlice;
+use warpset_simt::{Global, GlobalMut};
+
+use super::fingerprints::{FingerprintWord, Fingerprints};
+use super::{LookupMethod, QuotientFilter};
+use crate::slot_kind::{Change, SlotKind};
+use crate::{Error, Layout};
+
+/// How fingerprints lie in slots, on devices. Sealed, as [`SlotKind`] is.
+pub trait DeviceSlotKind: SlotKind {
+    /// Ways to lay out ascending fingerprints. All give the same bytes.
+    type BuildMethod: Copy + Debug + Default;
+
+    /// Ways to work off a batch. All give the same bytes.
+    type UpdateMethod: Copy + Debug + Default;
+
+    /// Words in which ascending fingerprints are laid out, and how many are stored. Waits for all of `stream`, because only
+    /// the result shows whether they fit; on an error work may still be queued.
+    fn lay_out(
+        stream: &Stream,
+        layout: &Layout,
+        sorted: &Fingerprints,
+        method: Self::BuildMethod,
+    ) -> Result<(DeviceVec<u64>, u64), Error>;
+
+    /// Queues the extraction of all fingerprints in ascending order, each without its lowest `dropped` bits.
+    ///
+    /// # Safety
+    /// - `words`: of a sound filter of this layout with `items > 0` fingerprints, not written until `stream` has passed.
+    /// - `out`: valid for `items` writes until `stream` has passed; nothing else accesses it before.
+    /// - Fingerprints fit in `F` once their lowest `dropped` bits are gone.
+    unsafe fn extract<F: FingerprintWord>(
+        stream: &Stream,
+        layout: &Layout,
+        words: Global<u64>,
+        items: u64,
+        dropped: u32,
+        out: GlobalMut<F>,
+    ) -> Result<(), Error>;
+
+    /// Queues the lookup of `n` keys.
+    ///
+    /// # Safety
+    /// Until `stream` has passed this work:
+    /// - the filter and the `n` keys stay allocated, and nothing writes them;
+    /// - `answers` has room for `n` answers, which nothing else accesses, but for other counts added to the same word.
+    unsafe fn look_up(
+        filter: &QuotientFilter<Self>,
+        stream: &Stream,
+        keys: KeySlice,
+        n: usize,
+        answers: Answers,
+        method: LookupMethod,
+    ) -> Result<(), Error>;
+
+    /// Inserts or removes a batch; returns by how many the fingerprints changed, and waits. On an error the filter is as it
+    /// was. `batch` queues on the stream what gives the batch's fingerprints in any order; it may be called again.
+    ///
+    /// The way that every kind has is to extract, combine, and lay out.
+    fn update(
+        filter: &mut QuotientFilter<Self>,
+        stream: &Stream,
+        batch: impl Fn(&Stream) -> Result<Fingerprints, Error>,
+        change: Change,
+        method: Self::UpdateMethod,
+    ) -> Result<u64, Error> {
+        let _ = method;
+        filter.rewrite_with(stream, &batch(stream)?.sorted(&filter.layout, stream)?, change)
+    }
+}

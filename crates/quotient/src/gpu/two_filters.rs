@@ -1,0 +1,107 @@
+//! Two filters on one device: merged, intersected, subtracted, and counted against each other.
+
+use warpset_gpu::Stream;
+use warpset_gpu::batch::Answers;
+
+use super::fingerprints::Fingerprints;
+use super::{DeviceSlotKind, QuotientFilter};
+use crate::Error;
+use crate::slot_kind::Change;
+
+impl<S: DeviceSlotKind> QuotientFilter<S> {
+    /// Adds all fingerprints of another filter on the same device: as a set, or with all copies if both keep duplicates.
+    ///
+    /// The other may have any number of slots, container and load limit; its fingerprints must have at least as many
+    /// bits, and lose those that are too many.
+    pub fn merge(&mut self, other: &QuotientFilter<S>) -> Result<(), Error> {
+        let (stream, theirs) = self.extract_other(other)?;
+        self.rewrite_with(&stream, &theirs, Change::Insert)?;
+        Ok(())
+    }
+
+    /// Keeps only fingerprints of the other filter; in multisets, each with the smaller of the two numbers of copies.
+    ///
+    /// The other may be as for [`QuotientFilter::merge`].
+    pub fn intersect(&mut self, other: &QuotientFilter<S>) -> Result<(), Error> {
+        let (stream, theirs) = self.extract_other(other)?;
+        let common = self.selected(&stream, &theirs, true)?;
+        *self = QuotientFilter::lay_out(&stream, self.layout, &common, S::BuildMethod::default())?;
+        Ok(())
+    }
+
+    /// Removes the fingerprints of another filter on the same device: each cancels one equal copy.
+    ///
+    /// The other may be as for [`QuotientFilter::merge`].
+    pub fn subtract(&mut self, other: &QuotientFilter<S>) -> Result<(), Error> {
+        let (stream, theirs) = self.extract_other(other)?;
+        self.rewrite_with(&stream, &theirs, Change::Remove)?;
+        Ok(())
+    }
+
+    /// How many fingerprints are in both filters; in multisets, with the smaller of the two numbers of copies.
+    ///
+    /// A filter whose fingerprints have more bits loses those that are too many.
+    pub fn intersection_count(&self, other: &QuotientFilter<S>) -> Result<u64, Error> {
+        Ok(self.counts(other)?.common)
+    }
+
+    /// How many fingerprints are in at least one of the filters; in multisets, with the larger of the two numbers of
+    /// copies.
+    pub fn union_count(&self, other: &QuotientFilter<S>) -> Result<u64, Error> {
+        let Counts { common, ours, theirs } = self.counts(other)?;
+        Ok(ours + theirs - common)
+    }
+
+    fn counts(&self, other: &QuotientFilter<S>) -> Result<Counts, Error> {
+        if self.layout.fingerprint_bits() > other.layout.fingerprint_bits() {
+            return other.counts(self);
+        }
+        let (stream, mut theirs) = self.extract_other(other)?;
+        if other.layout.fingerprint_bits() > self.layout.fingerprint_bits() && !self.layout.keeps_duplicates() {
+            // Different fingerprints can become equal when they lose bits.
+            theirs = theirs.unique(&self.layout, &stream)?;
+        }
+        let ours = self.extract(&stream)?;
+        let mut count = stream.alloc_zeroed::<u64>(1)?;
+        ours.compare(&stream, &theirs, true, Answers::count(count.as_mut_slice(), ours.len())?)?;
+        let mut common = [0];
+        stream.download(&count, &mut common)?;
+        Ok(Counts { common: common[0], ours: ours.len() as u64, theirs: theirs.len() as u64 })
+    }
+
+    /// A stream, and the other's fingerprints as this filter's, ascending.
+    fn extract_other(&self, other: &QuotientFilter<S>) -> Result<(Stream, Fingerprints), Error> {
+        self.device.expect_same(&other.device, "two quotient filters")?;
+        let dropped = self.layout.bits_to_drop(&other.layout)?;
+        let stream = self.ready_stream()?;
+        let theirs = other.extract_for(&self.layout, &stream, dropped)?;
+        Ok((stream, theirs))
+    }
+
+    /// This filter's fingerprints that have an equal among ascending others, one for one, or that have none.
+    fn selected(&self, stream: &Stream, others: &Fingerprints, equal: bool) -> Result<Fingerprints, Error> {
+        let ours = self.extract(stream)?;
+        let mut bits = stream.alloc_uninit::<u64>(ours.len().div_ceil(64))?;
+        ours.compare(stream, others, equal, Answers::bits(bits.as_mut_slice(), ours.len())?)?;
+        ours.selected(&self.layout, stream, &bits)
+    }
+
+    /// Inserts or removes ascending fingerprints: extracts, combines, and lays out. Waits; on an error the filter is as it
+    /// was.
+    pub(super) fn rewrite_with(&mut self, stream: &Stream, batch: &Fingerprints, change: Change) -> Result<u64, Error> {
+        let before = self.items;
+        let all = match change {
+            Change::Insert => self.extract(stream)?.merged(batch, &self.layout, stream)?,
+            Change::Remove => self.selected(stream, batch, false)?,
+        };
+        *self = QuotientFilter::lay_out(stream, self.layout, &all, S::BuildMethod::default())?;
+        Ok(self.items.abs_diff(before))
+    }
+}
+
+/// How many fingerprints are in both of two filters, and in each.
+struct Counts {
+    common: u64,
+    ours: u64,
+    theirs: u64,
+}
