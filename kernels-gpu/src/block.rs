@@ -162,7 +162,8 @@ pub unsafe fn warp_exclusive_scan<O: Operator<Value: Value>>(value: O::Value) ->
     }
 }
 
-/// Bytes of shared memory that [`exclusive_scan`] and [`reduce`] need for values of type `V` in a block of `WARPS` warps.
+/// Bytes of shared memory that [`exclusive_scan`] and [`reduce`] need for values of type `V` in a block of `WARPS`
+/// warps.
 pub const fn scratch_bytes<V: Value>(warps: u32) -> u32 {
     warps * V::SHARED_BYTES
 }
@@ -180,8 +181,8 @@ unsafe fn across_warps<O: Operator<Value: Value>, const WARPS: u32>(
     let warp_index = thread::thread_idx_x() / WARP_SIZE;
     let words = O::Value::SHARED_BYTES / 4;
     let (mut before, mut all) = (O::IDENTITY, O::IDENTITY);
-    // SAFETY: the caller's promise; a barrier stands between the writes, one a warp, and the reads. Where there are too
-    // many warps to read all, each warp scans their values, which every lane comes to.
+    // SAFETY: the caller's promise; a barrier stands between the writes, one per warp, and the reads. Where there are
+    // too many warps to read all, each warp scans their values, which every lane comes to.
     unsafe {
         if warp::lane_id() == WARP_SIZE - 1 {
             total.to_shared(scratch.at(warp_index * words));
@@ -212,7 +213,8 @@ unsafe fn across_warps<O: Operator<Value: Value>, const WARPS: u32>(
 ///
 /// # Safety
 /// All threads of a one-dimensional block of `WARPS` full warps (at most 32) come here together. `scratch` is
-/// [`scratch_bytes`] of shared memory, aligned to 8 bytes, that nobody touches meanwhile and until the next barrier.
+/// [`scratch_bytes`] of shared memory, aligned to 8 bytes, that nothing else accesses meanwhile and until the next
+/// barrier.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn exclusive_scan<O: Operator<Value: Value>, const WARPS: u32>(
@@ -255,7 +257,8 @@ mod tests {
     #[inline(always)]
     unsafe fn run<O: Operator<Value: Published>, const WARPS: u32>(x: Global<u64>, y: GlobalMut<u64>) {
         let t = thread::thread_idx_x() as usize;
-        // SAFETY: a value a thread, and three places a thread in the output; a barrier between both uses of the scratch.
+        // SAFETY: one value per thread, and three places per thread in the output; a barrier between both uses of the
+        // scratch.
         unsafe {
             let value = read(x, t);
             let (before, all) = exclusive_scan::<O, WARPS>(value, shared::dynamic(0));
@@ -274,7 +277,7 @@ mod tests {
                     /// [`run`].
                     ///
                     /// # Safety
-                    /// As there: `$warps` warps, `x` a value a thread, `y` three.
+                    /// As there: `$warps` warps, `x` one value per thread, `y` three.
                     pub unsafe fn $name(
                         x: Global<u64>, y: GlobalMut<u64>,
                     ) {

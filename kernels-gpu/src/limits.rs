@@ -38,7 +38,7 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size.
-    /// - `keys`: valid for `n` writes, nobody else's.
+    /// - `keys`: valid for `n` writes, used by this launch alone.
     pub unsafe fn limits_generate_keys(keys: GlobalMut<u64>, n: usize, first: u64) {
         for i in thread::grid_stride(n) {
             // SAFETY: `i < n` belongs to this thread.
@@ -50,7 +50,7 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size.
-    /// - Both are valid for `4 * n` words, 16-byte aligned, and do not overlap; nobody else touches `to`.
+    /// - Both are valid for `4 * n` words, 16-byte aligned, and do not overlap; nothing else accesses `to`.
     pub unsafe fn limits_copy(from: Global<u32>, to: GlobalMut<u32>, n: usize) {
         for i in thread::grid_stride(n) {
             // SAFETY: `i < n` belongs to this thread.
@@ -63,7 +63,7 @@ kernel! {
     /// # Safety
     /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
     /// - `memory`: valid for `records > 0` records of 32 bytes, aligned, `keys` for `n`; neither is written meanwhile.
-    /// - `out`: valid for `n` bytes, nobody else's.
+    /// - `out`: valid for `n` bytes, used by this launch alone.
     #[launch_bounds(256, 8)]
     pub unsafe fn limits_lookup_32(
         memory: Global<u32>, records: u64, keys: Global<u64>, n: usize, out: GlobalMut<u8>,
@@ -93,10 +93,10 @@ kernel! {
         }
     }
 
-    /// `rounds` times 8 multiply-adds and 8 exclusive-or-shifts of 32 bits a thread, in eight independent chains.
+    /// `rounds` times 8 multiply-adds and 8 exclusive-or-shifts of 32 bits per thread, in eight independent chains.
     ///
     /// # Safety
-    /// - Launch: 1-D, any grid and block size; `sink`: one word, nobody else's.
+    /// - Launch: 1-D, any grid and block size; `sink`: one word, used by this launch alone.
     #[launch_bounds(256, 8)]
     pub unsafe fn limits_integer(rounds: u32, seed: u32, sink: GlobalMut<u32>) {
         let mut chains = [0u32; 8];

@@ -16,14 +16,15 @@
 //! ```
 //!
 //! A word goes from unknown (zero) through aggregate to inclusive, each at most once. So words that show the same state
-//! belong to the same value, whichever of them became visible first, and relaxed accesses without any fence will do, for
-//! values of any size. Departure: the paper has a flag beside a value of more than 32 bits, and a fence between them.
+//! belong to the same value, whichever of them became visible first, and relaxed accesses without any fence will do,
+//! for values of any size. Departure: the paper has a flag beside a value of more than 32 bits, and a fence between
+//! them.
 //!
 //! # How a kernel uses it
 //!
 //! The host clears the words and the ticket. A block takes its tile by [`ticket`], because blocks may start in any
-//! order, and a tile must only wait for tiles that have begun. Then one warp has to [`publish`] the aggregate, look back by
-//! [`exclusive_prefix`], and publish the inclusive prefix; [`tile_prefix`] does all three for a block.
+//! order, and a tile must only wait for tiles that have begun. Then one warp has to [`publish`] the aggregate, look
+//! back by [`exclusive_prefix`], and publish the inclusive prefix; [`tile_prefix`] does all three for a block.
 
 use warpset_core::scan::{Count, Flagged, Lift, Operator, Runs};
 use warpset_simt::shared::Shared;
@@ -228,8 +229,8 @@ published! {
 /// Takes the block's tile: the number of blocks that did so before. All threads get it.
 ///
 /// # Safety
-/// All threads of the block come here together. `counter` is one word, zero before the launch, nobody else's; `slot` is
-/// one word of shared memory that nobody touches meanwhile and until the next barrier.
+/// All threads of the block come here together. `counter` is one word, zero before the launch, used by this launch
+/// alone; `slot` is one word of shared memory that nothing else accesses meanwhile and until the next barrier.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn ticket(counter: GlobalMut<u32>, slot: Shared<u32>) -> usize {
@@ -246,8 +247,8 @@ pub unsafe fn ticket(counter: GlobalMut<u32>, slot: Shared<u32>) -> usize {
 /// Publishes `value` as value `at` of `look_back`, in `state` ([`AGGREGATE`] or [`INCLUSIVE`]).
 ///
 /// # Safety
-/// `look_back` has room for it, at an address divisible by 16, and is accessed by this module's functions only; no other
-/// thread publishes there.
+/// `look_back` has room for it, at an address divisible by 16, and is accessed by this module's functions only; no
+/// other thread publishes there.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn publish<V: Published>(look_back: GlobalMut<u64>, at: usize, state: u64, value: V) {
@@ -340,8 +341,8 @@ pub unsafe fn exclusive_prefix<O: Operator<Value: Published>>(look_back: GlobalM
 ///
 /// # Safety
 /// As for [`exclusive_prefix`]; besides, all threads of the block come here together, `aggregate` is the first thread's
-/// (others need not know it), and `slot` is room for a value in shared memory, aligned to 8 bytes, that nobody touches
-/// meanwhile and until the next barrier.
+/// (others need not know it), and `slot` is room for a value in shared memory, aligned to 8 bytes, that nothing else
+/// accesses meanwhile and until the next barrier.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn tile_prefix<O: Operator<Value: Published>>(
@@ -351,8 +352,8 @@ pub unsafe fn tile_prefix<O: Operator<Value: Published>>(
     slot: Shared<u32>,
 ) -> O::Value {
     let t = thread::thread_idx_x();
-    // SAFETY: the first warp comes here as a whole, and one thread writes the slot and publishes; a barrier stands before
-    // the others read the slot.
+    // SAFETY: the first warp comes here as a whole, and one thread writes the slot and publishes; a barrier stands
+    // before the others read the slot.
     unsafe {
         if t < warp::WARP_SIZE {
             if t == 0 {

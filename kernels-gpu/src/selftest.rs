@@ -8,7 +8,7 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any shape.
-    /// - `x`, `y`: valid for `n` words; nobody else touches `y`, nobody writes `x`.
+    /// - `x`, `y`: valid for `n` words; nothing else accesses `y`, nothing writes `x`.
     #[launch_bounds(256)]
     pub unsafe fn saxpy(a: u32, x: Global<u32>, y: GlobalMut<u32>, n: usize) {
         for i in thread::grid_stride(n) {
@@ -23,13 +23,13 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, blocks of a multiple of 32 threads, 128 bytes of shared memory.
-    /// - `x`, `y`: valid for a word a thread; nobody writes `x`, nobody else touches `y`.
+    /// - `x`, `y`: valid for one word per thread; nothing writes `x`, nothing else accesses `y`.
     #[launch_bounds(1024, 1)]
     pub unsafe fn block_scan(x: Global<u32>, y: GlobalMut<u32>) {
         let sums: Shared<u32> = shared::dynamic(0);
         let i = thread::index_1d() as usize;
         let warp_id = thread::thread_idx_x() / 32;
-        // SAFETY: one word a thread; whole warps; one shared word a warp, with a
+        // SAFETY: one word per thread; whole warps; one shared word per warp, with a
         // barrier between the writes and the reads.
         unsafe {
             let sum = warp::inclusive_scan_add(warp::FULL_MASK, x.read(i));
@@ -54,7 +54,7 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, blocks of a multiple of 32 threads, no shared memory.
-    /// - `x`: a word a thread, not written; `out`: [`COLLECTIVES`] words a thread, touched by nobody else.
+    /// - `x`: one word per thread, not written; `out`: [`COLLECTIVES`] words per thread, accessed by nothing else.
     pub unsafe fn warp_collectives(x: Global<u32>, out: GlobalMut<u32>) {
         let i = thread::index_1d() as usize;
         let lane = warp::lane_id();
@@ -104,7 +104,7 @@ kernel! {
     /// # Safety
     /// - Launch: 1-D, any shape.
     /// - `a`: 8 words, `b`: 8 words, `c`: 4 words, only accessed by this launch.
-    /// - `tickets`: a word a thread, zero at first, only accessed by this launch.
+    /// - `tickets`: one word per thread, zero at first, only accessed by this launch.
     pub unsafe fn global_atomics(a: GlobalMut<u32>, b: GlobalMut<u64>, c: GlobalMut<i32>, tickets: GlobalMut<u32>) {
         let i = thread::index_1d();
         let wide = u64::from(i) << 20;
@@ -155,7 +155,7 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, blocks of at least 16 threads, 128 bytes of shared memory.
-    /// - `out`: 16 double words a block, touched by nobody else.
+    /// - `out`: 16 double words per block, accessed by nothing else.
     pub unsafe fn shared_atomics(out: GlobalMut<u64>) {
         let narrow: Shared<u32> = shared::dynamic(0);
         let wide: Shared<u64> = shared::dynamic(64);
@@ -205,23 +205,23 @@ kernel! {
     }
 }
 
-/// Words of a tile of [`look_back_scan`], one a thread.
+/// Words of a tile of [`look_back_scan`], one per thread.
 pub const TILE: u32 = 128;
 
 kernel! {
     /// Inclusive sum over the whole input in one pass, by decoupled look-back:
-    /// a tile publishes its sum, then its prefix, behind a flag that it releases.
+    /// a tile publishes its sum, then its prefix, and releases a flag after each.
     ///
     /// # Safety
-    /// - Launch: 1-D, [`TILE`] threads a block, `n.div_ceil(TILE)` blocks, 32 bytes of shared memory.
-    /// - `x`, `y`: `n` words; `sums`, `prefixes`, `flags`: a word a block, `flags` zero; `ticket`: one word, zero.
-    ///   Nobody else touches any.
+    /// - Launch: 1-D, [`TILE`] threads per block, `n.div_ceil(TILE)` blocks, 32 bytes of shared memory.
+    /// - `x`, `y`: `n` words; `sums`, `prefixes`, `flags`: one word per block, `flags` zero; `ticket`: one word, zero.
+    ///   Nothing else accesses any.
     #[launch_bounds(128, 4)]
     pub unsafe fn look_back_scan(
         x: Global<u32>, y: GlobalMut<u32>, n: usize,
         sums: GlobalMut<u32>, prefixes: GlobalMut<u32>, flags: GlobalMut<u32>, ticket: GlobalMut<u32>,
     ) {
-        let warps: Shared<u32> = shared::dynamic(0); // a sum a warp, then tile and prefix
+        let warps: Shared<u32> = shared::dynamic(0); // one sum per warp, then tile and prefix
         let t = thread::thread_idx_x();
         // SAFETY: indices below `n` or the number of tiles; six words of shared memory
         // with barriers between writes and reads; `sums` and `prefixes` are written
@@ -281,7 +281,7 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, `4 * per_block` bytes of shared memory, `per_block` a multiple of 4.
-    /// - `x`, `y`: `per_block` words a block, 16-byte aligned; nobody writes `x` or touches `y`.
+    /// - `x`, `y`: `per_block` words per block, 16-byte aligned; nothing writes `x` or touches `y`.
     pub unsafe fn reverse_in_shared(x: Global<u32>, y: GlobalMut<u32>, per_block: u32) {
         let tile: Shared<u32> = shared::dynamic(0);
         let base = thread::block_idx_x() as usize * per_block as usize;
@@ -310,7 +310,8 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: blocks of (8, 4, 2), any grid, 64 bytes of shared memory.
-    /// - `x`: two words a thread in linear order, not written; `out`: eight words a thread, touched by nobody else.
+    /// - `x`: two words per thread in linear order, not written; `out`: eight words per thread, accessed by nothing
+    ///   else.
     pub unsafe fn odds_and_ends(x: Global<u64>, out: GlobalMut<u64>) {
         use thread::{block_dim_x, block_dim_y, block_dim_z, block_idx_x, block_idx_y, block_idx_z};
         use thread::{grid_dim_x, grid_dim_y, grid_dim_z, thread_idx_x, thread_idx_y, thread_idx_z};
@@ -320,7 +321,7 @@ kernel! {
         let to = out.at(i * 8);
         let bytes: Shared<u8> = shared::dynamic(0);
         // SAFETY: two words of `x` and eight of `out` belong to this thread, both
-        // 16-byte aligned; 64 bytes of shared memory, one a thread, with barriers between.
+        // 16-byte aligned; 64 bytes of shared memory, one per thread, with barriers between.
         unsafe {
             x.prefetch_l2(i * 2);
             let [a, b] = x.read2(i * 2);
@@ -349,7 +350,8 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, one block of 32 threads, 128 bytes of shared memory.
-    /// - `x`: a word a thread, not written; `sums`: four words; `out`: four words a thread; touched by nobody else.
+    /// - `x`: one word per thread, not written; `sums`: four words; `out`: four words per thread; accessed by nothing
+    ///   else.
     pub unsafe fn signed_and_wide(x: Global<i64>, sums: GlobalMut<i64>, out: GlobalMut<i64>) {
         let wide: Shared<i64> = shared::dynamic(0);
         let narrow: Shared<i16> = shared::dynamic(64);

@@ -1,7 +1,7 @@
 //! How a kernel gets the hash of its i-th key.
 //!
-//! The kind of key is a launch argument and not a version of the kernel: the branch is the same for all threads and costs
-//! two instructions, while every further version costs compile time when the module is loaded.
+//! The kind of key is a launch argument and not a version of the kernel: the branch is the same for all threads and
+//! costs two instructions, while every further version costs compile time when the module is loaded.
 
 use warpset_core::hash;
 use warpset_simt::Global;

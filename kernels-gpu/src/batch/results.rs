@@ -1,10 +1,10 @@
-//! The forms in which a kernel writes one yes or no a key.
+//! The forms in which a kernel writes one yes or no per key.
 
 use warpset_simt::{GlobalMut, atomic, thread, warp};
 
-/// One byte a key, 0 or 1.
+/// One byte per key, 0 or 1.
 pub const BYTES: u32 = 0;
-/// One bit a key, lowest first, in whole 64-bit words; bits past the last key are zero.
+/// One bit per key, lowest first, in whole 64-bit words; bits past the last key are zero.
 pub const BITS: u32 = 1;
 /// The number of yeses, added to one 64-bit word.
 pub const COUNT: u32 = 2;
@@ -22,7 +22,7 @@ pub const fn words(form: u32, n: usize) -> usize {
 ///
 /// # Safety
 /// All threads of a block arrive together, with `i` the global index of the thread in a 1-D grid whose blocks are a
-/// multiple of 64 threads; `out` has [`words`] words, nobody else's.
+/// multiple of 64 threads; `out` has [`words`] words, used by this launch alone.
 #[inline(always)]
 pub unsafe fn put(form: u32, out: GlobalMut<u64>, i: usize, n: usize, yes: bool) {
     // SAFETY: bytes: `i < n`. Bits: a warp writes its own half of a word, and a word is written if its first key is

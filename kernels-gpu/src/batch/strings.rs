@@ -1,8 +1,8 @@
-//! Hashes of byte strings in device memory, one thread a string.
+//! Hashes of byte strings in device memory, one thread per string.
 //!
-//! Strings lie as in Apache Arrow: `n + 1` offsets into one buffer of bytes, string `i` from offset `i` to offset `i + 1`.
-//! Rao ("Implementation of the Bloom Filter on GPU using CUDA", 2010) hashes strings on the host and names the time that
-//! takes as the drawback of his filter; here they are hashed where the filter is.
+//! Strings lie as in Apache Arrow: `n + 1` offsets into one buffer of bytes, string `i` from offset `i` to offset
+//! `i + 1`. Rao ("Implementation of the Bloom Filter on GPU using CUDA", 2010) hashes strings on the host and names the
+//! time that takes as the drawback of his filter; here they are hashed where the filter is.
 
 use warpset_core::hash::string::{self, StringHash};
 use warpset_core::hash::{ByteSource, xxh64};
@@ -17,7 +17,7 @@ pub const NO_FUNCTION: u32 = !0;
 #[derive(Clone, Copy)]
 struct DeviceString {
     bytes: Global<u8>,
-    /// All that lies behind the first `lead` bytes, which are too few to reach an aligned address.
+    /// All that lies after the first `lead` bytes, which are too few to reach an aligned address.
     words: Global<u32>,
     lead: usize,
     /// Whole words in `words`.
@@ -128,10 +128,10 @@ kernel! {
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
     /// - `offsets`: `n + 1`, of 32 bits if `narrow` is not zero, else of 64.
-    /// - `bytes`: valid for `len` reads; `lead`, at most `len` and below 4: how many come before the first address that is
-    ///   a multiple of 4.
-    /// - `hashes`: room for `n`, nobody else's; `string_hashes`: as many, if they are asked for.
-    /// - Nobody writes offsets and bytes while the kernel runs.
+    /// - `bytes`: valid for `len` reads; `lead`, at most `len` and below 4: how many come before the first address that
+    ///   is a multiple of 4.
+    /// - `hashes`: room for `n`, used by this launch alone; `string_hashes`: as many, if they are asked for.
+    /// - Offsets and bytes are not written while the kernel runs.
     pub unsafe fn strings_hash(
         offsets: Global<u64>, narrow: u32, bytes: Global<u8>, len: usize, lead: u32, n: usize, seed: u64,
         hashes: GlobalMut<u64>, function: u32, string_hashes: GlobalMut<u32>,
@@ -163,8 +163,9 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
-    /// - `bytes`: `n` integers, of 4 bytes if `narrow` is not zero, else of 8; aligned, not written while the kernel runs.
-    /// - `string_hashes`: room for `n`, nobody else's.
+    /// - `bytes`: `n` integers, of 4 bytes if `narrow` is not zero, else of 8; aligned, not written while the kernel
+    ///   runs.
+    /// - `string_hashes`: room for `n`, used by this launch alone.
     pub unsafe fn strings_hash_integers(
         bytes: Global<u8>, narrow: u32, n: usize, function: u32, string_hashes: GlobalMut<u32>,
     ) {

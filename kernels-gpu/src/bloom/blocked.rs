@@ -5,9 +5,10 @@
 //! bytes each: beyond the L2 cache of an H200, 64 bytes read by four lanes cost what 32 bytes read by one thread do,
 //! while one thread reading 64 bytes halves the rate.
 //!
-//! Common shapes have kernels of their own here, in which everything is a constant; all others share those of their block
-//! size and number of sectors, in which only the number of bits a key is not (see [`sectors`](crate::bloom::sectors); they are modules of
-//! their own). Test-and-insert, which its claim table binds, takes any shape.
+//! Common shapes have kernels of their own here, in which everything is a constant; all others share those of their
+//! block size and number of sectors, in which only the number of bits per key is not (see
+//! [`sectors`](crate::bloom::sectors); they are modules of their own). Test-and-insert, which its claim table binds,
+//! takes any shape.
 
 use crate::batch::keys::mix_at;
 use crate::batch::results;
@@ -287,7 +288,8 @@ kernel! {
     /// hash.
     ///
     /// # Safety
-    /// - Launch, `words`, `keys`, `out`: as for [`blocked_contains_64_1`](crate::bloom::sectors_narrow::blocked_contains_64_1), the form being bytes or bits.
+    /// - Launch, `words`, `keys`, `out`: as for
+    ///   [`blocked_contains_64_1`](crate::bloom::sectors_narrow::blocked_contains_64_1), the form being bytes or bits.
     /// - `table`: as [`Claims::new`] asks, all words [`EMPTY`](crate::bloom::claims::EMPTY) at the start.
     #[launch_bounds(256, 4)]
     pub unsafe fn blocked_claim(

@@ -1,8 +1,8 @@
 //! Which of equal keys in a batch stands first: a hash table in which the smallest index wins each hash.
 //!
-//! Open addressing with linear probing, at most half full. A word holds 39 bits of the hash above a 24-bit index, so that
-//! a minimum over words of one hash is a minimum over indices, whatever the order in which threads arrive. Where the 39
-//! bits agree, the whole hash of the key with that index decides.
+//! Open addressing with linear probing, at most half full. A word holds 39 bits of the hash above a 24-bit index, so
+//! that a minimum over words of one hash is a minimum over indices, whatever the order in which threads arrive. Where
+//! the 39 bits agree, the whole hash of the key with that index decides.
 
 use warpset_simt::{GlobalMut, atomic};
 

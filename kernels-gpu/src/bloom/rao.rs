@@ -1,10 +1,10 @@
 //! Kernels of Rao's two-level Bloom filter: assignment to buckets, the build in shared memory, lookups.
 //!
 //! Source: Venkatesh Rao, "Implementation of the Bloom Filter on GPU using CUDA", 2010, sections 4.3 to 4.5. A batch of
-//! keys is assigned to buckets, grouped by bucket, built by one thread block a bucket in shared memory, and merged into
-//! global memory by OR. Departures: assignment and grouping, the paper's preprocessing on the host, happen here too; the
-//! grouped hashes lie in global memory (the paper's 64 KiB of constant memory hold few). Where the buckets are few, keys
-//! are counted in shared memory first: all atomics of a batch would meet in the same few words otherwise.
+//! keys is assigned to buckets, grouped by bucket, built by one thread block per bucket in shared memory, and merged
+//! into global memory by OR. Departures: assignment and grouping, the paper's preprocessing on the host, happen here
+//! too; the grouped hashes lie in global memory (the paper's 64 KiB of constant memory hold few). Where the buckets are
+//! few, keys are counted in shared memory first: all atomics of a batch would meet in the same few words otherwise.
 
 use crate::batch::keys::mix_at;
 use crate::batch::results;
@@ -54,7 +54,8 @@ const _: () = assert!(size_of::<Parameters>() == 40);
 /// What stands for the place of a kernel's first key if all of its keys are there.
 pub const ALL: u64 = !0;
 
-/// How many of a kernel's `n` keys there are, which begin with key `first` of those counted in the word at `live`; or all.
+/// How many of a kernel's `n` keys there are, which begin with key `first` of those counted in the word at `live`; or
+/// all.
 ///
 /// # Safety
 /// `first` is [`ALL`], or `live` is one word, not written while the kernel runs.
@@ -154,14 +155,14 @@ unsafe fn contains_one(words: Global<u32>, shape: Shape, hash: u64, buckets: [u6
 }
 
 kernel! {
-    /// Looks up `n` keys, one a thread.
+    /// Looks up `n` keys, one per thread.
     ///
     /// # Safety
     /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads, no shared memory.
     /// - `words`: valid for all buckets, not written while the kernel runs.
     /// - `keys`: `n` keys of the kind (see [`crate::batch::keys`]); `string_hashes`: as many, unless the first level is
     ///   [`MIXED`]; not written while the kernel runs.
-    /// - `out`: room for the form of result (see [`crate::batch::results`]), nobody else's.
+    /// - `out`: room for the form of result (see [`crate::batch::results`]), used by this launch alone.
     #[launch_bounds(256, 6)]
     pub unsafe fn rao_contains(
         words: Global<u32>, parameters: Parameters, keys: Global<u64>, kind: u32, spread: u64,
@@ -189,8 +190,9 @@ kernel! {
     ///   shared memory if `counted_here` is 1, else none.
     /// - `words`, `keys`, `string_hashes`: as for [`rao_contains`]; `first`: [`ALL`], or `live` is
     ///   one word, the number of keys, of which `first` lie before these `n`.
-    /// - `ones`: one word a bucket, its number of set bits, not written while the kernel runs.
-    /// - `assigned`: valid for `n` writes, nobody else's; `counts`: one word a bucket, only accessed atomically.
+    /// - `ones`: one word per bucket, its number of set bits, not written while the kernel runs.
+    /// - `assigned`: valid for `n` writes, used by this launch alone; `counts`: one word per bucket, only accessed
+    ///   atomically.
     #[launch_bounds(256, 6)]
     pub unsafe fn rao_assign(
         words: Global<u32>, ones: Global<u32>, parameters: Parameters, keys: Global<u64>, kind: u32, spread: u64,
@@ -199,8 +201,8 @@ kernel! {
     ) {
         let keys = Keys { keys, kind, spread, string_hashes };
         let here: Shared<u32> = shared::dynamic(0);
-        // SAFETY: keys are below `n`, buckets below their number; `counted_here` is the same for all threads, so that all
-        // reach the barriers, which separate clearing, counting and reading.
+        // SAFETY: keys are below `n`, buckets below their number; `counted_here` is the same for all threads, so that
+        // all reach the barriers, which separate clearing, counting and reading.
         unsafe {
             let n = living(live, first, n);
             if counted_here == 1 {
@@ -247,7 +249,7 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: one block of whole warps up to [`MAX_BLOCK`] threads, 128 bytes of dynamic shared memory.
-    /// - `counts`: valid for `n` words, nobody else's; their sum is below 2^32.
+    /// - `counts`: valid for `n` words, used by this launch alone; their sum is below 2^32.
     #[launch_bounds(1024, 1)]
     pub unsafe fn rao_scan(counts: GlobalMut<u32>, n: usize) {
         let sums: Shared<u32> = shared::dynamic(0);
@@ -285,22 +287,22 @@ kernel! {
         }
     }
 
-    /// Groups the hashes of assigned keys by bucket, in any order within a bucket; `starts[b]` becomes the end of bucket
-    /// `b`.
+    /// Groups the hashes of assigned keys by bucket, in any order within a bucket; `starts[b]` becomes the end of
+    /// bucket `b`.
     ///
     /// # Safety
     /// - Launch, `live`, `first`, `tile`, `counted_here`: as for [`rao_assign`].
     /// - `keys`, `assigned`: `n`, as [`rao_assign`] had and wrote them, not written while the kernel runs.
     /// - `starts`: one word for each of `buckets` buckets, the exclusive sums of its counts, only accessed atomically.
-    /// - `grouped`: room for all assigned keys, nobody else's.
+    /// - `grouped`: room for all assigned keys, used by this launch alone.
     #[launch_bounds(256, 8)]
     pub unsafe fn rao_group(
         keys: Global<u64>, kind: u32, spread: u64, n: usize, live: Global<u64>, first: u64, tile: u32, counted_here: u32, buckets: u32,
         assigned: Global<u32>, starts: GlobalMut<u32>, grouped: GlobalMut<u64>,
     ) {
         let here: Shared<u32> = shared::dynamic(0);
-        // SAFETY: keys are below `n`, buckets below their number; places come from the counts of all keys, so no two are
-        // equal; all threads reach the barriers, which separate clearing, counting, reserving and handing out.
+        // SAFETY: keys are below `n`, buckets below their number; places come from the counts of all keys, so no two
+        // are equal; all threads reach the barriers, which separate clearing, counting, reserving and handing out.
         unsafe {
             let n = living(live, first, n);
             if counted_here == 1 {
@@ -339,11 +341,11 @@ kernel! {
     /// Builds each bucket's share of a batch in shared memory, merges it into the filter by OR, and counts its bits.
     ///
     /// # Safety
-    /// - Launch: 1-D, any grid, blocks of whole warps up to [`MAX_BLOCK`] threads, `4 * bucket_words + 128` bytes of dynamic shared
-    ///   memory.
-    /// - `words`, `ones`: valid for all buckets, nobody else's.
-    /// - `grouped`, `ends`: the hashes by bucket, and where each bucket's end, as [`rao_group`] leaves them; not written
-    ///   while the kernel runs.
+    /// - Launch: 1-D, any grid, blocks of whole warps up to [`MAX_BLOCK`] threads, `4 * bucket_words + 128` bytes of
+    ///   dynamic shared memory.
+    /// - `words`, `ones`: valid for all buckets, used by this launch alone.
+    /// - `grouped`, `ends`: the hashes by bucket, and where each bucket's end, as [`rao_group`] leaves them; not
+    ///   written while the kernel runs.
     #[launch_bounds(1024, 2)]
     pub unsafe fn rao_build(
         words: GlobalMut<u32>, ones: GlobalMut<u32>, buckets: u64, shape: Shape, grouped: Global<u64>,
@@ -354,9 +356,9 @@ kernel! {
         let (t, threads) = (thread::thread_idx_x(), thread::block_dim_x());
         let mut bucket = thread::block_idx_x() as u64;
         while bucket < buckets {
-            // SAFETY: shared indices are below `bucket_words`, and barriers separate zeroing, atomic setting and reading;
-            // the bucket belongs to this block; the hashes lie between two ends; `bucket` and its ends are the same for
-            // the whole block, so all threads reach every barrier.
+            // SAFETY: shared indices are below `bucket_words`, and barriers separate zeroing, atomic setting and
+            // reading; the bucket belongs to this block; the hashes lie between two ends; `bucket` and its ends are the
+            // same for the whole block, so all threads reach every barrier.
             unsafe {
                 let first = if bucket == 0 { 0 } else { ends.read_nc(bucket as usize - 1) };
                 let end = ends.read_nc(bucket as usize);
@@ -430,8 +432,8 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
-    /// - `words`, `ones`: valid for `n` and `buckets` words, nobody else's; `saved_words`, `saved_ones`: as long; `most`: one
-    ///   word; these are not written while the kernel runs.
+    /// - `words`, `ones`: valid for `n` and `buckets` words, used by this launch alone; `saved_words`, `saved_ones`: as
+    ///   long; `most`: one word; these are not written while the kernel runs.
     pub unsafe fn rao_restore(
         words: GlobalMut<u32>, saved_words: Global<u32>, n: usize, ones: GlobalMut<u32>, saved_ones: Global<u32>,
         buckets: usize, most: Global<u32>, limit: u32,
@@ -450,12 +452,13 @@ kernel! {
         }
     }
 
-    /// First half of test-and-insert: writes the hashes of `n` keys, marks the keys that the filter does not contain, and
-    /// lets each of them claim its hash.
+    /// First half of test-and-insert: writes the hashes of `n` keys, marks the keys that the filter does not contain,
+    /// and lets each of them claim its hash.
     ///
     /// # Safety
     /// - Launch, `words`, `keys`, `string_hashes`: as for [`rao_contains`].
-    /// - `hashes`: valid for `n` writes, `absent` for [`results::words`] of the form of bits; nobody else's.
+    /// - `hashes`: valid for `n` writes, `absent` for [`results::words`] of the form of bits; used by this launch
+    ///   alone.
     /// - `table`: as [`Claims::new`] asks, all words [`EMPTY`](crate::bloom::claims::EMPTY) at the start.
     #[launch_bounds(256, 4)]
     pub unsafe fn rao_claim(
@@ -486,8 +489,10 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: as for [`rao_claim`], which has run with the same `n` and `table`.
-    /// - `hashes`: as it wrote them, not written while the kernel runs; `new`: what it marked, nobody else's.
-    /// - `out`: a byte a key if `form` is [`results::BYTES`], nobody else's; otherwise it is not looked at.
+    /// - `hashes`: as it wrote them, not written while the kernel runs; `new`: what it marked, used by this launch
+    ///   alone.
+    /// - `out`: one byte per key if `form` is [`results::BYTES`], used by this launch alone; otherwise it is not looked
+    ///   at.
     #[launch_bounds(256, 6)]
     pub unsafe fn rao_settle(
         hashes: Global<u64>, n: usize, new: GlobalMut<u64>, form: u32, out: GlobalMut<u64>, table: GlobalMut<u64>,

@@ -1,7 +1,8 @@
-//! Insertion and lookup when block size and number of sectors are constants and the number of bits a key is not.
+//! Insertion and lookup when block size and number of sectors are constants and the number of bits per key is not.
 //!
-//! The little-endian image of a block depends on its size, its sectors and the bits a key, not on the word size of its
-//! [`Shape`](warpset_core::bloom::blocked::Shape). So 20 cuts stand for all shapes, and all shifts are constants.
+//! The little-endian image of a block depends on its size, its sectors and the bits per key, not on the word size of
+//! its [`Shape`](warpset_core::bloom::blocked::Shape). So 20 pairs of a block size and a number of sectors stand for
+//! all shapes, and all shifts are constants.
 
 use warpset_core::bloom::blocked::{MAX_HASHES, Pattern, SALT, block_of};
 use warpset_simt::{Global, GlobalMut, atomic, warp};
@@ -73,7 +74,7 @@ impl<const BLOCK_BITS: u32, const SECTORS: u32> Sectored<BLOCK_BITS, SECTORS> {
 /// Inserts the hashes of a warp's lanes, those whose bit is set in `valid`; as many lanes a key as 64-bit words.
 ///
 /// # Safety
-/// All lanes of the warp arrive together; `words` holds `blocks > 0` blocks of this cut, 8-byte aligned, and is only
+/// All lanes of the warp arrive together; `words` holds `blocks > 0` blocks of these, 8-byte aligned, and is only
 /// accessed atomically.
 #[inline(always)]
 pub(crate) unsafe fn insert_warp<const BLOCK_BITS: u32, const SECTORS: u32>(
@@ -113,7 +114,7 @@ pub(crate) unsafe fn insert_warp<const BLOCK_BITS: u32, const SECTORS: u32>(
 /// Whether the filter contains each lane's hash.
 ///
 /// # Safety
-/// All lanes of the warp arrive together; `words` holds `blocks > 0` blocks of this cut, 16-byte aligned, not written
+/// All lanes of the warp arrive together; `words` holds `blocks > 0` blocks of these, 16-byte aligned, not written
 /// while the kernel runs.
 #[inline(always)]
 pub(crate) unsafe fn contains_warp<const BLOCK_BITS: u32, const SECTORS: u32>(
@@ -141,8 +142,8 @@ pub(crate) unsafe fn contains_warp<const BLOCK_BITS: u32, const SECTORS: u32>(
                 let (a, b) = (words.read2_nc(block as usize * 4), words.read2_nc(block as usize * 4 + 2));
                 missing(0, a[0]) | missing(1, a[1]) | missing(2, b[0]) | missing(3, b[1]) == 0
             }
-            512 => contains_cut_lanes::<BLOCK_BITS, SECTORS, 4>(words, block, blocks > 1 << 32, hashes, pattern),
-            _ => contains_cut_lanes::<BLOCK_BITS, SECTORS, 8>(words, block, blocks > 1 << 32, hashes, pattern),
+            512 => contains_lanes::<BLOCK_BITS, SECTORS, 4>(words, block, blocks > 1 << 32, hashes, pattern),
+            _ => contains_lanes::<BLOCK_BITS, SECTORS, 8>(words, block, blocks > 1 << 32, hashes, pattern),
         }
     }
 }
@@ -152,7 +153,7 @@ pub(crate) unsafe fn contains_warp<const BLOCK_BITS: u32, const SECTORS: u32>(
 /// # Safety
 /// As [`contains_warp`]; `block` is below the number of blocks, and below 2^32 unless `wide`.
 #[inline(always)]
-unsafe fn contains_cut_lanes<const BLOCK_BITS: u32, const SECTORS: u32, const LANES: usize>(
+unsafe fn contains_lanes<const BLOCK_BITS: u32, const SECTORS: u32, const LANES: usize>(
     words: Global<u64>,
     block: u64,
     wide: bool,
@@ -191,18 +192,20 @@ unsafe fn contains_cut_lanes<const BLOCK_BITS: u32, const SECTORS: u32, const LA
     found
 }
 
-/// A pair of kernels for each cut; and on the host the table of these cuts, for which the module is named.
+/// A pair of kernels for each block size and number of sectors; and on the host a table of them, which names the
+/// module.
 macro_rules! sectored_kernels {
     ($module:ident, $for_each:ident: $($insert:ident, $contains:ident: $block_bits:literal, $sectors:literal, $min_blocks:literal;)*) => {
         $(
             kernel! {
-                #[doc = concat!("Inserts `n` keys, one a thread, into a filter of ", $block_bits, "-bit blocks in ", $sectors,
+                #[doc = concat!("Inserts `n` keys, one per thread, into a filter of ", $block_bits, "-bit blocks in ", $sectors,
                     " sectors.")]
                 ///
                 /// # Safety
                 /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads, no shared memory.
-                /// - `words`: valid for `blocks > 0` blocks, 8-byte aligned, only accessed atomically while the kernel runs.
-                /// - `hashes`: bits a key, of a shape with these sectors.
+                /// - `words`: valid for `blocks > 0` blocks, 8-byte aligned, only accessed atomically while the kernel
+                ///   runs.
+                /// - `hashes`: bits per key, of a shape with these sectors.
                 /// - `keys`: `n` keys of the kind (see [`crate::batch::keys`]), not written while the kernel runs.
                 #[launch_bounds(256, 4)]
                 pub unsafe fn $insert(
@@ -218,13 +221,13 @@ macro_rules! sectored_kernels {
                 }
             }
             kernel! {
-                #[doc = concat!("Looks up `n` keys, one a thread, in a filter of ", $block_bits, "-bit blocks in ", $sectors,
+                #[doc = concat!("Looks up `n` keys, one per thread, in a filter of ", $block_bits, "-bit blocks in ", $sectors,
                     " sectors.")]
                 ///
                 /// # Safety
                 /// - Launch, `hashes`, `keys`: as for the insertion.
                 /// - `words`: valid for `blocks > 0` blocks, 16-byte aligned, not written while the kernel runs.
-                /// - `out`: room for the form of result (see [`crate::batch::results`]), nobody else's.
+                /// - `out`: room for the form of result (see [`crate::batch::results`]), used by this launch alone.
                 #[launch_bounds(256, $min_blocks)]
                 pub unsafe fn $contains(
                     words: Global<u32>, blocks: u64, hashes: u32, keys: Global<u64>, kind: u32, spread: u64, n: usize,
@@ -254,7 +257,7 @@ macro_rules! sectored_kernels {
 }
 pub(crate) use sectored_kernels;
 
-/// Threads of a block, in every kernel of a cut.
+/// Threads of a block, in every kernel here.
 pub const BLOCK: u32 = 256;
 
 #[cfg(test)]
@@ -292,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_has_the_bits_of_its_shapes() {
+    fn all_have_the_bits_of_their_shapes() {
         agrees::<64, 1>();
         agrees::<64, 2>();
         agrees::<128, 1>();

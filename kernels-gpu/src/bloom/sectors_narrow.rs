@@ -1,4 +1,5 @@
-//! Kernels of the blocked Bloom filter for blocks of 64 to 256 bits, where the shape has none of its own: see [`sectors`].
+//! Kernels of the blocked Bloom filter for blocks of 64 to 256 bits, where the shape has none of its own: see
+//! [`sectors`].
 //!
 //! A module of their own, because the driver compiles modules as a whole when they are first used.
 

@@ -1,8 +1,8 @@
 //! Kernels of Parquet's split-block Bloom filter.
 //!
-//! A block is one 32-byte sector, so a key costs one memory transaction. Eight neighbouring lanes insert a key: its eight
-//! words leave in one instruction and reach the memory system as one request (5.4 times faster in the L2 cache of an
-//! H200 than eight requests of one thread). A lookup is two 128-bit loads of one thread.
+//! A block is one 32-byte sector, so a key costs one memory transaction. Eight neighbouring lanes insert a key: its
+//! eight words leave in one instruction and reach the memory system as one request (5.4 times faster in the L2 cache of
+//! an H200 than eight requests of one thread). A lookup is two 128-bit loads of one thread.
 
 use crate::batch::keys::xxh64_at;
 use crate::batch::results;
@@ -64,7 +64,7 @@ unsafe fn contains_one(words: Global<u32>, blocks: u64, hash: u64) -> bool {
 }
 
 kernel! {
-    /// Inserts `n` keys, one a thread.
+    /// Inserts `n` keys, one per thread.
     ///
     /// # Safety
     /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads, no shared memory.
@@ -83,13 +83,14 @@ kernel! {
 }
 
 kernel! {
-    /// Looks up `n` keys, one a thread.
+    /// Looks up `n` keys, one per thread.
     ///
     /// # Safety
     /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads, no shared memory.
-    /// - `words`: valid for `8 * blocks` words, `0 < blocks <= 2^32`, 16-byte aligned, not written while the kernel runs.
+    /// - `words`: valid for `8 * blocks` words, `0 < blocks <= 2^32`, 16-byte aligned, not written while the kernel
+    ///   runs.
     /// - `keys`: `n` keys of the kind (see [`crate::batch::keys`]), not written while the kernel runs.
-    /// - `out`: room for the form of result (see [`crate::batch::results`]), nobody else's.
+    /// - `out`: room for the form of result (see [`crate::batch::results`]), used by this launch alone.
     #[launch_bounds(256, 8)]
     pub unsafe fn split_block_contains(
         words: Global<u32>, blocks: u64, keys: Global<u64>, kind: u32, n: usize, form: u32, out: GlobalMut<u64>,

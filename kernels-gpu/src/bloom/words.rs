@@ -12,7 +12,7 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
-    /// - Both are valid for `n` words and do not overlap; nobody else touches `words`, nobody writes `other`.
+    /// - Both are valid for `n` words and do not overlap; nothing else accesses `words`, nothing writes `other`.
     pub unsafe fn words_or(words: GlobalMut<u32>, other: Global<u32>, n: usize) {
         for i in thread::grid_stride(n) {
             // SAFETY: `i < n` belongs to this thread.
@@ -54,13 +54,13 @@ kernel! {
         }
     }
 
-    /// Folds: part `part` of unit `u` of `folded` is unit `u * unit_step + part * part_step` of `words`, and the parts are
-    /// combined by OR.
+    /// Folds: part `part` of unit `u` of `folded` is unit `u * unit_step + part * part_step` of `words`, and the parts
+    /// are combined by OR.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory; `unit > 0`.
-    /// - `folded`: valid for `n` words, `n` a multiple of `unit`, nobody else's; `words`: for all parts of all units, not
-    ///   written while the kernel runs; they do not overlap.
+    /// - `folded`: valid for `n` words, `n` a multiple of `unit`, used by this launch alone; `words`: for all parts of
+    ///   all units, not written while the kernel runs; they do not overlap.
     pub unsafe fn words_fold(
         words: Global<u32>, unit: u32, unit_step: u64, part_step: u64, parts: u64, folded: GlobalMut<u32>, n: usize,
     ) {
@@ -81,7 +81,8 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any grid, blocks of whole warps, no shared memory.
-    /// - `words`: valid for `unit * units` words, not written while the kernel runs; `ones`: for `units`, nobody else's.
+    /// - `words`: valid for `unit * units` words, not written while the kernel runs; `ones`: for `units`, used by this
+    ///   launch alone.
     pub unsafe fn words_unit_ones(words: Global<u32>, unit: u32, ones: GlobalMut<u32>, units: usize) {
         let lane = warp::lane_id();
         let warps = thread::grid_dim_x() as usize * (thread::block_dim_x() / 32) as usize;
@@ -105,13 +106,14 @@ kernel! {
         }
     }
 
-    /// For each part of `part` blocks, the sum over its blocks of the probability that a random key has all its bits there:
-    /// the product over sectors of `(ones / bits) ^ bits of a key`, in a fixed order, so that every run gives one number.
+    /// For each part of `part` blocks, the sum over its blocks of the probability that a random key has all its bits
+    /// there: the product over sectors of `(ones / bits) ^ bits of a key`, in a fixed order, so that every run gives
+    /// one number.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid, blocks of whole warps, no shared memory; `part > 0`.
     /// - `words`: valid for `blocks` blocks of `shape`, not written while the kernel runs.
-    /// - `sums`: valid for `blocks.div_ceil(part)` words, nobody else's.
+    /// - `sums`: valid for `blocks.div_ceil(part)` words, used by this launch alone.
     pub unsafe fn words_block_rates(words: Global<u32>, shape: Shape, blocks: usize, part: usize, sums: GlobalMut<f64>) {
         let lane = warp::lane_id() as usize;
         let warps = thread::grid_dim_x() as usize * (thread::block_dim_x() / 32) as usize;
@@ -161,7 +163,7 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
-    /// - `hashes`: valid for `n` writes, nobody else's.
+    /// - `hashes`: valid for `n` writes, used by this launch alone.
     pub unsafe fn words_sample_hashes(hashes: GlobalMut<u64>, n: usize, first: u64, spread: u64) {
         for i in thread::grid_stride(n) {
             // SAFETY: `i < n` belongs to this thread.

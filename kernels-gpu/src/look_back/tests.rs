@@ -60,7 +60,7 @@ pub unsafe fn read<V: Published>(x: Global<u64>, i: usize) -> V {
 /// Writes value `i` of an array of packed values.
 ///
 /// # Safety
-/// `y` has a place for it, and nobody else touches that.
+/// `y` has a place for it, and nothing else accesses that.
 #[inline(always)]
 pub unsafe fn write<V: Published>(y: GlobalMut<u64>, i: usize, value: V) {
     for (k, &word) in value.pack().as_ref().iter().enumerate() {
@@ -84,10 +84,10 @@ pub fn unpacked<V: Published>(words: &[u64]) -> Vec<V> {
     words.chunks(V::Words::COUNT).map(value).collect()
 }
 
-/// A tile a block: writes what stands before it.
+/// One tile per block: writes what stands before it.
 ///
 /// # Safety
-/// `x` has a value a block, `y` a place.
+/// `x` has one value per block, `y` one place.
 #[inline(always)]
 unsafe fn chain<O: Operator<Value: Published>>(
     x: Global<u64>,

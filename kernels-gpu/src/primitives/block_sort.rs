@@ -4,8 +4,8 @@ use crate::primitives::ranking::{self, DIGITS, SortKey};
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{thread, warp};
 
-/// The shared memory of a block of `WARPS` warps for up to `TILE` items: counters, sums, and twice the items, each a key
-/// and a number of 16 bits, its origin.
+/// The shared memory of a block of `WARPS` warps for up to `TILE` items: counters, sums, and twice the items, each a
+/// key and a number of 16 bits, its origin.
 ///
 /// Items stay in shared memory and not in registers between passes: the loops over them are not unrolled, so that any
 /// number of items costs only itself.
@@ -84,12 +84,12 @@ impl<K: SortKey, const WARPS: u32, const TILE: u32> BlockSort<K, WARPS, TILE> {
         shared::dynamic(Self::KEYS_AT)
     }
 
-    /// One stable pass over a digit of the first `32 * WARPS * rows` items. Barriers stand before and behind it. Returns
+    /// One stable pass over a digit of the first `32 * WARPS * rows` items. Barriers stand before and after it. Returns
     /// where the items are now.
     ///
     /// # Safety
     /// All threads of the block arrive with the same `rows`, at most `TILE / (32 * WARPS)`, all of whose items are set;
-    /// the memory is nobody else's; digits are below [`DIGITS`].
+    /// the memory is used by nothing else; digits are below [`DIGITS`].
     #[inline(always)]
     #[must_use]
     pub unsafe fn pass<const ORIGINS: bool>(self, rows: u32, digit_of: impl Fn(K, u32) -> u32) -> Self {

@@ -38,7 +38,7 @@ const PREFIX_AT: u32 = TICKET_AT + 16;
 const SCRATCH_AT: u32 = PREFIX_AT + 32;
 /// Dynamic shared memory, in bytes.
 pub const SHARED_BYTES: u32 = SCRATCH_AT + WARPS * 16;
-/// Words of look-back a tile.
+/// Words of look-back per tile.
 pub const LOOK_BACK_WORDS: usize = 2;
 
 /// Where a run's items get their values from.
@@ -50,7 +50,7 @@ pub trait Source<V>: Copy {
     unsafe fn load(self, first: usize, n: usize, vectors: bool, rows: Shared<u32>) -> [V; ITEMS];
 }
 
-/// An array of values, `QUADS` quads a thread.
+/// An array of values, `QUADS` quads per thread.
 #[derive(Clone, Copy)]
 #[doc(hidden)]
 pub struct Array<V, const QUADS: usize>(pub Global<V>);
@@ -79,10 +79,10 @@ impl Source<u64> for Ones {
 ///
 /// # Safety
 /// - Launch: 1-D, `n.div_ceil(TILE)` blocks of [`BLOCK`] threads, [`SHARED_BYTES`] of dynamic shared memory; `n > 0`.
-/// - `keys`, `values`: `n` of each, not written meanwhile, at multiples of 16 bytes if `flags` say so.
-/// - `look_back`: [`LOOK_BACK_WORDS`] a tile, at a multiple of 16 bytes, and `counter` one word: zero at the start,
-///   nobody else's.
-/// - `out_keys`, `out_values`: a place a run; `runs`: one place. Nobody else touches any of them.
+/// - `keys`, `values`: `n` of each, not written while the kernel runs, at multiples of 16 bytes if `flags` say so.
+/// - `look_back`: [`LOOK_BACK_WORDS`] per tile, at a multiple of 16 bytes, and `counter` one word: zero at the start,
+///   used by this launch alone.
+/// - `out_keys`, `out_values`: one place per run; `runs`: one place. Nothing else accesses any of them.
 #[inline(always)]
 pub unsafe fn reduce_by_key<O, K, S, const KEY_QUADS: usize>(
     keys: Global<K>,
@@ -207,7 +207,7 @@ macro_rules! by_key_kernels {
         $crate::simt::kernel! {
             #![module($at)]
 
-            #[doc = concat!("Reduces values by `", stringify!($operator), "`, a result a run of equal `",
+            #[doc = concat!("Reduces values by `", stringify!($operator), "`, one result per run of equal `",
                 stringify!($key), "` keys.")]
             ///
             /// # Safety

@@ -1,12 +1,13 @@
 //! Merging two sorted runs, stable: of equal keys those of the first run come first.
 //!
 //! A block merges one tile of the output, and in it every thread the same number of items: both find where their part
-//! begins and ends in the runs by merge path ([`crate::primitives::merge_path`]). The tile's items are loaded into shared memory, each
-//! thread merges its items into registers one by one, and they leave by way of shared memory, so that all accesses to
-//! global memory are to neighbouring places. Keys without values move 16 bytes at a time ([`vectors`]).
+//! begins and ends in the runs by merge path ([`crate::primitives::merge_path`]). The tile's items are loaded into
+//! shared memory, each thread merges its items into registers one by one, and they leave by way of shared memory, so
+//! that all accesses to global memory are to neighbouring places. Keys without values move 16 bytes at a time
+//! ([`vectors`]).
 //!
-//! Where the tiles begin is found by [`merge_splits_u32`] and the like before the merge, or, for short inputs, where one
-//! launch more would cost more than it saves, by the block's first two warps.
+//! Where the tiles begin is found by [`merge_splits_u32`] and the like before the merge, or, for short inputs, where
+//! one launch more would cost more than it saves, by the block's first two warps.
 
 pub mod many;
 pub mod search;
@@ -36,12 +37,12 @@ pub const SPLIT_BLOCK: u32 = 128;
 pub const SPLITS_KNOWN: u32 = 1;
 /// In the kernels' `flags`: the merged keys begin at a multiple of 16 bytes.
 pub const OUT_ALIGNED: u32 = 2;
-/// Where in the kernels' `flags` stands how many keys the first run begins behind a multiple of 16 bytes: two bits.
+/// Where in the kernels' `flags` stands how many keys the first run begins after a multiple of 16 bytes: two bits.
 pub const A_SKEW_SHIFT: u32 = 4;
 /// The same of the second run.
 pub const B_SKEW_SHIFT: u32 = 6;
 
-/// Bytes of dynamic shared memory for tiles of `threads * items` items, which also has as many places behind them as a
+/// Bytes of dynamic shared memory for tiles of `threads * items` items, which also has as many places after them as a
 /// thread may look at beyond the end of an incomplete tile.
 #[cfg(not(target_arch = "nvptx64"))]
 const fn shared_bytes<K: Vectors, V>(threads: u32, items: u32, pairs: bool) -> u32 {
@@ -57,7 +58,8 @@ const fn values_at<K>(threads: u32, items: u32) -> u32 {
     ((threads * items + items + 1) * size_of::<K>() as u32).next_multiple_of(16)
 }
 
-/// Merges a tile of keys: parts of the runs to `out`, of which `aligned` says whether it begins at a multiple of 16 bytes.
+/// Merges a tile of keys: parts of the runs to `out`, of which `aligned` says whether it begins at a multiple of 16
+/// bytes.
 ///
 /// # Safety
 /// As for the methods that it calls, with [`shared_bytes`] of dynamic shared memory; all threads come here together.
@@ -132,8 +134,8 @@ unsafe fn merge_tile_of_pairs<
 /// The thread's part of the tile, of which the runs' parts begin at `a_at` and `b_at`, merged.
 ///
 /// # Safety
-/// The tile is in shared memory and nobody writes there meanwhile; behind it there are as many places as a thread merges
-/// and one more. All lanes of the warp come here together.
+/// The tile is in shared memory and nothing writes there meanwhile; after it there are as many places as a thread
+/// merges and one more. All lanes of the warp come here together.
 #[inline(always)]
 #[track_caller]
 unsafe fn merge_part<K: MergeKey, V: Word, const THREADS: u32, const ITEMS: usize, const PAIRS: bool>(
@@ -147,8 +149,8 @@ unsafe fn merge_part<K: MergeKey, V: Word, const THREADS: u32, const ITEMS: usiz
     let (a_len, b_len) = (tile.a_len, tile.len - tile.a_len);
     let (a_end, b_end) = (a_at + a_len, b_at + b_len);
     let diagonal = (tile.t * ITEMS as u32).min(tile.len);
-    // SAFETY: a thread's first places are inside its tile, and it looks at most `ITEMS` places further, for which there is
-    // room.
+    // SAFETY: a thread's first places are inside its tile, and it looks at most `ITEMS` places further, for which there
+    // is room.
     unsafe {
         let runs = ((loaded.keys.at(a_at), a_len), (loaded.keys.at(b_at), b_len));
         let from_a = crossing_in_shared(runs.0, runs.1, diagonal, loaded.mask);
@@ -173,7 +175,7 @@ struct Loaded<K, V> {
 /// Merges as many items as `merged` takes, from `at_a` and `at_b` on. `BOUNDED` says that a run may end before.
 ///
 /// # Safety
-/// The tile may be read up to as many places behind the thread's as it merges.
+/// The tile may be read up to as many places after the thread's as it merges.
 #[inline(always)]
 #[track_caller]
 unsafe fn serial<K: MergeKey, V: Word, const ITEMS: usize, const PAIRS: bool, const BOUNDED: bool>(
@@ -222,7 +224,7 @@ unsafe fn merge<K: Vectors, V: Word + Default, const THREADS: u32, const ITEMS: 
     out_values: GlobalMut<V>,
 ) {
     if PAIRS && THREADS * ITEMS as u32 == 256 * 11 {
-        // Two registers on sm_80, where four blocks a multiprocessor leave 64; none on later ones.
+        // Two registers on sm_80, where four blocks per multiprocessor leave 64; none on later ones.
         allow::spill();
     }
     let tile_items = THREADS * ITEMS as u32;
@@ -230,9 +232,9 @@ unsafe fn merge<K: Vectors, V: Word + Default, const THREADS: u32, const ITEMS: 
     let tile = thread::block_idx_x() as usize;
     let start = tile * tile_items as usize;
     let len = (a.len + b.len - start).min(tile_items as usize) as u32;
-    // SAFETY: `start + len` is at most the sum of the lengths, so crossings are inside the runs and the parts between two
-    // neighbouring ones add up to `len`; two barriers separate the uses of shared memory here from what follows, and all
-    // threads reach them.
+    // SAFETY: `start + len` is at most the sum of the lengths, so crossings are inside the runs and the parts between
+    // two neighbouring ones add up to `len`; two barriers separate the uses of shared memory here from what follows,
+    // and all threads reach them.
     unsafe {
         let (a_start, a_end);
         if flags & SPLITS_KNOWN != 0 {
@@ -280,16 +282,16 @@ macro_rules! merge_kernels {
                 stringify!($items), " items; with values (`", stringify!($value), "`): ", stringify!($pairs), ".")]
             ///
             /// # Safety
-            /// - Launch: 1-D, a block a tile, shaped as its `SHAPE` says; there
+            /// - Launch: 1-D, one block per tile, shaped as its `SHAPE` says; there
             ///   is at least one item.
             /// - `a_keys` and `b_keys`: valid for `a_len` and `b_len` reads, sorted by the bits of `mask`, not written
             ///   meanwhile; so `a_values` and `b_values` if there are values.
-            /// - `splits`: if `flags` say that they are known, how many items of the first run stand before each tile and
-            ///   before the end.
-            /// - `flags` say nothing that is not true; where there are no values, also how far the runs begin behind
+            /// - `splits`: if `flags` say that they are known, how many items of the first run stand before each tile
+            ///   and before the end.
+            /// - `flags` say nothing that is not true; where there are no values, also how far the runs begin after
             ///   multiples of 16 bytes.
-            /// - `out_keys` and, if there are values, `out_values`: valid for `a_len + b_len` writes, overlap nothing else,
-            ///   nobody else touches them.
+            /// - `out_keys` and, if there are values, `out_values`: valid for `a_len + b_len` writes, overlap nothing
+            ///   else, nothing else accesses them.
             #[launch_bounds($threads, $blocks)]
             pub unsafe fn $name(
                 a_keys: Global<$key>, a_values: Global<$value>, a_len: usize,
@@ -332,7 +334,7 @@ macro_rules! split_kernels {
             /// # Safety
             /// - Launch: 1-D, blocks of [`SPLIT_BLOCK`] threads, a thread for each of `tiles + 1` splits.
             /// - The runs: as for [`merge_u32`].
-            /// - `splits`: valid for `tiles + 1` writes, nobody else touches it.
+            /// - `splits`: valid for `tiles + 1` writes, nothing else accesses it.
             #[launch_bounds(128)]
             pub unsafe fn $name(
                 a: Global<$key>, a_len: usize, b: Global<$key>, b_len: usize, mask: $key, tile_items: usize, tiles: usize,
@@ -341,7 +343,7 @@ macro_rules! split_kernels {
                 let tile = thread::block_idx_x() as usize * SPLIT_BLOCK as usize + thread::thread_idx_x() as usize;
                 if tile <= tiles {
                     let diagonal = (tile * tile_items).min(a_len + b_len);
-                    // SAFETY: the caller keeps this kernel's contract; a place a thread.
+                    // SAFETY: the caller keeps this kernel's contract; one place per thread.
                     unsafe {
                         splits.write(tile, crossing_by_thread(a, a_len, b, b_len, diagonal, mask) as u64);
                     }

@@ -28,7 +28,7 @@ pub fn goes_first<K: MergeKey>(first: K, second: K, mask: K) -> bool {
 ///
 /// # Safety
 /// All lanes of the warp come here together with the same arguments; the runs are valid for `a_len` and `b_len` reads
-/// and not written meanwhile; `diagonal` is at most their sum.
+/// and not written while the kernel runs; `diagonal` is at most their sum.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn crossing_by_warp<K: MergeKey>(
@@ -88,7 +88,7 @@ pub unsafe fn crossing_by_thread<K: MergeKey>(
 /// How many of the first `diagonal` items of the merge of two runs in shared memory come from `a`.
 ///
 /// # Safety
-/// The runs are there and nobody writes them meanwhile; `diagonal` is at most the sum of their lengths.
+/// The runs are there and nothing writes them meanwhile; `diagonal` is at most the sum of their lengths.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn crossing_in_shared<K: MergeKey>(
@@ -123,11 +123,11 @@ pub struct Tile<const THREADS: u32, const ITEMS: usize> {
 }
 
 impl<const THREADS: u32, const ITEMS: usize> Tile<THREADS, ITEMS> {
-    /// Every `THREADS`-th item from the thread's own on, of the first run's part and the second run's behind it; `FULL`
+    /// Every `THREADS`-th item from the thread's own on, of the first run's part and the second run's after it; `FULL`
     /// if the tile is complete.
     ///
     /// # Safety
-    /// Both parts are valid for reads and not written meanwhile.
+    /// Both parts are valid for reads and not written while the kernel runs.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn load<T: Word + Default, const FULL: bool>(self, a: Global<T>, b: Global<T>) -> [T; ITEMS] {
@@ -146,7 +146,7 @@ impl<const THREADS: u32, const ITEMS: usize> Tile<THREADS, ITEMS> {
     /// Puts what [`load`](Self::load) gave into shared memory, both parts side by side.
     ///
     /// # Safety
-    /// There is room for a tile, which nobody else touches.
+    /// There is room for a tile, which nothing else accesses.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn put<T: Word, const FULL: bool>(self, to: Shared<T>, items: [T; ITEMS]) {
@@ -162,13 +162,13 @@ impl<const THREADS: u32, const ITEMS: usize> Tile<THREADS, ITEMS> {
     /// Writes the thread's merged items to `out`, by way of shared memory.
     ///
     /// # Safety
-    /// All threads of the block come here together; nobody looks at `shared` any more; `out` is valid for the tile and
-    /// nobody else's.
+    /// All threads of the block come here together; no thread reads `shared` any more; `out` is valid for the tile and
+    /// used by this launch alone.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn store<T: Word, const FULL: bool>(self, shared: Shared<T>, items: [T; ITEMS], out: GlobalMut<T>) {
-        // SAFETY: a thread's own places, of which those beyond an incomplete tile have room; then, behind a barrier, every
-        // `THREADS`-th below the length.
+        // SAFETY: a thread's own places, of which those beyond an incomplete tile have room; then, after a barrier,
+        // every `THREADS`-th below the length.
         unsafe {
             for u in 0..ITEMS {
                 shared.set(self.t * ITEMS as u32 + u as u32, items[u]);

@@ -1,14 +1,14 @@
 //! Scans by an operator that is not associative, three ways, as the paper on quotient filters gives them: parallel
 //! merging, sequential shifting, segmented layouts.
 //!
-//! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018, section
-//! IV-C, algorithms 4, 5 and 6, there for the slots of a quotient filter ([`NextSlot`]). Here they are for any
+//! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018,
+//! section IV-C, algorithms 4, 5 and 6, there for the slots of a quotient filter ([`NextSlot`]). Here they are for any
 //! [`Additive`] recurrence, the last for any [`Recurrence`].
 //!
 //! A *segment* is a stretch of the input within which the chain of dependencies never breaks; its first item is its
 //! *head* ([`Recurrence::may_break`]; in a quotient filter, a quotient that differs from the one before). Values of a
-//! segment all move by the same amount if its head's does. The first two methods begin with every segment's values as if
-//! nothing stood before it.
+//! segment all move by the same amount if its head's does. The first two methods begin with every segment's values as
+//! if nothing stood before it.
 //!
 //! Departures. Values are 64-bit numbers while they move. In algorithm 5 neighbouring threads read and write the same
 //! word at the same time; here these accesses are atomic, and the order does not matter, because values only grow. In
@@ -27,8 +27,8 @@ pub const BLOCK: u32 = 256;
 /// adds to the value before it, or begins with.
 ///
 /// # Safety
-/// `items`, `labels` and `added` have `n` places, `heads` a bit for each, in whole words; nobody else touches the last
-/// three.
+/// `items`, `labels` and `added` have `n` places, `heads` a bit for each, in whole words; nothing else accesses the
+/// last three.
 #[inline(always)]
 pub unsafe fn prepare<R: Additive>(
     items: Global<R::Item>,
@@ -84,7 +84,7 @@ unsafe fn find_starts(labels: Global<u32>, n: usize, starts: GlobalMut<u32>) {
 ///
 /// # Safety
 /// `starts` are those of `segments` segments and their end; `items` and `numbers` reach to there; `change` is a word.
-/// Nobody else touches numbers and change.
+/// Nothing else accesses numbers and change.
 #[inline(always)]
 pub unsafe fn shift_segments<R: Additive>(
     items: Global<R::Item>,
@@ -118,7 +118,7 @@ pub unsafe fn shift_segments<R: Additive>(
 ///
 /// # Safety
 /// The first arrays have `n` places; `offsets` and `carries` one for each segment of the round (a label less 1, over
-/// 2^round), and nobody else touches those.
+/// 2^round), and nothing else accesses those.
 #[inline(always)]
 pub unsafe fn calc_offsets<R: Additive>(
     items: Global<R::Item>,
@@ -178,7 +178,7 @@ unsafe fn shift_items(
 /// Numbers as values.
 ///
 /// # Safety
-/// Both have `n` places; nobody else touches `out`.
+/// Both have `n` places; nothing else accesses `out`.
 #[inline(always)]
 pub unsafe fn write_values<R: Additive>(numbers: Global<i64>, n: usize, out: GlobalMut<R::Value>) {
     for i in thread::grid_stride(n) {
@@ -193,7 +193,7 @@ pub unsafe fn write_values<R: Additive>(numbers: Global<i64>, n: usize, out: Glo
 pub enum Round {
     /// Lays it out as if nothing stood before it.
     First = 0,
-    /// Lays it out behind what the segment before handed on in the last round.
+    /// Lays it out after what the segment before handed on in the last round.
     Next = 1,
     /// The same, and writes the results.
     Last = 2,
@@ -204,7 +204,7 @@ pub enum Round {
 /// # Safety
 /// `items` has `n` places, and `out` in the last round; `incoming` and `outgoing`, not the same, one for each
 /// `length > 0` of them, but in the first round `incoming` is not read, in the last `outgoing` not written.
-/// Nobody else touches those that are written.
+/// Nothing else accesses those that are written.
 #[inline(always)]
 pub unsafe fn layout<R: Recurrence>(
     items: Global<R::Item>,
@@ -250,7 +250,8 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, blocks of [`BLOCK`] threads.
-    /// - `labels` are `n > 0` sums of flags, the first 1; `starts` has a place more than the last, nobody else's.
+    /// - `labels` are `n > 0` sums of flags, the first 1; `starts` has a place more than the last, used by this launch
+    ///   alone.
     #[launch_bounds(256)]
     pub unsafe fn non_associative_starts(labels: Global<u32>, n: usize, starts: GlobalMut<u32>) {
         // SAFETY: the caller keeps this kernel's contract.
@@ -263,7 +264,8 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, blocks of [`BLOCK`] threads.
-    /// - As for the offsets, which were calculated before with the same `round`; nobody else touches numbers and credits.
+    /// - As for the offsets, which were calculated before with the same `round`; nothing else accesses numbers and
+    ///   credits.
     #[launch_bounds(256)]
     pub unsafe fn non_associative_shift_items(
         n: usize, round: u32, labels: Global<u32>, offsets: Global<i64>, carries: Global<i64>,
@@ -350,8 +352,9 @@ pub trait NonAssociativeKernels: Additive {
     ) -> Result<(), L::Error>;
 }
 
-/// Makes the kernels of the three methods for recurrences, and [`NonAssociativeKernels`] of them: for each recurrence the
-/// kernels' names, and the recurrence. For recurrences outside this crate see [`scan_kernels!`](crate::scan_kernels).
+/// Makes the kernels of the three methods for recurrences, and [`NonAssociativeKernels`] of them: for each recurrence
+/// the kernels' names, and the recurrence. For recurrences outside this crate see
+/// [`scan_kernels!`](crate::scan_kernels).
 #[macro_export]
 macro_rules! non_associative_kernels {
     ($($prepare:ident, $shift_segments:ident, $calc_offsets:ident, $write_values:ident, $layout:ident: $recurrence:ty;)*) => {$(
@@ -360,8 +363,8 @@ macro_rules! non_associative_kernels {
             ///
             /// # Safety
             /// - Launch: 1-D, blocks of `BLOCK` threads.
-            /// - `items`, `labels` and `added` have `n` places, `heads` a bit for each, in whole words; nobody else touches the last
-            ///   three.
+            /// - `items`, `labels` and `added` have `n` places, `heads` a bit for each, in whole words; nothing else
+            ///   accesses the last three.
             #[launch_bounds(256)]
             pub unsafe fn $prepare(items: $crate::simt::Global<<$recurrence as $crate::operators::non_associative::Recurrence>::Item>, n: usize, heads: $crate::simt::GlobalMut<u32>, labels: $crate::simt::GlobalMut<u32>, added: $crate::simt::GlobalMut<i64>) {
                 // SAFETY: the caller keeps this kernel's contract.
@@ -374,8 +377,8 @@ macro_rules! non_associative_kernels {
             ///
             /// # Safety
             /// - Launch: 1-D, blocks of `BLOCK` threads.
-            /// - `starts` are those of `segments` segments and their end; `items` and `numbers` reach to there; `change` is a word.
-            ///   Nobody else touches numbers and change.
+            /// - `starts` are those of `segments` segments and their end; `items` and `numbers` reach to there;
+            ///   `change` is a word. Nothing else accesses numbers and change.
             #[launch_bounds(256)]
             pub unsafe fn $shift_segments(items: $crate::simt::Global<<$recurrence as $crate::operators::non_associative::Recurrence>::Item>, starts: $crate::simt::Global<u32>, segments: usize, numbers: $crate::simt::GlobalMut<i64>, change: $crate::simt::GlobalMut<u32>) {
                 // SAFETY: the caller keeps this kernel's contract.
@@ -388,8 +391,8 @@ macro_rules! non_associative_kernels {
             ///
             /// # Safety
             /// - Launch: 1-D, blocks of `BLOCK` threads.
-            /// - The first arrays have `n` places; `offsets` and `carries` one for each segment of the round (a label less 1, over
-            ///   2^round), and nobody else touches those.
+            /// - The first arrays have `n` places; `offsets` and `carries` one for each segment of the round (a label
+            ///   less 1, over 2^round), and nothing else accesses those.
             #[launch_bounds(256)]
             pub unsafe fn $calc_offsets(items: $crate::simt::Global<<$recurrence as $crate::operators::non_associative::Recurrence>::Item>, n: usize, round: u32, labels: $crate::simt::Global<u32>, numbers: $crate::simt::Global<i64>, credits: $crate::simt::Global<i64>, offsets: $crate::simt::GlobalMut<i64>, carries: $crate::simt::GlobalMut<i64>) {
                 // SAFETY: the caller keeps this kernel's contract.
@@ -402,7 +405,7 @@ macro_rules! non_associative_kernels {
             ///
             /// # Safety
             /// - Launch: 1-D, blocks of `BLOCK` threads.
-            /// - Both have `n` places; nobody else touches `out`.
+            /// - Both have `n` places; nothing else accesses `out`.
             #[launch_bounds(256)]
             pub unsafe fn $write_values(numbers: $crate::simt::Global<i64>, n: usize, out: $crate::simt::GlobalMut<<$recurrence as $crate::operators::non_associative::Recurrence>::Value>) {
                 // SAFETY: the caller keeps this kernel's contract.
@@ -415,9 +418,9 @@ macro_rules! non_associative_kernels {
             ///
             /// # Safety
             /// - Launch: 1-D, blocks of `BLOCK` threads.
-            /// - `items` has `n` places, and `out` in the last round; `incoming` and `outgoing`, not the same, one for each
-            ///   `length > 0` of them, but in the first round `incoming` is not read, in the last `outgoing` not written.
-            ///   Nobody else touches those that are written.
+            /// - `items` has `n` places, and `out` in the last round; `incoming` and `outgoing`, not the same, one for
+            ///   each `length > 0` of them, but in the first round `incoming` is not read, in the last `outgoing` not
+            ///   written. Nothing else accesses those that are written.
             #[launch_bounds(256)]
             pub unsafe fn $layout(items: $crate::simt::Global<<$recurrence as $crate::operators::non_associative::Recurrence>::Item>, n: usize, length: u32, round: u32, incoming: $crate::simt::Global<<$recurrence as $crate::operators::non_associative::Recurrence>::Value>, outgoing: $crate::simt::GlobalMut<<$recurrence as $crate::operators::non_associative::Recurrence>::Value>, change: $crate::simt::GlobalMut<u32>, out: $crate::simt::GlobalMut<<$recurrence as $crate::operators::non_associative::Recurrence>::Value>) {
                 // SAFETY: the caller keeps this kernel's contract.

@@ -50,13 +50,13 @@ pub fn ticket_word<const WARPS: u32>() -> Shared<u32> {
 
 /// Moves a tile of `valid` items, which begins at `from`, sorted by `digit`. Thread `d` of the first [`DIGITS`] hands
 /// the tile's count of digit `d` to `publish`, early, and later to `place`, which says where in `to` the first of them
-/// goes. No barrier stands behind the last access to shared memory.
+/// goes. No barrier stands after the last access to shared memory.
 ///
 /// # Safety
 /// - All threads of a block of `WARPS` warps arrive, after a barrier since the shared memory was last used; it has what
 ///   the [`PassShape`] says.
-/// - `from` is valid for `valid` items, at least 1 and at most `32 * WARPS * ITEMS`, not written meanwhile.
-/// - From `place` on, `to` is valid for as many items as `place` got as its count, and nobody else touches those; the
+/// - `from` is valid for `valid` items, at least 1 and at most `32 * WARPS * ITEMS`, not written while the kernel runs.
+/// - From `place` on, `to` is valid for as many items as `place` got as its count, and nothing else accesses those; the
 ///   payloads likewise, if there are any.
 #[inline(always)]
 pub unsafe fn scatter_tile<K: SortKey, V: Word + Default, const PAYLOAD: bool, const WARPS: u32, const ITEMS: usize>(
@@ -80,8 +80,8 @@ pub unsafe fn scatter_tile<K: SortKey, V: Word + Default, const PAYLOAD: bool, c
     let (to, to_values) = to;
     // SAFETY: shared indices stay inside the arrays (digits below `DIGITS`, places below the tile's length), and a
     // barrier stands between any two accesses of different threads to one word, but for the rows, which are each one
-    // warp's while it counts and ranks. Items are read below `valid`, and written where `place` says, a digit's in turn.
-    // All threads reach every barrier and vote.
+    // warp's while it counts and ranks. Items are read below `valid`, and written where `place` says, a digit's in
+    // turn. All threads reach every barrier and vote.
     unsafe {
         ranking::clear_row(row);
         if t == 0 {
@@ -89,7 +89,7 @@ pub unsafe fn scatter_tile<K: SortKey, V: Word + Default, const PAYLOAD: bool, c
         }
         let first = t / 32 * (32 * ITEMS as u32) + warp::lane_id();
 
-        // What lies past the end has the last digit: it ranks behind everything, and no later tile reads these counts.
+        // What lies past the end has the last digit: it ranks after everything, and no later tile reads these counts.
         let mut keys = [digit.last::<K>(); ITEMS];
         if valid == tile_items {
             for i in 0..ITEMS {

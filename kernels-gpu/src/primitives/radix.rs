@@ -37,7 +37,7 @@ const ITEMS: usize = 12;
 const GROUP_ITEMS: usize = 12;
 const WARPS: u32 = BLOCK / 32;
 // The scatter's shared memory: where each digit's run starts in the output, the sorted tile, rows of counters (one a
-// warp where order is kept, one a block where it is not), and a few words.
+// warp where order is kept, one per block where it is not), and a few words.
 const HASHES_AT: u32 = MAX_DIGITS * 8;
 
 const fn counters_at(tile: usize) -> u32 {
@@ -82,7 +82,7 @@ impl WithHasher for Histogram {
                 d += 32;
             }
             warp::sync_warp(warp::FULL_MASK);
-            // Four loads in flight a thread.
+            // Four loads in flight per thread.
             let step = thread::grid_dim_x() as usize * BLOCK as usize;
             let mut i = thread::block_idx_x() as usize * BLOCK as usize + t as usize;
             while i + 3 * step < self.n {
@@ -202,7 +202,7 @@ unsafe fn scatter<const ITEMS: usize, const STABLE: bool>(
         let tile_start = tile as usize * tile_size;
         let valid = if n - tile_start < tile_size { (n - tile_start) as u32 } else { tile_size as u32 };
 
-        // What lies past the end has all bits set and so the last digit: it ranks behind everything, and no later
+        // What lies past the end has all bits set and so the last digit: it ranks after everything, and no later
         // tile reads this one's counts.
         let first = warp_index * (32 * ITEMS as u32) + lane;
         let mut hashes = [!0u64; ITEMS];
@@ -263,8 +263,8 @@ kernel! {
     ///   `n > 0`, `0 < bits <= 8`, `shift + bits <= 64`.
     /// - `keys`: `n` keys of the kind (see [`crate::batch::keys`]), not written while the kernel runs.
     /// - `starts`: `1 << bits` words, the exclusive sums of this input's digit counts.
-    /// - `look_back`: `1 << bits` words a block, and `ticket` one word: zero at the start, nobody else's.
-    /// - `out`: valid for `n` writes, overlaps nothing else, nobody else touches it.
+    /// - `look_back`: `1 << bits` words per block, and `ticket` one word: zero at the start, used by this launch alone.
+    /// - `out`: valid for `n` writes, overlaps nothing else, nothing else accesses it.
     #[launch_bounds(256, 3)]
     pub unsafe fn radix_pass(
         keys: Global<u64>, kind: u32, spread: u64, n: usize, shift: u32, bits: u32, starts: Global<u64>,
@@ -299,11 +299,12 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: one block of [`BLOCK`] threads, 64 bytes of dynamic shared memory.
-    /// - `counts`: valid for `digits` reads and writes, `digits <= BLOCK`; nobody else touches it.
+    /// - `counts`: valid for `digits` reads and writes, `digits <= BLOCK`; nothing else accesses it.
     #[launch_bounds(256, 1)]
     pub unsafe fn radix_scan(counts: GlobalMut<u64>, digits: u32) {
         let t = thread::thread_idx_x();
-        // SAFETY: `t < digits` guards `counts`; all threads take part in the scan, whose shared memory is nobody else's.
+        // SAFETY: `t < digits` guards `counts`; all threads take part in the scan, whose shared memory is used by
+        // nothing else.
         unsafe {
             let count = if t < digits { counts.read(t as usize) } else { 0 };
             let (before, _) = block::exclusive_scan::<Sum<u64>, WARPS>(count, shared::dynamic(0));

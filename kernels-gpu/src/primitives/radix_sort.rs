@@ -1,7 +1,8 @@
-//! Radix sort, least significant digit first: one histogram launch for all digits, then one read and one write a digit.
+//! Radix sort, least significant digit first: one histogram launch for all digits, then one read and one write per
+//! digit.
 //!
-//! Source: Adinets and Merrill, "Onesweep: A Faster Least Significant Digit Radix Sort for GPUs", 2022. A tile counts its
-//! digits first and publishes the counts ("early counts"), so that the tiles behind it rarely wait; then it ranks,
+//! Source: Adinets and Merrill, "Onesweep: A Faster Least Significant Digit Radix Sort for GPUs", 2022. A tile counts
+//! its digits first and publishes the counts ("early counts"), so that the tiles after it rarely wait; then it ranks,
 //! sorts itself in shared memory, looks back, and writes each digit's items as one run.
 //!
 //! Departures: the last block of the histogram lays out the passes ([`RUN`] and its neighbours): a digit that one value
@@ -21,7 +22,7 @@ pub use small::*;
 
 /// Threads of a block of the histogram.
 pub const HISTOGRAM_BLOCK: u32 = 1024;
-/// The shape of a histogram: lanes share out so many columns of counters, to meet each other's banks less often.
+/// The shape of a histogram: lanes share out that many columns of counters, to meet each other's banks less often.
 #[derive(Clone, Copy, Debug)]
 pub struct HistogramShape {
     /// Columns, a power of two up to 32.
@@ -41,7 +42,7 @@ impl HistogramShape {
     }
 }
 
-// A step of the plan, one word a pass: these bits, and from `ORDINAL` on how many passes run before it.
+// A step of the plan, one word per pass: these bits, and from `ORDINAL` on how many passes run before it.
 /// The pass is needed.
 pub const RUN: u32 = 1;
 /// It reads the input.
@@ -54,7 +55,7 @@ pub const ORDINAL: u32 = 8;
 /// The plan: passes that one value holds alone are left out, and the last one that runs writes the output.
 ///
 /// # Safety
-/// `plan` holds `passes` words, nobody else's.
+/// `plan` holds `passes` words, used by this launch alone.
 #[inline(always)]
 unsafe fn lay_out(plan: GlobalMut<u32>, passes: u32, mut needed: u32, in_place: bool) {
     if in_place && needed.count_ones() % 2 == 1 {
@@ -106,9 +107,9 @@ unsafe fn histogram<K: SortKey, const MAX: u32, const COLUMNS: u32>(
     let misc: Shared<u32> = shared::dynamic(shape.sums_at() + HISTOGRAM_BLOCK / 32 * 8);
     let t = thread::thread_idx_x();
     let column = t % COLUMNS;
-    // SAFETY: shared indices stay below `passes * DIGITS * COLUMNS`; `i < n`; `starts` holds as many words and is only accessed
-    // atomically until all blocks have counted, which fences and `done` tell the last one; from then on it is that
-    // block's own. All threads reach every barrier.
+    // SAFETY: shared indices stay below `passes * DIGITS * COLUMNS`; `i < n`; `starts` holds as many words and is only
+    // accessed atomically until all blocks have counted, which fences and `done` tell the last one; from then on it is
+    // that block's own. All threads reach every barrier.
     unsafe {
         let mut i = t;
         while i < passes * DIGITS * COLUMNS {
@@ -124,7 +125,7 @@ unsafe fn histogram<K: SortKey, const MAX: u32, const COLUMNS: u32>(
                 }
             }
         };
-        // Eight loads in flight a thread.
+        // Eight loads in flight per thread.
         let step = thread::grid_dim_x() as usize * HISTOGRAM_BLOCK as usize;
         let mut i = thread::block_idx_x() as usize * HISTOGRAM_BLOCK as usize + t as usize;
         while i + 7 * step < n {
@@ -192,12 +193,13 @@ macro_rules! histogram_kernels {
             #[doc = concat!("Where each value of each digit of `", stringify!($key), "` keys begins, and the plan of the passes.")]
             ///
             /// # Safety
-            /// - Launch: 1-D, blocks of [`HISTOGRAM_BLOCK`] threads, the dynamic shared memory of the shape; at most 2^32 - 1
-            ///   keys a block.
-            /// - `keys`: valid for `n` reads, not written meanwhile; `begin + bits` is at most their width.
+            /// - Launch: 1-D, blocks of [`HISTOGRAM_BLOCK`] threads, the dynamic shared memory of the shape; at most
+            ///   2^32 - 1 keys per block.
+            /// - `keys`: valid for `n` reads, not written while the kernel runs; `begin + bits` is at most their width.
             /// - `passes`: at least `bits / 8`, at most the key's bytes; even if `in_place` is not 0.
-            /// - `starts`: [`DIGITS`] words a pass, and `done` one word: zero at the start, nobody else's.
-            /// - `plan`: valid for `passes` words, nobody else's.
+            /// - `starts`: [`DIGITS`] words per pass, and `done` one word: zero at the start, used by this launch
+            ///   alone.
+            /// - `plan`: valid for `passes` words, used by this launch alone.
             #[launch_bounds(1024, 1)]
             pub unsafe fn $name(
                 keys: Global<$key>, n: usize, begin: u32, bits: u32, passes: u32, flip: u32, in_place: u32,
@@ -306,15 +308,16 @@ macro_rules! pass_kernels {
             ///
             /// # Safety
             /// - Launch: 1-D, a block for each tile of the `n > 0` items, as the kernel's shape says; `n` is at most
-            ///   [`LOOK_BACK_ITEMS`](crate::primitives::ranking::LOOK_BACK_ITEMS). All portions but the last are whole tiles.
+            ///   [`LOOK_BACK_ITEMS`](crate::primitives::ranking::LOOK_BACK_ITEMS). All portions but the last are whole
+            ///   tiles.
             /// - The step is the histogram's for this pass. What it reads is valid for `first_item + n` items and not
-            ///   written meanwhile; what it writes is valid for all items, overlaps nothing else, nobody else touches it.
-            ///   Payloads likewise, if the kernel has them.
+            ///   written meanwhile; what it writes is valid for all items, overlaps nothing else, nothing else accesses
+            ///   it. Payloads likewise, if the kernel has them.
             /// - `starts`: where the items of each digit go, as the histogram or the portion before left it.
-            /// - `next_starts`: valid for [`DIGITS`] words, nobody else's.
-            /// - `look_back`, `look_back_2`: `rows` rows of [`DIGITS`] words each, `rows` at least the grid; nobody else's.
-            ///   The first is zero before the first pass that runs. `portion` says which of the `portions` launches of the
-            ///   pass this is. `ticket` is one word, zero and nobody else's.
+            /// - `next_starts`: valid for [`DIGITS`] words, used by this launch alone.
+            /// - `look_back`, `look_back_2`: `rows` rows of [`DIGITS`] words each, `rows` at least the grid; used by
+            ///   this launch alone. The first is zero before the first pass that runs. `portion` says which of the
+            ///   `portions` launches of the pass this is. `ticket` is one word, zero and used by this launch alone.
             #[launch_bounds($threads, $blocks)]
             pub unsafe fn $name(
                 keys: Global<$key>, values: Global<$value>, scratch_keys: GlobalMut<$key>,

@@ -1,13 +1,13 @@
 //! Digits, ranks within a tile, and look-back over digit counts: what sorting and grouping share.
 //!
-//! A tile is what one block holds in registers, warp-striped: item `i` of a lane stands 32 places behind item `i - 1`,
+//! A tile is what one block holds in registers, warp-striped: item `i` of a lane stands 32 places after item `i - 1`,
 //! so going through the items in turn goes through a warp's part of the tile in order. Each warp has a row of counters
-//! in shared memory, one a digit; a stable rank is the row's counter plus the number of equal digits in lower lanes.
+//! in shared memory, one per digit; a stable rank is the row's counter plus the number of equal digits in lower lanes.
 //!
 //! Source: Adinets and Merrill, "Onesweep: A Faster Least Significant Digit Radix Sort for GPUs", 2022 (warp-level
-//! ranking, look-back by digit); Merrill and Garland, "Single-pass Parallel Prefix Scan with Decoupled Look-back", 2016.
-//! Departures: all lanes of a digit read its counter and the last one writes it, so that no shuffle hands its value round;
-//! look-back loads several predecessors at a time.
+//! ranking, look-back by digit); Merrill and Garland, "Single-pass Parallel Prefix Scan with Decoupled Look-back",
+//! 2016. Departures: all lanes of a digit read its counter and the last one writes it, so that no shuffle hands its
+//! value round; look-back loads several predecessors at a time.
 
 use crate::block;
 use warpset_core::scan::Sum;
@@ -93,14 +93,15 @@ impl Digit {
     }
 }
 
-/// The rank of this lane's item behind what the warp's `row` has counted of its digit; counts it.
+/// The rank of this lane's item after what the warp's `row` has counted of its digit; counts it.
 ///
 /// # Safety
 /// All lanes of the warp arrive together; `row` holds [`DIGITS`] words that no other warp touches meanwhile; `digit` is
 /// below [`DIGITS`].
 #[inline(always)]
 pub unsafe fn rank(row: Shared<u32>, digit: u32) -> u32 {
-    // SAFETY: indices are below `DIGITS`; a warp barrier stands before the one lane of each digit that writes and after it.
+    // SAFETY: indices are below `DIGITS`; a warp barrier stands before the one lane of each digit that writes and after
+    // it.
     unsafe {
         let peers = warp::match_low_byte(warp::FULL_MASK, digit);
         let rank = row.get(digit) + (peers & warp::lane_mask_lt()).count_ones();
@@ -134,8 +135,8 @@ pub unsafe fn clear_row(row: Shared<u32>) {
 /// [`DIGITS`] threads), after handing the count to `publish`.
 ///
 /// # Safety
-/// All threads of a block of `WARPS` warps arrive, after a barrier that stands behind the counting; `counters` holds
-/// `rows` rows of [`DIGITS`] words and `sums` a word a warp, which nobody else touches before a further barrier.
+/// All threads of a block of `WARPS` warps arrive, after a barrier that follows the counting; `counters` holds
+/// `rows` rows of [`DIGITS`] words and `sums` one word per warp, which nothing else accesses before a further barrier.
 #[inline(always)]
 pub unsafe fn place_digits<const WARPS: u32>(
     counters: Shared<u32>,
@@ -211,7 +212,7 @@ pub const LOOK_BACK_ITEMS: usize = <u32 as CountWord>::COUNT as usize;
 /// Rows that a thread loads before it looks at the first.
 const WINDOW: usize = 4;
 
-/// Look-back words: for each tile a row, one word a digit.
+/// Look-back words: for each tile a row, one word per digit.
 #[derive(Clone, Copy)]
 pub struct LookBack<C> {
     words: GlobalMut<C>,

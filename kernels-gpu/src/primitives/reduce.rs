@@ -1,7 +1,8 @@
 //! Reductions: what a whole array amounts to, in one read.
 //!
 //! Every warp goes over consecutive items of its own and keeps what they amount to in registers; blocks combine their
-//! warps, and the block that ends last combines the blocks. All in input order, so the operator need not be commutative.
+//! warps, and the block that ends last combines the blocks. All in input order, so the operator need not be
+//! commutative.
 
 use warpset_core::scan::{Max, Min, Operator, Sum};
 use warpset_simt::shared::{self, Shared};
@@ -24,7 +25,7 @@ pub const VECTORS: u32 = 2;
 /// Warps of a block.
 #[doc(hidden)]
 pub const WARPS: u32 = 8;
-/// Quads (16 bytes) of input a thread at a time.
+/// Quads (16 bytes) of input per thread at a time.
 #[doc(hidden)]
 pub const QUADS: usize = 4;
 
@@ -46,10 +47,10 @@ const SCRATCH_AT: u32 = LAST_AT + 16;
 ///
 /// # Safety
 /// - Launch: 1-D, blocks of [`BLOCK`] threads, [`shared_bytes`] of dynamic shared memory.
-/// - `input`: `n > 0` items, not written meanwhile. `per_warp`: a multiple of [`warp_items`]; that many items times the
-///   warps of the grid are `n` or more.
-/// - `partial`: the look-back words of a value a block, at a multiple of 16 bytes, and `finished` one word: zero at the
-///   start, nobody else's. `out`: one place, nobody else's.
+/// - `input`: `n > 0` items, not written while the kernel runs. `per_warp`: a multiple of [`warp_items`]; that many
+///   items times the warps of the grid are `n` or more.
+/// - `partial`: the look-back words of one value per block, at a multiple of 16 bytes, and `finished` one word: zero at
+///   the start, used by this launch alone. `out`: one place, used by this launch alone.
 #[inline(always)]
 pub unsafe fn reduce<O: Operator<Value: Published + Item>, const ITEMS: usize>(
     input: Global<O::Value>,

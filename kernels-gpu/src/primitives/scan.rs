@@ -40,11 +40,11 @@ const LINE_WORDS: usize = 32;
 pub struct ScanShape {
     /// Threads of a block.
     pub threads: u32,
-    /// Items of a tile: one tile a block.
+    /// Items of a tile: one tile per block.
     pub tile: usize,
     /// Dynamic shared memory, in bytes.
     pub shared_bytes: u32,
-    /// Words of look-back a tile.
+    /// Words of look-back per tile.
     pub look_back_words: usize,
     /// Blocks that are resident on a multiprocessor, about.
     pub resident: u32,
@@ -116,7 +116,7 @@ impl<O: Operator<Value: Published + Item>> Pass for Plain<O> {
     }
 }
 
-/// A scan by `O` that begins anew at every item whose bit is set.
+/// A scan by `O` that starts over at every item whose bit is set.
 pub struct BySegment<O>(PhantomData<O>);
 
 impl<O: Operator<Value: Item>> Pass for BySegment<O>
@@ -168,11 +168,11 @@ where
 /// One tile of a scan.
 ///
 /// # Safety
-/// - Launch: 1-D, a block a tile, as [`ScanShape::new`] says for `WARPS` and `QUADS`; `n > 0`.
-/// - `input`: `n` items; `out`: `n` places, the same memory or none of it; nobody else touches either.
-/// - `heads`: a bit an item if the pass has bits, not written meanwhile.
-/// - `look_back`: the words of all tiles, at a multiple of 16 bytes, and `counter` one word: zero at the start, nobody
-///   else's. Of a single tile neither is accessed.
+/// - Launch: 1-D, one block per tile, as [`ScanShape::new`] says for `WARPS` and `QUADS`; `n > 0`.
+/// - `input`: `n` items; `out`: `n` places, the same memory or none of it; nothing else accesses either.
+/// - `heads`: one bit per item if the pass has bits, not written while the kernel runs.
+/// - `look_back`: the words of all tiles, at a multiple of 16 bytes, and `counter` one word: zero at the start, used by
+///   this launch alone. Of a single tile neither is accessed.
 #[inline(always)]
 pub unsafe fn scan<P: Pass, const WARPS: u32, const ITEMS: usize, const QUADS: usize>(
     input: Global<P::Input>,
@@ -237,8 +237,8 @@ pub unsafe fn scan<P: Pass, const WARPS: u32, const ITEMS: usize, const QUADS: u
     }
 }
 
-/// What the kernels of a scan from `T` to `U` are launched with, under the names that their contracts use. Where there are
-/// no heads, the address does not matter.
+/// What the kernels of a scan from `T` to `U` are launched with, under the names that their contracts use. Where there
+/// are no heads, the address does not matter.
 #[cfg(not(target_arch = "nvptx64"))]
 #[allow(missing_docs)]
 #[derive(Clone, Copy)]
@@ -312,8 +312,8 @@ macro_rules! scan_tile {
 /// Makes the kernels of scans by operators, and [`ScanKernels`] of them: for each operator the kernels' names, of the
 /// scan and of the scan by segments, and the operator.
 ///
-/// A crate with an operator of its own turns the feature `operators` on and begins with `#![module(path)]`, the function
-/// that knows the PTX of its kernels: `docs/kernels.md`. The emulator needs no PTX.
+/// A crate with an operator of its own turns the feature `operators` on and begins with `#![module(path)]`, the
+/// function that knows the PTX of its kernels: `docs/kernels.md`. The emulator needs no PTX.
 #[macro_export]
 macro_rules! scan_kernels {
     (#![module($at:expr)] $($scan:ident, $segmented:ident: $operator:ty;)*) => {$(
@@ -323,11 +323,11 @@ macro_rules! scan_kernels {
             #[doc = concat!("Scans by `", stringify!($operator), "`.")]
             ///
             /// # Safety
-            /// - Launch: 1-D, a block a tile, of `ScanKernels::SCAN`'s shape; `n > 0`.
-            /// - `input`: `n` items; `out`: `n` places, the same memory or none of it; nobody else touches either. Both
-            ///   begin at multiples of 16 bytes if `flags` say so.
+            /// - Launch: 1-D, one block per tile, of `ScanKernels::SCAN`'s shape; `n > 0`.
+            /// - `input`: `n` items; `out`: `n` places, the same memory or none of it; nothing else accesses either.
+            ///   Both begin at multiples of 16 bytes if `flags` say so.
             /// - `look_back`: the words of all tiles, at a multiple of 16 bytes, and `counter` one word: zero at the
-            ///   start, nobody else's. Of a single tile neither is accessed.
+            ///   start, used by this launch alone. Of a single tile neither is accessed.
             #[launch_bounds(128, 6)]
             pub unsafe fn $scan(
                 input: $crate::simt::Global<<$operator as $crate::operators::Operator>::Value>,
@@ -348,10 +348,10 @@ macro_rules! scan_kernels {
         $crate::simt::kernel! {
             #![module($at)]
 
-            #[doc = concat!("Scans by `", stringify!($operator), "`, beginning anew at every item whose bit is set.")]
+            #[doc = concat!("Scans by `", stringify!($operator), "`, starting over at every item whose bit is set.")]
             ///
             /// # Safety
-            /// As for the scan, with `ScanKernels::SEGMENTED`'s shape; `heads` has a bit an item and is not written
+            /// As for the scan, with `ScanKernels::SEGMENTED`'s shape; `heads` has one bit per item and is not written
             /// meanwhile.
             #[launch_bounds(128, 5)]
             pub unsafe fn $segmented(
@@ -400,7 +400,7 @@ macro_rules! scan_kernels {
 /// Warps of a block of every scan. With [`QUADS`] the fastest of 13 shapes on an H200.
 #[doc(hidden)]
 pub const WARPS: u32 = 4;
-/// Quads (16 bytes) of input a thread.
+/// Quads (16 bytes) of input per thread.
 #[doc(hidden)]
 pub const QUADS: usize = 8;
 /// What the kernels' launch bounds ask for.

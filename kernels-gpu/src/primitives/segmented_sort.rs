@@ -1,10 +1,10 @@
 //! Sorts each segment of an array by itself: short segments many to a block, long ones by passes over all of them.
 //!
 //! One launch marks where segments begin in a bitmap, and lists the long ones. Then each block of [`short`](self) takes
-//! the short segments that begin in its window of [`WINDOW`] items, at most [`TILE`] items altogether, and sorts them by
-//! key and then by segment, stably, in shared memory. Long segments are cut into tiles that do not cross their borders
-//! and go through the passes of onesweep (see [`crate::primitives::radix_sort`]) together, each with its own digit counts and
-//! look-back.
+//! the short segments that begin in its window of [`WINDOW`] items, at most [`TILE`] items altogether, and sorts them
+//! by key and then by segment, stably, in shared memory. Long segments are cut into tiles that do not cross their
+//! borders and go through the passes of onesweep (see [`crate::primitives::radix_sort`]) together, each with its own
+//! digit counts and look-back.
 //!
 //! Nothing here is from a paper; the parts are Adinets and Merrill's ("Onesweep", 2022).
 
@@ -22,22 +22,23 @@ pub const FIND_BLOCK: u32 = 256;
 pub const WINDOW: usize = 2048;
 /// The most items of a short segment.
 pub const SHORT: usize = 2048;
-/// Items that one block holds: what begins in its window, with a whole segment behind.
+/// Items that one block holds: what begins in its window, with a whole segment after it.
 pub const TILE: usize = WINDOW + SHORT;
 
 kernel! {
     /// Marks where segments begin, and lists the long ones.
     ///
     /// A long segment is two words of `long` (where it begins, how many items it has) and as many of `tiles` as it has
-    /// tiles: which long segment, and which of its tiles (`tile << 32 | segment`). `found` counts both: tiles in the low
-    /// half, segments in the high one.
+    /// tiles: which long segment, and which of its tiles (`tile << 32 | segment`). `found` counts both: tiles in the
+    /// low half, segments in the high one.
     ///
     /// # Safety
     /// - Launch: 1-D, blocks of [`FIND_BLOCK`] threads.
-    /// - `offsets`: `segments + 1` ascending words, not written meanwhile: segment `s` is `offsets[s]..offsets[s + 1]`.
+    /// - `offsets`: `segments + 1` ascending words, not written while the kernel runs: segment `s` is
+    ///   `offsets[s]..offsets[s + 1]`.
     /// - `begins`: a bit for each item and one more, in words of 32, zero at the start, only accessed atomically.
-    /// - `long`: two words for each [`SHORT`] items; `tiles`: a word for each tile of `tile_items` that the long segments
-    ///   have; `found`: one word, zero. Nobody else's.
+    /// - `long`: two words for each [`SHORT`] items; `tiles`: a word for each tile of `tile_items` that the long
+    ///   segments have; `found`: one word, zero; all used by this launch alone.
     #[launch_bounds(256, 4)]
     pub unsafe fn segmented_sort_find(
         offsets: Global<u64>, segments: usize, tile_items: u32, begins: GlobalMut<u32>, long: GlobalMut<u64>,
@@ -46,7 +47,7 @@ kernel! {
         let step = thread::grid_dim_x() as usize * FIND_BLOCK as usize;
         let mut s = thread::block_idx_x() as usize * FIND_BLOCK as usize + thread::thread_idx_x() as usize;
         let lane = warp::lane_id();
-        // Whole warps go round together; what is behind the last offset has no bit to mark.
+        // Whole warps go round together; what is after the last offset has no bit to mark.
         while s - lane as usize <= segments {
             // SAFETY: offsets are read up to `segments`; bits are below the number of items or at it; each long segment
             // gets words of its own from `found`. Whole warps come to the collectives.

@@ -2,8 +2,8 @@
 //!
 //! A thread takes four neighbouring items at a time, so that loads are of 128 bits. A lane's number of kept items among
 //! four is at most 4, a warp's at most 128, so the ranks of four such rounds come from one scan over the warp of four
-//! 8-bit counters in a word. The kept items of a tile are put side by side in shared memory before they are written; the
-//! first warp meanwhile learns by decoupled look-back ([`crate::look_back`]) how many the tiles before keep.
+//! 8-bit counters in a word. The kept items of a tile are put side by side in shared memory before they are written;
+//! the first warp meanwhile learns by decoupled look-back ([`crate::look_back`]) how many the tiles before keep.
 //!
 //! What is kept is up to a `Source`: bits of a bitmap, flags, a predicate, or that an item differs from the one before.
 
@@ -20,12 +20,12 @@ pub const ITEMS_ALIGNED: u32 = 1;
 /// Flags are at a multiple of 4 bytes, and may be read four at a time.
 pub const FLAGS_ALIGNED: u32 = 2;
 
-/// Rounds of four items a thread: their counters fit in a word.
+/// Rounds of four items per thread: their counters fit in a word.
 const ROUNDS: usize = 4;
 /// Items of a thread.
 const ITEMS: u32 = 4 * ROUNDS as u32;
 
-/// Where the small things stand behind a tile of items of `size` bytes: how many items each warp keeps, how many the
+/// Where the small things stand after a tile of items of `size` bytes: how many items each warp keeps, how many the
 /// tiles before keep, the tile.
 const fn misc_at(threads: u32, size: u32) -> u32 {
     threads * ITEMS * size
@@ -47,7 +47,7 @@ pub trait Item: Word + Default + PartialEq {
     /// Items `i` to `i + 3`.
     ///
     /// # Safety
-    /// They are valid for reads and not written meanwhile; the address of the first is a multiple of 16.
+    /// They are valid for reads and not written while the kernel runs; the address of the first is a multiple of 16.
     unsafe fn read_four(items: Global<Self>, i: usize) -> [Self; 4];
 }
 
@@ -269,23 +269,23 @@ unsafe fn select<
     out: Outputs<T, V>,
 ) {
     if size_of::<T>() == 4 && size_of::<V>() == 4 && (THREADS == 512 || PAIRS) {
-        // Three blocks of 512 threads leave 40 registers, which sm_80 exceeds by two to four and later ones do not; with
-        // values, five of 256 leave 48, exceeded by six to ten. With registers enough and fewer blocks it is slower, on
-        // an H200 by a tenth.
+        // Three blocks of 512 threads leave 40 registers, which sm_80 exceeds by two to four and later ones do not;
+        // with values, five of 256 leave 48, exceeded by six to ten. With registers enough and fewer blocks it is
+        // slower, on an H200 by a tenth.
         allow::spill();
     }
     let tile_items = THREADS * ITEMS;
     let misc = misc_at(THREADS, larger(size_of::<T>(), size_of::<V>()) as u32);
     let shared_items: Shared<T> = shared::dynamic(0);
-    let sums: Shared<u32> = shared::dynamic(misc); // one a warp
+    let sums: Shared<u32> = shared::dynamic(misc); // one per warp
     let slot: Shared<u64> = shared::dynamic(misc + THREADS / 8);
     let t = thread::thread_idx_x();
     let lane = warp::lane_id();
     let warp_index = t / 32;
     // SAFETY: shared indices stay inside the arrays, and a barrier stands between accesses of different threads to one
     // word; the ticket makes `tile` unique; items are read below `n`; a kept item's place is the number of kept items
-    // before it, a rejected one's the number of rejected ones, so places differ and stay inside the outputs. All threads
-    // reach every barrier, vote and shuffle.
+    // before it, a rejected one's the number of rejected ones, so places differ and stay inside the outputs. All
+    // threads reach every barrier, vote and shuffle.
     unsafe {
         let tile = look_back::ticket(ticket, shared::dynamic(misc + THREADS / 8 + 8));
         let start = tile * tile_items as usize;
@@ -411,10 +411,10 @@ unsafe fn select<
 }
 
 /// Puts the kept ones of four items at `place` in the tile to their ranks, the first of which is `rank`; and, where the
-/// others are asked for, those behind the tile's `kept` ones.
+/// others are asked for, those after the tile's `kept` ones.
 ///
 /// # Safety
-/// `to` has room for a tile, and nobody else has these places.
+/// `to` has room for a tile, and no other thread has these places.
 #[inline(always)]
 #[track_caller]
 unsafe fn scatter<T: Item, const REJECTED: bool>(
@@ -472,13 +472,13 @@ macro_rules! select_kernel {
             #[doc = $doc]
             ///
             /// # Safety
-            /// - Launch: 1-D, a block a tile, shaped as its `SHAPE` says; `n > 0`.
-            /// - `items`: valid for `n` reads; a bitmap for `n.div_ceil(32)` words, flags for `n`; not written meanwhile.
-            ///   `aligned` says no more than is true.
-            /// - `look_back`: one word a block, and `ticket` one word: zero at the start, nobody else's.
-            /// - `out`: valid for as many writes as items are kept, overlaps nothing else, nobody else touches it;
+            /// - Launch: 1-D, one block per tile, shaped as its `SHAPE` says; `n > 0`.
+            /// - `items`: valid for `n` reads; a bitmap for `n.div_ceil(32)` words, flags for `n`; not written while
+            ///   the kernel runs. `aligned` says no more than is true.
+            /// - `look_back`: one word per block, and `ticket` one word: zero at the start, used by this launch alone.
+            /// - `out`: valid for as many writes as items are kept, overlaps nothing else, nothing else accesses it;
             ///   `rejected`, where there is one, likewise for the others.
-            /// - `count`: one word, set to the number of items that are kept; nobody else's.
+            /// - `count`: one word, set to the number of items that are kept; used by this launch alone.
             #[launch_bounds($threads, $blocks)]
             pub unsafe fn $name(
                 items: Global<$item>, n: usize, $($arg: $ty,)* $aligned: u32, look_back: GlobalMut<u64>,

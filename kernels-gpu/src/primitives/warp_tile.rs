@@ -1,9 +1,9 @@
 //! Tiles of items: global memory read and written in full 128-bit accesses, each thread holding consecutive items.
 //!
 //! A warp owns 32 times as many consecutive items as a thread. It moves them between global memory and its part of the
-//! shared memory with neighbouring lanes at neighbouring *quads* (16 bytes), and between shared memory and registers with
-//! each lane at a row of its own. Rows are an odd number of quads apart, so that the eight lanes that shared memory
-//! serves at a time meet different banks.
+//! shared memory with neighbouring lanes at neighbouring *quads* (16 bytes), and between shared memory and registers
+//! with each lane at a row of its own. Rows are an odd number of quads apart, so that the eight lanes that shared
+//! memory serves at a time meet different banks.
 
 use warpset_simt::shared::Shared;
 use warpset_simt::warp::{self, FULL_MASK, WARP_SIZE};
@@ -88,8 +88,9 @@ fn word_at<const QUADS: usize>(w: u32, lane: u32) -> u32 {
 ///
 /// # Safety
 /// - All lanes come here together. `first` is a multiple of 4, and the same for all, as are `n` and `vectors`.
-/// - `QUADS * 16` is the size of `ITEMS` items; `QUADS` divides 8. `rows` is [`warp_bytes`] of shared memory at a multiple of 16, the warp's own.
-/// - The array holds `n` items; nobody writes those of the warp at the same time.
+/// - `QUADS * 16` is the size of `ITEMS` items; `QUADS` divides 8. `rows` is [`warp_bytes`] of shared memory at a
+///   multiple of 16, the warp's own.
+/// - The array holds `n` items; nothing writes those of the warp at the same time.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn load<T: Item, const ITEMS: usize, const QUADS: usize>(
@@ -142,7 +143,7 @@ pub unsafe fn load<T: Item, const ITEMS: usize, const QUADS: usize>(
 /// Writes what [`load`] reads, except past the end.
 ///
 /// # Safety
-/// As there, and nobody else accesses these items meanwhile. What the warp read from `rows` before, it is done with.
+/// As there, and nothing else accesses these items meanwhile. What the warp read from `rows` before, it is done with.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn store<T: Item, const ITEMS: usize, const QUADS: usize>(

@@ -1,17 +1,18 @@
 //! Kernels that build a standard quotient filter: fingerprints of keys, and the layout of sorted fingerprints.
 //!
-//! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018, section
-//! IV-C.
+//! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018,
+//! section IV-C.
 //!
-//! The layout is ours, not one of the paper's three. An item turns the first free slot `x` into `max(quotient, x) + 1`, a
-//! duplicate that is dropped leaves it as it is; such functions compose
+//! The layout is ours, not one of the paper's three. An item turns the first free slot `x` into `max(quotient, x) + 1`,
+//! a duplicate that is dropped leaves it as it is; such functions compose
 //! ([`MaxPlus`]), so that one single-pass scan with decoupled look-back tells every item its
 //! slot, and the same kernel writes it.
 //!
-//! A tile's items lie in ascending slots. The tile composes the words of these slots in shared memory, a *window* of whole
-//! blocks of 64 slots at a time, in 32-bit arithmetic, and writes them out. No other tile has slots or quotients in blocks strictly between
-//! that of the first slot free for the tile and that of its last quotient: those are plain stores. The others, at the
-//! tile's ends, are added to what neighbours put there. A tile whose slots lie far apart adds its few items directly.
+//! A tile's items lie in ascending slots. The tile composes the words of these slots in shared memory, a *window* of
+//! whole blocks of 64 slots at a time, in 32-bit arithmetic, and writes them out. No other tile has slots or quotients
+//! in blocks strictly between that of the first slot free for the tile and that of its last quotient: those are plain
+//! stores. The others, at the tile's ends, are added to what neighbours put there. A tile whose slots lie far apart
+//! adds its few items directly.
 
 use warpset_core::quotient::slots::{Appender, BLOCK_SLOTS, Container};
 use warpset_core::quotient::standard as core;
@@ -52,7 +53,7 @@ const MOST_WINDOWS: u64 = 4;
 const WINDOW_AT: u32 = 32;
 const PREFIX_AT: u32 = 16;
 const ITEMS_AT: u32 = WINDOW_AT + 8 * WINDOW_WORDS;
-/// A thread's items, and a place that nobody uses, so that threads meet different banks.
+/// A thread's items, and a place that nothing uses, so that threads meet different banks.
 const ITEMS_BYTES: u32 = 4 * BLOCK * (ITEMS_U32 as u32 + 1);
 const SCRATCH_AT: u32 = (ITEMS_AT + max(ITEMS_BYTES, 8 * BLOCK * (ITEMS_U64 as u32 + 1))).next_multiple_of(16);
 
@@ -60,7 +61,7 @@ const fn max(a: u32, b: u32) -> u32 {
     if a > b { a } else { b }
 }
 
-/// Words of the look-back of so many tiles, of fingerprints of either width.
+/// Words of the look-back of that many tiles, of fingerprints of either width.
 pub const fn look_back_words(tiles: usize) -> usize {
     look_back::words::<Fill>(tiles)
 }
@@ -161,8 +162,8 @@ impl<F: Slot> Items<F> {
         }
     }
 
-    /// Composes what items have in a part of the slots. `free` is the first slot free for the thread's items, and `base`
-    /// the tile's first slot.
+    /// Composes what items have in a part of the slots. `free` is the first slot free for the thread's items, and
+    /// `base` the tile's first slot.
     ///
     /// # Safety
     /// As [`build`], whose window and words these are; the part's words are in the window.
@@ -233,7 +234,7 @@ impl<F: Slot> Items<F> {
 /// One tile of the layout.
 ///
 /// # Safety
-/// As [`quotient_build_u32`].
+/// As [`quotient_build`].
 #[inline(always)]
 unsafe fn build<F: Slot, const ITEMS: usize>(
     fingerprints: Global<F>,
@@ -252,8 +253,8 @@ unsafe fn build<F: Slot, const ITEMS: usize>(
     let (container, remainder_bits) = (parameters.container(), parameters.split().remainder_bits);
     let keep = parameters.keeps_duplicates();
     let t = thread::thread_idx_x();
-    // SAFETY: shared regions are apart, and barriers stand between their uses (each helper has one); items are read below
-    // `n`; words are written below those of `slots`, those that other tiles may touch atomically.
+    // SAFETY: shared regions are apart, and barriers stand between their uses (each helper has one); items are read
+    // below `n`; words are written below those of `slots`, those that other tiles may touch atomically.
     unsafe {
         let tile = look_back::ticket(ticket, number);
         let tile_first = tile * BLOCK as usize * ITEMS;
@@ -287,7 +288,7 @@ unsafe fn build<F: Slot, const ITEMS: usize>(
             last = fingerprints.read_nc(first - 1);
         }
 
-        let (mut kept, mut follows) = (0u32, 0u32); // a bit an item
+        let (mut kept, mut follows) = (0u32, 0u32); // one bit per item
         let mut fill = F::Fillings::IDENTITY;
         for i in 0..ITEMS {
             if (i as u32) < count {
@@ -321,7 +322,7 @@ unsafe fn build<F: Slot, const ITEMS: usize>(
         }
         let free = F::lift(F::Fillings::combine(prefix, in_block)).apply(F::ZERO);
 
-        // Blocks of the tile's slots, and those of them that are nobody else's.
+        // Blocks of the tile's slots, and those of them that are used by nothing else.
         let first_quotient = fingerprints.read_nc(tile_first).quotient(remainder_bits);
         let last_quotient = fingerprints.read_nc(tile_end - 1).quotient(remainder_bits);
         let base = F::lift(prefix).apply(F::ZERO).larger(first_quotient).bits() / BLOCK_SLOTS;
@@ -385,8 +386,8 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, blocks of [`BLOCK`] threads, a thread for each [`KEYS`] keys.
-    /// - `keys`: `n` keys of `kind`, one of `keys::HASH`, `MIX_U64` and `MIX_U32`, not written meanwhile.
-    /// - `out`: `n` words, nobody else's; wide enough for the fingerprints of these [`Parameters`].
+    /// - `keys`: `n` keys of `kind`, one of `keys::HASH`, `MIX_U64` and `MIX_U32`, not written while the kernel runs.
+    /// - `out`: `n` words, used by this launch alone; wide enough for the fingerprints of these [`Parameters`].
     pub unsafe fn quotient_fingerprints<F>(
         keys: Global<u64>, kind: u32, spread: u64, n: usize, parameters: u32, out: GlobalMut<F>,
     ) for [u32 => quotient_fingerprints_u32, u64 => quotient_fingerprints_u64] {
@@ -409,14 +410,14 @@ kernel! {
     /// Writes a filter of `n` ascending `F` fingerprints.
     ///
     /// # Safety
-    /// - Launch: 1-D, one block of [`BLOCK`] threads for each [`TILE_U32`] or [`TILE_U64`] fingerprints, [`SHARED_BYTES`]
-    ///   of dynamic shared memory; `n > 0`, for 32 bits at most [`MOST_U32`].
-    /// - `fingerprints`: `n`, ascending, with these [`Parameters`], not written meanwhile, at a multiple of 16
-    ///   bytes.
+    /// - Launch: 1-D, one block of [`BLOCK`] threads for each [`TILE_U32`] or [`TILE_U64`] fingerprints,
+    ///   [`SHARED_BYTES`] of dynamic shared memory; `n > 0`, for 32 bits at most [`MOST_U32`].
+    /// - `fingerprints`: `n`, ascending, with these [`Parameters`], not written while the kernel runs, at a multiple of
+    ///   16 bytes.
     /// - `look_back`: [`look_back_words`] of the tiles, at a multiple of 16 bytes, and `ticket` one
-    ///   word: zero at the start, nobody else's.
-    /// - `words`: those of `slots` slots, zero at the start, nobody else's. Items that belong to other slots are
-    ///   left out.
+    ///   word: zero at the start, used by this launch alone.
+    /// - `words`: those of `slots` slots, zero at the start, used by this launch alone. Items that belong to other
+    ///   slots are left out.
     /// - `totals`: two words, set to the number of fingerprints stored and to the slot after the last.
     #[launch_bounds(256, 5)]
     pub unsafe fn quotient_build<F>(

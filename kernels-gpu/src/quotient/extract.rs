@@ -1,14 +1,15 @@
 //! Kernels that take standard quotient filters apart: their fingerprints in ascending order, and which of two filters'
 //! fingerprints are equal.
 //!
-//! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018, section
-//! IV-E and algorithm 8.
+//! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018,
+//! section IV-E and algorithm 8.
 //!
-//! Departures. The paper writes a fingerprint for each slot, and compacts. Here one pass does both: a tile's first place
-//! in the output comes from a scan with look-back over the numbers of items. The paper walks from each slot to the start
-//! of its cluster and back. Here the `j`-th run has the `j`-th quotient that is occupied, so that a second scan, over the
-//! quotients that are occupied less the runs that begin, says how many runs are *pending* at a block of 64 slots: their
-//! quotients lie before it, and they begin in it or later. The quotient of an item then is a selection in a word.
+//! Departures. The paper writes a fingerprint for each slot, and compacts. Here one pass does both: a tile's first
+//! place in the output comes from a scan with look-back over the numbers of items. The paper walks from each slot to
+//! the start of its cluster and back. Here the `j`-th run has the `j`-th quotient that is occupied, so that a second
+//! scan, over the quotients that are occupied less the runs that begin, says how many runs are *pending* at a block of
+//! 64 slots: their quotients lie before it, and they begin in it or later. The quotient of an item then is a selection
+//! in a word.
 
 use warpset_core::bits::select;
 use warpset_core::quotient::Split;
@@ -43,13 +44,13 @@ const PENDING_AT: u32 = PLACES_AT + ROW;
 const SCRATCH_AT: u32 = PENDING_AT + ROW;
 const ROW: u32 = 8 * TILE_BLOCKS as u32;
 
-/// Words of the look-back of so many tiles.
+/// Words of the look-back of that many tiles.
 pub const fn look_back_words(tiles: usize) -> usize {
     look_back::words::<Fill>(tiles)
 }
 
-/// Sums of items, and of quotients that are occupied less runs that begin. The second may be negative on the way, and is
-/// taken modulo 2^62; from the first block on it is not.
+/// Sums of items, and of quotients that are occupied less runs that begin. The second may be negative on the way, and
+/// is taken modulo 2^62; from the first block on it is not.
 struct Sums;
 
 impl Operator for Sums {
@@ -79,7 +80,7 @@ impl Metadata for PackedSlots<ReadOnly> {
         let t = thread::thread_idx_x();
         if (t as u64) < blocks {
             let [occupied, continues, shifted] = self.metadata_words(first_block + t as u64);
-            // SAFETY: a place a thread in each row.
+            // SAFETY: one place per thread in each row.
             unsafe {
                 rows.set(t, occupied);
                 rows.set(ROW / 8 + t, continues);
@@ -128,7 +129,7 @@ fn occupied_before<S: Metadata>(slots: &S, mut block: u64, mut rank: u64) -> u64
     0 // from damaged memory only
 }
 
-/// The same by a warp, a block a lane at a time; all lanes get it.
+/// The same by a warp, one block per lane at a time; all lanes get it.
 ///
 /// # Safety
 /// All lanes of the warp come here together, with the same arguments.
@@ -161,7 +162,7 @@ unsafe fn occupied_before_by_warp<S: Metadata>(slots: &S, mut block: u64, mut ra
 /// One tile of an extraction.
 ///
 /// # Safety
-/// As [`quotient_extract_u32`].
+/// As [`quotient_extract`].
 #[inline(always)]
 unsafe fn extract<F: Fingerprint, S: Metadata>(
     slots: S,
@@ -183,7 +184,8 @@ unsafe fn extract<F: Fingerprint, S: Metadata>(
     let scratch: Shared<u32> = shared::dynamic(SCRATCH_AT);
     let t = thread::thread_idx_x();
     // SAFETY: shared regions are apart, and barriers stand between writes and reads (the scan and the look-back have
-    // one each); slots are those of whole blocks below `slots.len()`; places below `n` are written, a thread an item.
+    // one each); slots are those of whole blocks below `slots.len()`; places below `n` are written, one thread per
+    // item.
     unsafe {
         let tile = look_back::ticket(ticket, number) as u64;
         let first_block = tile * TILE_BLOCKS;
@@ -322,10 +324,10 @@ kernel! {
     /// # Safety
     /// - Launch: 1-D, a block of [`BLOCK`] threads for each [`TILE_BLOCKS`] blocks of 64 slots, [`SHARED_BYTES`]
     ///   of dynamic shared memory.
-    /// - `words`: a sound filter of `slots` slots with these [`Parameters`], not written meanwhile.
+    /// - `words`: a sound filter of `slots` slots with these [`Parameters`], not written while the kernel runs.
     /// - `look_back`: [`look_back_words`] of the tiles, at a multiple of 16 bytes, and `ticket` one
-    ///   word: zero at the start, nobody else's.
-    /// - `out`: `n` places, nobody else's, wide enough; items from the `n`-th on are left out.
+    ///   word: zero at the start, used by this launch alone.
+    /// - `out`: `n` places, used by this launch alone, wide enough; items from the `n`-th on are left out.
     #[launch_bounds(256, 4)]
     pub unsafe fn quotient_extract<F>(
         words: Global<u64>, slots: u64, parameters: u32, dropped: u32, look_back: GlobalMut<u64>,
@@ -355,9 +357,9 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, `a_len.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
-    /// - `a` and `b`: so many words, ascending, not written meanwhile.
-    /// - `out`: `results::words(form, a_len)` words, nobody else's; for `results::COUNT`, others may add to it.
-    ///   A result is whether there is an equal, if `equal` is 1, or whether there is none, if it is 0.
+    /// - `a` and `b`: that many words, ascending, not written while the kernel runs.
+    /// - `out`: `results::words(form, a_len)` words, used by this launch alone; for `results::COUNT`, others may add to
+    ///   it. A result is whether there is an equal, if `equal` is 1, or whether there is none, if it is 0.
     pub unsafe fn quotient_equals<F>(
         a: Global<F>, a_len: usize, b: Global<F>, b_len: usize, equal: u32, form: u32,
         out: GlobalMut<u64>,

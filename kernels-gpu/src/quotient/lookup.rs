@@ -53,12 +53,13 @@ kernel! {
     /// Whether each of the sorted fingerprints is stored, in a filter of packed slots.
     ///
     /// # Safety
-    /// - Launch: 1-D, a thread a fingerprint, [`BLOCK`] threads a block.
-    /// - `words`: a sound filter of `slots` slots with these [`Parameters`], 16-byte aligned, not written meanwhile.
+    /// - Launch: 1-D, one thread per fingerprint, [`BLOCK`] threads per block.
+    /// - `words`: a sound filter of `slots` slots with these [`Parameters`], 16-byte aligned, not written while the
+    ///   kernel runs.
     /// - `fields`: [`windows::fields`] of its remainders.
-    /// - `fingerprints`: `n`, of 64 bits if they are `wide` and else of 32, not written meanwhile; so `places`, different
-    ///   ones below `n`, which for `results::COUNT` are not read.
-    /// - `out`: `results::words(form, n)` words, nobody else's; zero at the start for `results::BITS`; for
+    /// - `fingerprints`: `n`, of 64 bits if they are `wide` and else of 32, not written while the kernel runs; so
+    ///   `places`, different ones below `n`, which for `results::COUNT` are not read.
+    /// - `out`: `results::words(form, n)` words, used by this launch alone; zero at the start for `results::BITS`; for
     ///   `results::COUNT`, others may add to it.
     #[launch_bounds(256, 4)]
     pub unsafe fn quotient_lookup_sorted_packed(
@@ -101,8 +102,8 @@ kernel! {
     /// Clears the bits of answers.
     ///
     /// # Safety
-    /// - Launch: 1-D, a thread a word, [`BLOCK`] threads a block.
-    /// - `out`: `words` words, nobody else's.
+    /// - Launch: 1-D, one thread per word, [`BLOCK`] threads per block.
+    /// - `out`: `words` words, used by this launch alone.
     pub unsafe fn quotient_lookup_clear(out: GlobalMut<u64>, words: usize) {
         let i = thread::index_1d() as usize;
         if i < words {
@@ -116,9 +117,9 @@ kernel! {
     /// The fingerprint of each key, as `F`, and the key's place.
     ///
     /// # Safety
-    /// - Launch: 1-D, a thread a key, [`BLOCK`] threads a block; `n` below 2^32.
-    /// - `keys`: `n` keys of `kind`, one of `keys::HASH`, `MIX_U64` and `MIX_U32`, not written meanwhile.
-    /// - `out`, `places`: `n` each, nobody else's; fingerprints of these [`Parameters`] fit.
+    /// - Launch: 1-D, one thread per key, [`BLOCK`] threads per block; `n` below 2^32.
+    /// - `keys`: `n` keys of `kind`, one of `keys::HASH`, `MIX_U64` and `MIX_U32`, not written while the kernel runs.
+    /// - `out`, `places`: `n` each, used by this launch alone; fingerprints of these [`Parameters`] fit.
     pub unsafe fn quotient_lookup_hash<F>(
         keys: Global<u64>, kind: u32, spread: u64, n: usize, parameters: u32, out: GlobalMut<F>,
         places: GlobalMut<u32>,

@@ -1,11 +1,11 @@
 //! Kernels of the paper's own ways to build a standard quotient filter: what they share, and segmented layouts.
 //!
-//! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018, section
-//! IV-C and algorithm 6. Parallel merging (algorithm 4) and sequential shifting (algorithm 5) are scans of the quotients
-//! by [`non_associative`](crate::primitives::non_associative).
+//! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018,
+//! section IV-C and algorithm 6. Parallel merging (algorithm 4) and sequential shifting (algorithm 5) are scans of the
+//! quotients by [`non_associative`](crate::primitives::non_associative).
 //!
-//! Departures from algorithm 6: an empty segment hands on what reaches through it, where the paper's hands on nothing; a
-//! segment says that it changed when it hands on another number than before, where the paper compares with what it
+//! Departures from algorithm 6: an empty segment hands on what reaches through it, where the paper's hands on nothing;
+//! a segment says that it changed when it hands on another number than before, where the paper compares with what it
 //! itself got.
 
 use warpset_core::quotient::slots::Appender;
@@ -21,7 +21,7 @@ pub const WRITE_ITEMS: usize = 8;
 
 /// The segments of segmented layouts (section IV-C3): `log2(2^q) = q` slots each.
 pub mod segments {
-    /// The number of segments of a filter with quotients of so many bits.
+    /// The number of segments of a filter with quotients of that many bits.
     #[inline]
     pub const fn count(quotient_bits: u32) -> u64 {
         (1u64 << quotient_bits).div_ceil(quotient_bits as u64)
@@ -83,7 +83,7 @@ unsafe fn first_of<F: Fingerprint>(fingerprints: Global<F>, n: usize, remainder_
 /// Algorithm 6, `LAYOUT`, of one segment; with `slots`, writes where its items lie.
 ///
 /// # Safety
-/// As [`quotient_layout_u32`].
+/// As [`quotient_layout`].
 #[inline(always)]
 unsafe fn lay_out<F: Fingerprint>(
     fingerprints: Global<F>,
@@ -128,7 +128,7 @@ unsafe fn lay_out<F: Fingerprint>(
 /// Writes remainders and metadata of some items, whose slots are known.
 ///
 /// # Safety
-/// As [`quotient_write_u32`].
+/// As [`quotient_write`].
 #[inline(always)]
 unsafe fn write<F: Fingerprint>(
     fingerprints: Global<F>,
@@ -159,7 +159,7 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
-    /// - `fingerprints`: `n`, not written meanwhile; `out`: `n` words, nobody else's.
+    /// - `fingerprints`: `n`, not written while the kernel runs; `out`: `n` words, used by this launch alone.
     pub unsafe fn quotient_quotients<F>(
         fingerprints: Global<F>, n: usize, parameters: u32, out: GlobalMut<F>,
     ) for [u32 => quotient_quotients_u32, u64 => quotient_quotients_u64] {
@@ -177,8 +177,8 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, `(segments + 1).div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
-    /// - `fingerprints`: `n`, ascending, not written meanwhile; `starts`: a place a segment and one more, nobody
-    ///   else's. The number of `segments` is that of these [`Parameters`].
+    /// - `fingerprints`: `n`, ascending, not written while the kernel runs; `starts`: one place per segment and one
+    ///   more, used by this launch alone. The number of `segments` is that of these [`Parameters`].
     pub unsafe fn quotient_starts<F>(
         fingerprints: Global<F>, n: usize, parameters: u32, segments: usize, starts: GlobalMut<u64>,
     ) for [u32 => quotient_starts_u32, u64 => quotient_starts_u64] {
@@ -197,16 +197,16 @@ kernel! {
 }
 
 kernel! {
-    /// An iteration of segmented layouts of `F` fingerprints: a thread a segment.
+    /// An iteration of segmented layouts of `F` fingerprints: one thread per segment.
     ///
     /// # Safety
     /// - Launch: 1-D, `segments.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
     /// - `fingerprints`, ascending, and where each of the `segments` of these [`Parameters`] begins, and the last
-    ///   ends; not written meanwhile.
-    /// - `incoming` and `outgoing`: a place a segment, the first not written meanwhile, the second and `change`,
-    ///   one word, nobody else's.
-    /// - `slots`: with `last_round`, a place a fingerprint, nobody else's, and `outgoing` and `change` are not
-    ///   touched; else not touched.
+    ///   ends; not written while the kernel runs.
+    /// - `incoming` and `outgoing`: one place per segment, the first not written while the kernel runs, the second and
+    ///   `change`, one word, used by this launch alone.
+    /// - `slots`: with `last_round`, one place per fingerprint, used by this launch alone, and `outgoing` and `change`
+    ///   are not touched; else not touched.
     pub unsafe fn quotient_layout<F>(
         fingerprints: Global<F>, parameters: u32, starts: Global<u64>, segments: usize,
         incoming: Global<u64>, outgoing: GlobalMut<u64>, change: GlobalMut<u32>, slots: GlobalMut<F>,
@@ -227,8 +227,9 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, a thread for each [`WRITE_ITEMS`] of `n` items, blocks of [`BLOCK`] threads.
-    /// - `fingerprints`: `n`, ascending; `slots`: theirs; not written meanwhile.
-    /// - `words`: a filter with these [`Parameters`] that has these slots, zero at the start, nobody else's.
+    /// - `fingerprints`: `n`, ascending; `slots`: theirs; not written while the kernel runs.
+    /// - `words`: a filter with these [`Parameters`] that has these slots, zero at the start, used by this launch
+    ///   alone.
     pub unsafe fn quotient_write<F>(
         fingerprints: Global<F>, slots: Global<F>, n: usize, parameters: u32, words: GlobalMut<u64>,
     ) for [u32 => quotient_write_u32, u64 => quotient_write_u64] {

@@ -1,7 +1,7 @@
 //! Kernels of the standard quotient filter: lookup.
 //!
-//! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018, section
-//! IV-A: one thread a key. How slots are read: [`quotient_windows`].
+//! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018,
+//! section IV-A: one thread per key. How slots are read: [`windows`].
 
 use warpset_simt::{Global, GlobalMut, thread};
 
@@ -12,7 +12,7 @@ use crate::quotient::windows::{self, PackedWindows};
 /// Threads of a block, in all kernels here.
 pub const BLOCK: u32 = 256;
 
-/// Answers for one key a thread; `is_stored` tells of a quotient and a remainder.
+/// Answers for one key per thread; `is_stored` tells of a quotient and a remainder.
 ///
 /// # Safety
 /// As [`quotient_standard_contains_packed`].
@@ -48,10 +48,13 @@ macro_rules! packed {
             ///
             /// # Safety
             /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
-            /// - `words`: a sound filter of `slots` slots with these [`Parameters`], 16-byte aligned, not written meanwhile.
+            /// - `words`: a sound filter of `slots` slots with these [`Parameters`], 16-byte aligned, not written while
+            ///   the kernel runs.
             /// - `fields`: [`windows::fields`] of its remainders.
-            /// - `keys`: `n` keys of `kind`, one of `keys::HASH`, `MIX_U64` and `MIX_U32`, not written meanwhile.
-            /// - `out`: `results::words(form, n)` words, nobody else's; for `results::COUNT`, others may add to it.
+            /// - `keys`: `n` keys of `kind`, one of `keys::HASH`, `MIX_U64` and `MIX_U32`, not written while the kernel
+            ///   runs.
+            /// - `out`: `results::words(form, n)` words, used by this launch alone; for `results::COUNT`, others may
+            ///   add to it.
             #[launch_bounds(256, 6)]
             pub unsafe fn $kernel(
                 words: Global<u64>, slots: u64, parameters: u32, fields: u64, keys: Global<u64>, kind: u32, spread: u64,

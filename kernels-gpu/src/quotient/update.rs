@@ -1,9 +1,9 @@
 //! Kernels that insert into and remove from standard quotient filters: by superclusters as in the paper
-//! ([`superclusters`]), in place for an ascending batch ([`in_place`]), and by writing the filter anew ([`rebuild`],
+//! ([`superclusters`]), in place for an ascending batch ([`in_place`]), and by rewriting the filter ([`rebuild`],
 //! [`rebuild_relative`]).
 //!
-//! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018: sections
-//! IV-B (supercluster inserts), IV-D (supercluster deletes) and IV-E (merging).
+//! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018:
+//! sections IV-B (supercluster inserts), IV-D (supercluster deletes) and IV-E (merging).
 
 use warpset_core::bits::{ReadWords, WriteWords};
 use warpset_core::quotient::slots::{ByteSlots, Container, PackedSlots, SlotsMut};
@@ -40,7 +40,7 @@ impl WriteWords for Owned {
     fn replace(&mut self, index: u64, mask: u64, bits: u64) {
         let change = self.word(index) & mask ^ bits;
         if change != 0 {
-            // SAFETY: as above; nobody else changes the bits of the mask.
+            // SAFETY: as above; nothing else changes the bits of the mask.
             unsafe { atomic::reduce_xor(self.0.at(index as usize), change) }
         }
     }
@@ -65,12 +65,12 @@ unsafe fn with_slots<T>(
     }
 }
 
-/// Inserts or removes a fingerprint: says whether that changed the filter. An insertion that finds no slot is counted in
-/// the second word of `changed`.
+/// Inserts or removes a fingerprint: says whether that changed the filter. An insertion that finds no slot is counted
+/// in the second word of `changed`.
 ///
 /// # Safety
-/// As [`with_slots`]; besides, the fingerprint's supercluster is this thread's alone, and `changed` has two words that are
-/// accessed atomically.
+/// As [`with_slots`]; besides, the fingerprint's supercluster is this thread's alone, and `changed` has two words that
+/// are accessed atomically.
 #[inline(always)]
 unsafe fn change<const REMOVES: bool>(
     words: GlobalMut<u64>,

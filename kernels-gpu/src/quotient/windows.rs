@@ -1,11 +1,12 @@
-//! Lookups in a standard quotient filter by whole windows of slots: what a thread reads at once, with a bit a slot in
-//! registers for each of the metadata bits.
+//! Lookups in a standard quotient filter by whole windows of slots: what a thread reads at once, with one bit per slot
+//! in registers for each of the metadata bits.
 //!
-//! Source: algorithm 1 of Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS
+//! Source: algorithm 1 of Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU",
+//! IPDPS
 //! 2018. It goes to the start of the cluster and skips as many runs as it has counted quotients on the way. Here the
-//! slots between the start and the canonical slot are counted, not walked through: the runs of the quotients up to ours,
-//! less those that begin up to the canonical slot, are left to skip behind it. With clusters of a few slots nearly every
-//! lookup begins and ends in one window.
+//! slots between the start and the canonical slot are counted, not walked through: the runs of the quotients up to
+//! ours, less those that begin up to the canonical slot, are left to skip after it. With clusters of a few slots nearly
+//! every lookup begins and ends in one window.
 //!
 //! Slots of three, five, six and seven bytes straddle sectors and words; they are read one by one.
 
@@ -23,13 +24,13 @@ mod packed;
 pub use bytes::ByteWindows;
 pub use packed::{PackedWindows, fields};
 
-/// A bit a slot.
+/// A bit per slot.
 pub trait Mask: Copy + Eq + BitAnd<Output = Self> + Not<Output = Self> {
     /// No slot.
     const NONE: Self;
     /// The slots up to this one, itself included.
     fn up_to(at: u32) -> Self;
-    /// The slots behind this one.
+    /// The slots after this one.
     fn behind(at: u32) -> Self;
     /// Whether this slot is among them.
     fn has(self, at: u32) -> bool;
@@ -39,7 +40,7 @@ pub trait Mask: Copy + Eq + BitAnd<Output = Self> + Not<Output = Self> {
     fn last(self) -> u32;
     /// The first slot; there is one.
     fn first(self) -> u32;
-    /// The slot with so many before it; there is one.
+    /// The slot with that many before it; there is one.
     fn select(self, rank: u32) -> u32;
 }
 
@@ -117,7 +118,7 @@ pub struct Window<M, R> {
 
 /// Slots by windows of [`SLOTS`](Windows::SLOTS).
 pub trait Windows {
-    /// A bit a slot of a window.
+    /// A bit per slot of a window.
     type Mask: Mask;
     /// What is read with the metadata.
     type Rest: Copy;
@@ -144,7 +145,7 @@ pub fn contains<W: Windows>(slots: &W, quotient: u64, remainder: u64) -> bool {
     }
     let up_to = W::Mask::up_to(at);
     let unshifted = !shifted & up_to;
-    // Runs that begin behind slot `at`, up to the quotient's.
+    // Runs that begin after slot `at`, up to the quotient's.
     let mut runs = if unshifted == W::Mask::NONE {
         runs_left(slots, window, at, occupied, continuations)
     } else {
@@ -202,7 +203,7 @@ fn runs_left<W: Windows>(slots: &W, mut window: u64, at: u32, occupied: W::Mask,
     more.saturating_sub(less)
 }
 
-/// Whether the run that ends a window has this remainder in the windows behind.
+/// Whether the run that ends a window has this remainder in the windows after it.
 #[inline(always)]
 fn stored_behind<W: Windows>(slots: &W, mut window: u64, remainder: u64) -> bool {
     loop {

@@ -40,7 +40,7 @@ fn block_scan_sums_each_block() {
     for emulator in emulators() {
         let (dx, dy) = (emulator.buffer_from(&x), emulator.buffer(x.len()));
         let config = LaunchConfig::new(3, 1024).shared(128);
-        // SAFETY: a word a thread in both.
+        // SAFETY: one word per thread in both.
         unsafe { block_scan { x: dx.global(), y: dy.global_mut() }.launch(&emulator, config) }.unwrap();
         let expected: Vec<u32> = x.chunks(1024).flat_map(prefix_sums).collect();
         assert!(dy.to_vec() == expected);
@@ -107,7 +107,7 @@ fn warp_collectives_are_their_definitions() {
         .collect();
     for emulator in emulators() {
         let (dx, out) = (emulator.buffer_from(&x), emulator.buffer(128 * COLLECTIVES));
-        // SAFETY: a word a thread, and `COLLECTIVES` results.
+        // SAFETY: one word per thread, and `COLLECTIVES` results.
         unsafe {
             warp_collectives { x: dx.global(), out: out.global_mut() }.launch(&emulator, LaunchConfig::new(2, 64))
         }
@@ -147,7 +147,7 @@ fn shared_atomics_lose_no_update() {
     for emulator in emulators() {
         let out = emulator.buffer(32);
         let config = LaunchConfig::new(2, n as u32).shared(128);
-        // SAFETY: 16 results a block.
+        // SAFETY: 16 results per block.
         unsafe { shared_atomics { out: out.global_mut() }.launch(&emulator, config) }.unwrap();
         let added = (2 * n) << 32;
         let xor = (0..n).fold(0, |x, i| x ^ i);
@@ -194,7 +194,7 @@ fn shared_memory_past_48_kilobytes() {
     for emulator in emulators() {
         let (dx, dy) = (emulator.buffer_from(&x), emulator.buffer(x.len()));
         let config = LaunchConfig::new(2, 256).shared(4 * per_block);
-        // SAFETY: `per_block` words a block.
+        // SAFETY: `per_block` words per block.
         unsafe { reverse_in_shared { x: dx.global(), y: dy.global_mut(), per_block }.launch(&emulator, config) }
             .unwrap();
         let expected: Vec<u32> = x.chunks(per_block as usize).flat_map(|b| b.iter().rev().copied()).collect();
@@ -229,7 +229,7 @@ fn odds_and_ends_are_their_definitions() {
     for emulator in emulators() {
         let (dx, out) = (emulator.buffer_from(&x), emulator.buffer(12 * 64 * 8));
         let config = LaunchConfig::new(Dim3::new(3, 2, 2), Dim3::new(8, 4, 2)).shared(64);
-        // SAFETY: two words a thread, and eight results.
+        // SAFETY: two words per thread, and eight results.
         unsafe { odds_and_ends { x: dx.global(), out: out.global_mut() }.launch(&emulator, config) }.unwrap();
         assert!(out.to_vec() == expected);
     }

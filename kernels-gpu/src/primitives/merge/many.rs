@@ -1,6 +1,6 @@
 //! Merging up to eight sorted runs in one pass over memory, stable: of equal keys those of earlier runs come first.
 //!
-//! A block merges one tile of the output. What each run contributes is found beforehand, a warp a tile
+//! A block merges one tile of the output. What each run contributes is found beforehand, one warp per tile
 //! ([`merge_many_splits_u32`] and the like); the block loads these parts side by side into shared memory and merges
 //! neighbours there, in rounds, until one is left: each item passes through global memory once, whatever the number of
 //! runs.
@@ -9,9 +9,9 @@
 //! that part it in five, and ranks all 32 among each other: that bounds the rank of each from below and above, and what
 //! is surely among the first items, or surely not, is settled. The greatest of the places has at least as many items
 //! before it as the least may have at most, so each round settles one of the two, and on the way to small parts most.
-//! The idea of narrowing all runs at once by a few of their items is that of Varman, Scheufler, Iyer and Ricard, "Merging
-//! Multiple Lists on Hierarchical-Memory Multiprocessors", J. Parallel and Distributed Computing 12, 1991; departure: 32
-//! places a round instead of one a run, so that a warp waits for memory less often.
+//! The idea of narrowing all runs at once by a few of their items is that of Varman, Scheufler, Iyer and Ricard,
+//! "Merging Multiple Lists on Hierarchical-Memory Multiprocessors", J. Parallel and Distributed Computing 12, 1991;
+//! departure: 32 places per round instead of one per run, so that a warp waits for memory less often.
 
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK};
@@ -41,8 +41,8 @@ fn choose<T: Copy>(runs: [T; RUNS], number: u32) -> T {
 /// How many of the first `rank` items of the merge come from the run of number `lane / 4`; by one warp.
 ///
 /// # Safety
-/// All lanes of the warp come here together with the same arguments; the runs are valid for as many reads and not written
-/// meanwhile; `rank` is at most the sum of their lengths.
+/// All lanes of the warp come here together with the same arguments; the runs are valid for as many reads and not
+/// written meanwhile; `rank` is at most the sum of their lengths.
 #[inline(always)]
 #[track_caller]
 unsafe fn split_by_warp<K: MergeKey + ShuffleWord>(
@@ -123,7 +123,7 @@ struct Layout {
     ends: u32,
 }
 
-/// Keys with room for what a thread looks at behind the end, then where each came from, values, and for each run where
+/// Keys with room for what a thread looks at after the end, then where each came from, values, and for each run where
 /// in memory and in the tile it begins.
 const fn layout<K, V>(threads: u32, items: u32, pairs: bool) -> Layout {
     let tile = threads * items;
@@ -163,10 +163,10 @@ unsafe fn merge_many<K: MergeKey, V: Word + Default, const THREADS: u32, const I
     let t = thread::thread_idx_x();
     let tile = thread::block_idx_x() as usize;
     let out_start = tile * (THREADS as usize * ITEMS);
-    // SAFETY: splits are inside the runs, and differ between neighbouring tiles by what the tile holds; a thread's places
-    // are inside the tile, and it looks at most `ITEMS` places further, for which there is room; barriers stand between
-    // accesses of different threads to the same shared memory, and all threads reach them and each vote; places in the
-    // output are below the sum of the lengths, each one thread's.
+    // SAFETY: splits are inside the runs, and differ between neighbouring tiles by what the tile holds; a thread's
+    // places are inside the tile, and it looks at most `ITEMS` places further, for which there is room; barriers stand
+    // between accesses of different threads to the same shared memory, and all threads reach them and each vote; places
+    // in the output are below the sum of the lengths, each one thread's.
     unsafe {
         if t < 32 {
             let mut start = 0;
@@ -283,13 +283,13 @@ macro_rules! merge_many_kernels {
                 " times ", stringify!($items), " items; with values (`", stringify!($value), "`): ", stringify!($pairs), ".")]
             ///
             /// # Safety
-            /// - Launch: 1-D, a block a tile, shaped as its `SHAPE` says; there is at least one item.
-            /// - Runs: valid for as many reads as the splits say, sorted by the bits of `mask`, not written meanwhile; so
-            ///   the values, if there are any. There are at most `1 << rounds` runs; the others have no items, and
-            ///   whatever address.
+            /// - Launch: 1-D, one block per tile, shaped as its `SHAPE` says; there is at least one item.
+            /// - Runs: valid for as many reads as the splits say, sorted by the bits of `mask`, not written while the
+            ///   kernel runs; so the values, if there are any. There are at most `1 << rounds` runs; the others have no
+            ///   items, and whatever address.
             /// - `splits`: for each tile, and for the end, how many items of each of the eight runs stand before.
-            /// - `out_keys` and, if there are values, `out_values`: valid for as many writes as there are items, overlap
-            ///   nothing else, nobody else touches them.
+            /// - `out_keys` and, if there are values, `out_values`: valid for as many writes as there are items,
+            ///   overlap nothing else, nothing else accesses them.
             #[launch_bounds($threads, $blocks)]
             pub unsafe fn $name(
                 k0: Global<$key>, k1: Global<$key>, k2: Global<$key>, k3: Global<$key>,
@@ -329,9 +329,9 @@ macro_rules! split_kernels {
             ///
             /// # Safety
             /// - Launch: 1-D, blocks of [`SPLIT_BLOCK`] threads, a warp for each of `tiles + 1` splits.
-            /// - Runs: valid for `n0`, `n1` and so on reads, `total` together, sorted by the bits of `mask`, not written
-            ///   meanwhile.
-            /// - `splits`: valid for `8 * (tiles + 1)` writes, nobody else touches it.
+            /// - Runs: valid for `n0`, `n1` and so on reads, `total` together, sorted by the bits of `mask`, not
+            ///   written meanwhile.
+            /// - `splits`: valid for `8 * (tiles + 1)` writes, nothing else accesses it.
             #[launch_bounds(128)]
             pub unsafe fn $name(
                 k0: Global<$key>, k1: Global<$key>, k2: Global<$key>, k3: Global<$key>,
@@ -345,7 +345,8 @@ macro_rules! split_kernels {
                     let rank = (tile * tile_items).min(total) as u64;
                     let (runs, lengths) = ([k0, k1, k2, k3, k4, k5, k6, k7], [n0, n1, n2, n3, n4, n5, n6, n7]);
                     let lane = warp::lane_id() as usize;
-                    // SAFETY: the caller keeps this kernel's contract; the whole warp has the same tile; a place a lane.
+                    // SAFETY: the caller keeps this kernel's contract; the whole warp has the same tile; one place per
+                    // lane.
                     unsafe {
                         let split = split_by_warp(runs, lengths, rank, mask);
                         if lane % PLACES == 0 {

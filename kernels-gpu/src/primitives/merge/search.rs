@@ -1,8 +1,8 @@
 //! Search: where needles stand, or would stand, among sorted keys.
 //!
 //! Unsorted needles are searched by halving, four of them in step by each thread, so that four reads are under way at a
-//! time. Sorted needles are merged with the keys ([`crate::primitives::merge_path`]), which reads both once: a needle's place is the
-//! number of keys that go before it.
+//! time. Sorted needles are merged with the keys ([`crate::primitives::merge_path`]), which reads both once: a needle's
+//! place is the number of keys that go before it.
 
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, thread};
@@ -51,7 +51,7 @@ unsafe fn search<K: MergeKey, const UPPER: bool>(
         while left > 0 {
             let half = left.div_ceil(2);
             for u in 0..NEEDLES {
-                // SAFETY: `half` is at least 1, and at most `left` keys are left behind the place.
+                // SAFETY: `half` is at least 1, and at most `left` keys are left after the place.
                 let key = unsafe { keys.read_nc(places[u] + half - 1) };
                 places[u] += if before::<K, UPPER>(key, wanted[u], mask) { half } else { 0 };
             }
@@ -60,7 +60,7 @@ unsafe fn search<K: MergeKey, const UPPER: bool>(
         for u in 0..NEEDLES {
             let i = first + u * threads;
             if i < count {
-                // SAFETY: a place a needle.
+                // SAFETY: one place per needle.
                 unsafe { out.write(i, places[u] as u64) };
             }
         }
@@ -80,7 +80,7 @@ const fn places_at<K>(threads: u32, items: u32) -> u32 {
 }
 
 /// Sorted needles: the block's tile of their merge with the keys. The first run is the keys for an upper bound and the
-/// needles for a lower one, because a needle comes behind the keys that equal it, or before.
+/// needles for a lower one, because a needle comes after the keys that equal it, or before.
 ///
 /// # Safety
 /// As [`lower_bound_sorted_u32`].
@@ -171,9 +171,9 @@ macro_rules! search_kernels {
             ///
             /// # Safety
             /// - Launch: 1-D, any number of blocks of [`BLOCK`] threads.
-            /// - `keys` and `needles`: valid for `n` and `count` reads, not written meanwhile; the keys are sorted by the
-            ///   bits of `mask`.
-            /// - `out`: valid for `count` writes, overlaps nothing else, nobody else touches it.
+            /// - `keys` and `needles`: valid for `n` and `count` reads, not written while the kernel runs; the keys are
+            ///   sorted by the bits of `mask`.
+            /// - `out`: valid for `count` writes, overlaps nothing else, nothing else accesses it.
             #[launch_bounds(256, 6)]
             pub unsafe fn $name(
                 keys: Global<$key>, n: usize, needles: Global<$key>, count: usize, mask: $key, out: GlobalMut<u64>,
@@ -187,13 +187,13 @@ macro_rules! search_kernels {
             #[doc = concat!("The ", $bound, " bounds of sorted `", stringify!($key), "` needles.")]
             ///
             /// # Safety
-            /// - Launch: 1-D, a block a tile of keys and needles, shaped as its `SHAPE` says; there is at least one of
-            ///   them.
+            /// - Launch: 1-D, one block per tile of keys and needles, shaped as its `SHAPE` says; there is at least one
+            ///   of them.
             /// - `keys` and `needles`: valid for `n` and `count` reads, sorted by the bits of `mask`, not written
             ///   meanwhile.
             /// - `splits`: how many items of the first run (the keys for an upper bound, the needles for a lower one)
             ///   stand before each tile and before the end.
-            /// - `out`: valid for `count` writes, overlaps nothing else, nobody else touches it.
+            /// - `out`: valid for `count` writes, overlaps nothing else, nothing else accesses it.
             #[launch_bounds($threads, $blocks)]
             pub unsafe fn $sorted(
                 keys: Global<$key>, n: usize, needles: Global<$key>, count: usize, mask: $key, splits: Global<u64>,

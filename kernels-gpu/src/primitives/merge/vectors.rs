@@ -1,8 +1,8 @@
 //! Tiles of keys without values, moved 16 bytes at a time.
 //!
-//! The parts of the two runs begin anywhere, so each keeps in shared memory the distance that it has in global memory from
-//! a multiple of 16 bytes: then whole vectors can be copied, those at the ends with neighbours that do not belong to the
-//! tile.
+//! The parts of the two runs begin anywhere, so each keeps in shared memory the distance that it has in global memory
+//! from a multiple of 16 bytes: then whole vectors can be copied, those at the ends with neighbours that do not belong
+//! to the tile.
 
 use warpset_simt::shared::Shared;
 use warpset_simt::{Global, GlobalMut, warp};
@@ -18,22 +18,22 @@ pub trait Vectors: MergeKey {
     /// Keys from `i` on.
     ///
     /// # Safety
-    /// They are valid for reads, not written meanwhile, and begin at a multiple of 16 bytes.
+    /// They are valid for reads, not written while the kernel runs, and begin at a multiple of 16 bytes.
     unsafe fn read(from: Global<Self>, i: usize) -> Self::Vector;
     /// Writes keys from `i` on.
     ///
     /// # Safety
-    /// The places are valid for writes, nobody else's, and begin at a multiple of 16 bytes.
+    /// The places are valid for writes, used by this launch alone, and begin at a multiple of 16 bytes.
     unsafe fn write(to: GlobalMut<Self>, i: usize, vector: Self::Vector);
     /// Keys from `i` on.
     ///
     /// # Safety
-    /// They are in shared memory, nobody writes them meanwhile, and they begin at a multiple of 16 bytes.
+    /// They are in shared memory, nothing writes them meanwhile, and they begin at a multiple of 16 bytes.
     unsafe fn get(from: Shared<Self>, i: u32) -> Self::Vector;
     /// Sets keys from `i` on.
     ///
     /// # Safety
-    /// The places are in shared memory, nobody else's, and begin at a multiple of 16 bytes.
+    /// The places are in shared memory, used by this launch alone, and begin at a multiple of 16 bytes.
     unsafe fn set(to: Shared<Self>, i: u32, vector: Self::Vector);
 }
 
@@ -83,12 +83,12 @@ pub struct Part<K> {
     pub run_len: usize,
     /// Where in it the part begins.
     pub start: usize,
-    /// How many keys the run itself begins behind a multiple of 16 bytes.
+    /// How many keys the run itself begins after a multiple of 16 bytes.
     pub run_skew: u32,
 }
 
 impl<K: Vectors> Part<K> {
-    /// How many keys the part begins behind a multiple of 16 bytes.
+    /// How many keys the part begins after a multiple of 16 bytes.
     #[inline(always)]
     fn skew(self) -> u32 {
         (self.run_skew + self.start as u32) % K::LANES
@@ -108,7 +108,8 @@ impl<K: Vectors> Part<K> {
     }
 }
 
-/// Keys that a tile may take in shared memory beyond its own: the distances of both parts, and the end of the last vector.
+/// Keys that a tile may take in shared memory beyond its own: the distances of both parts, and the end of the last
+/// vector.
 #[cfg(not(target_arch = "nvptx64"))]
 pub const fn slack<K: Vectors>() -> u32 {
     3 * K::LANES
@@ -117,8 +118,9 @@ pub const fn slack<K: Vectors>() -> u32 {
 /// Brings the tile's parts of both runs into shared memory, and says where they begin there.
 ///
 /// # Safety
-/// All threads of the block come here together; the parts are valid for as many reads as the tile has items of them, and
-/// nobody writes their runs meanwhile; shared memory has room for the tile and its slack, and nobody else touches it.
+/// All threads of the block come here together; the parts are valid for as many reads as the tile has items of them,
+/// and nothing writes their runs meanwhile; shared memory has room for the tile and its slack, and nothing else
+/// accesses it.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn load<K: Vectors, const THREADS: u32, const ITEMS: usize>(
@@ -132,13 +134,13 @@ pub unsafe fn load<K: Vectors, const THREADS: u32, const ITEMS: usize>(
     let b_len = len - a_len;
     let (a_vectors, b_vectors) = (a.vectors(a_len), b.vectors(b_len));
     let (a_at, b_at) = (a.skew(), a_vectors * K::LANES + b.skew());
-    // SAFETY: whole vectors are read where all of them are inside their runs, single keys elsewhere; each vector and each
-    // key has a place of its own in shared memory, the last one less than the slack behind the tile's length.
+    // SAFETY: whole vectors are read where all of them are inside their runs, single keys elsewhere; each vector and
+    // each key has a place of its own in shared memory, the last one less than the slack after the tile's length.
     unsafe {
         if len == items && a.inside(a_vectors) && b.inside(b_vectors) {
             let (from_a, from_b) = (a.run.at(a.start - a.skew() as usize), b.run.at(b.start - b.skew() as usize));
             let vectors = a_vectors + b_vectors;
-            // Whatever the distances, a tile has at least so many vectors, and at most three more.
+            // Whatever the distances, a tile has at least that many vectors, and at most three more.
             let least = items / K::LANES;
             let rounds = const { (THREADS * ITEMS as u32 / K::LANES + 3).div_ceil(THREADS) };
             let mut loaded = [K::Vector::default(); ITEMS];
@@ -170,11 +172,12 @@ pub unsafe fn load<K: Vectors, const THREADS: u32, const ITEMS: usize>(
     (a_at, b_at)
 }
 
-/// Writes a whole tile to `out`. Each warp's items are neighbours there, and change places in its own part of shared memory.
+/// Writes a whole tile to `out`. Each warp's items are neighbours there, and change places in its own part of shared
+/// memory.
 ///
 /// # Safety
-/// All threads of the block come here together; nobody looks at `shared`, which has room for a tile, any more; `out` is
-/// valid for the tile, nobody else's, and begins at a multiple of 16 bytes.
+/// All threads of the block come here together; no thread reads `shared`, which has room for a tile, any more; `out` is
+/// valid for the tile, used by this launch alone, and begins at a multiple of 16 bytes.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn store<K: Vectors, const THREADS: u32, const ITEMS: usize>(
@@ -187,8 +190,8 @@ pub unsafe fn store<K: Vectors, const THREADS: u32, const ITEMS: usize>(
     let (first, lane) = (tile.t / 32 * of_warp, warp::lane_id());
     let own = shared.at(first);
     let vectors = of_warp / K::LANES;
-    // SAFETY: each warp has a part of its own, and in it each lane its places; then, when the warp has met, each vector is
-    // one lane's. Parts of warps begin at multiples of 16 bytes.
+    // SAFETY: each warp has a part of its own, and in it each lane its places; then, when the warp has met, each vector
+    // is one lane's. Parts of warps begin at multiples of 16 bytes.
     unsafe {
         for u in 0..ITEMS {
             own.set(lane * ITEMS as u32 + u as u32, merged[u]);

@@ -34,10 +34,10 @@ unsafe fn sort<K: SortKey, V: Word, const PAYLOAD: bool>(
     let mut block: Sort<K> = BlockSort::in_shared_memory();
     let rows = n.div_ceil(SMALL_BLOCK);
     // SAFETY: items are read and written below `n`, read before the first barrier (payloads: before one that all pass)
-    // and written after it; the payloads' shared memory is used after a barrier behind the last look at it.
+    // and written after it; the payloads' shared memory is used after a barrier that follows the last read of it.
     unsafe {
         Sort::<K>::for_each(rows, |place| {
-            // What lies past the end stays behind all items.
+            // What lies past the end stays after all items.
             let key = if place < n { keys.read(place as usize) } else { K::splat(!flip) };
             block.set(place, key, place);
         });
@@ -76,8 +76,8 @@ macro_rules! small_kernels {
             ///
             /// # Safety
             /// - Launch: one block of [`SMALL_BLOCK`] threads, [`SMALL_SHARED_BYTES`] of dynamic shared memory.
-            /// - `keys`, `out_keys`: valid for `n > 0` items, at most [`SMALL_ITEMS`]; the same or apart; nobody else writes
-            ///   the former or touches the latter. `values`, `out_values` likewise, if the kernel has payloads.
+            /// - `keys`, `out_keys`: valid for `n > 0` items, at most [`SMALL_ITEMS`]; the same or apart; nothing else
+            ///   writes the former or touches the latter. `values`, `out_values` likewise, if the kernel has payloads.
             /// - `begin + bits` is at most the key's width, and `passes` at least 1 and `bits / 8`.
             #[launch_bounds(512, 1)]
             pub unsafe fn $name(

@@ -114,10 +114,11 @@ macro_rules! count_kernels {
             ///
             /// # Safety
             /// - Launch: 1-D, blocks of [`COUNT_BLOCK`] threads, [`COUNT_SHARED_BYTES`] of dynamic shared memory.
-            /// - `long`, `tiles`, `found`: as [`segmented_sort_find`](super::segmented_sort_find) left them, tiles being of
-            ///   `tile_items`; `keys`: valid for all items, not written meanwhile.
+            /// - `long`, `tiles`, `found`: as [`segmented_sort_find`](super::segmented_sort_find) left them, tiles
+            ///   being of `tile_items`; `keys`: valid for all items, not written while the kernel runs.
             /// - `begin + bits` is at most the key's width; `passes` at least `bits / 8` and at most its bytes.
-            /// - `counts`: [`DIGITS`] words for each pass for each long segment, zero at the start, nobody else's.
+            /// - `counts`: [`DIGITS`] words for each pass for each long segment, zero at the start, used by this launch
+            ///   alone.
             #[launch_bounds(512, 2)]
             pub unsafe fn $name(
                 keys: Global<$key>, begin: u32, bits: u32, passes: u32, flip: u32, tile_items: u32, long: Global<u64>,
@@ -158,9 +159,9 @@ unsafe fn pass<K: SortKey, V: Word + Default, const PAYLOAD: bool, const WARPS: 
     let tile_items = WARPS * 32 * ITEMS as u32;
     let t = thread::thread_idx_x();
     let word = onesweep_tile::ticket_word::<WARPS>();
-    // SAFETY: tickets make `at` unique, so this block alone publishes its row, and clears it among the next pass's. Items
-    // are read within the tile; places come from exact counts of the segment's items, so they are in it and differ. All
-    // threads reach every barrier; one stands between two uses of shared memory.
+    // SAFETY: tickets make `at` unique, so this block alone publishes its row, and clears it among the next pass's.
+    // Items are read within the tile; places come from exact counts of the segment's items, so they are in it and
+    // differ. All threads reach every barrier; one stands between two uses of shared memory.
     unsafe {
         let number = found.read_nc(0) as u32;
         loop {
@@ -207,12 +208,13 @@ macro_rules! long_kernels {
             ///
             /// # Safety
             /// - Launch: 1-D, any number of blocks of the kernel's shape.
-            /// - `long`, `tiles`, `found`: as [`segmented_sort_find`](super::segmented_sort_find) left them, tiles being of
-            ///   the kernel's shape; `counts`: as the launch that counts left them.
-            /// - `keys`: valid for all items, not written meanwhile; `out_keys`: likewise, overlaps nothing else, and nobody
-            ///   else touches long segments there. Payloads likewise, if the kernel has them.
-            /// - `look_back`, `next_look_back`: a row of [`DIGITS`] words for each tile, nobody else's; the former zero.
-            /// - `ticket`: one word, zero, nobody else's.
+            /// - `long`, `tiles`, `found`: as [`segmented_sort_find`](super::segmented_sort_find) left them, tiles
+            ///   being of the kernel's shape; `counts`: as the launch that counts left them.
+            /// - `keys`: valid for all items, not written while the kernel runs; `out_keys`: likewise, overlaps nothing
+            ///   else, and nothing else accesses long segments there. Payloads likewise, if the kernel has them.
+            /// - `look_back`, `next_look_back`: a row of [`DIGITS`] words for each tile, used by this launch alone; the
+            ///   former zero.
+            /// - `ticket`: one word, zero, used by this launch alone.
             #[launch_bounds($threads, $blocks)]
             pub unsafe fn $name(
                 keys: Global<$key>, values: Global<$value>, out_keys: GlobalMut<$key>, out_values: GlobalMut<$value>,

@@ -21,18 +21,18 @@ const WORDS: u32 = TILE as u32 / 32;
 /// Words of the bitmap for a window.
 const WINDOW_WORDS: u32 = WINDOW as u32 / 32;
 
-// Behind the block sort's memory: the bitmap as it is read (one word more than a tile, and one that stays zero), as it
+// After the block sort's memory: the bitmap as it is read (one word more than a tile, and one that stays zero), as it
 // begins with the first segment, how many segments begin before each word, and a few words.
 const fn shared_bytes(block_sort: u32) -> u32 {
     block_sort + (WORDS + 2 + WORDS + WORDS + 32) * 4
 }
 
-/// Where a block's segments are, in items behind the window's begin.
+/// Where a block's segments are, in items after the window's begin.
 #[derive(Clone, Copy)]
 struct Bitmap {
-    /// A bit for each item of the window and of a short segment behind it.
+    /// A bit for each item of the window and of a short segment after it.
     raw: Shared<u32>,
-    /// The same from the block's first item on, nothing behind the last one.
+    /// The same from the block's first item on, nothing after the last one.
     begins: Shared<u32>,
     /// How many bits stand before each word of `begins`.
     before: Shared<u32>,
@@ -112,7 +112,7 @@ impl Bitmap {
                 let mut end = first;
                 if first != !0 {
                     let last = last_set(WINDOW_WORDS, |k| self.raw.get(k));
-                    // Bits behind the last one, to the end of a short segment.
+                    // Bits after the last one, to the end of a short segment.
                     let behind = first_set(last / 32, last / 32 + SHORT as u32 / 32 + 1, |k| {
                         let word = self.raw.get(k);
                         if k == last / 32 { word & (!1u32).wrapping_shl(last % 32) } else { word }
@@ -170,8 +170,8 @@ impl Bitmap {
     #[inline(always)]
     unsafe fn bounds_of(self, i: u32, count: u32) -> (u32, u32) {
         let (k, bit) = (i / 32, i % 32);
-        // SAFETY: `k` is below `WORDS`; there is a word before it unless a segment begins at or before `i` in it; the word
-        // behind is read only below `count`.
+        // SAFETY: `k` is below `WORDS`; there is a word before it unless a segment begins at or before `i` in it; the
+        // word after it is read only below `count`.
         unsafe {
             let word = self.begins.get(k);
             let upto = word & (!0 >> (31 - bit));
@@ -252,7 +252,7 @@ unsafe fn sort<K: SortKey, V: Word, const PAYLOAD: bool>(
             return;
         }
         Sort::<K>::for_each(rows, |place| {
-            // What lies past the end stays behind all items.
+            // What lies past the end stays after all items.
             let key = if place < count { keys.read_nc(place as usize) } else { K::splat(!flip) };
             block.set(place, key, place);
         });
@@ -300,12 +300,12 @@ macro_rules! short_kernels {
             #[doc = concat!("Sorts the short segments of `", stringify!($key), "` keys.")]
             ///
             /// # Safety
-            /// - Launch: 1-D, a block of [`SHORT_BLOCK`] threads for each [`WINDOW`] items, with dynamic shared memory for
-            ///   the key.
+            /// - Launch: 1-D, a block of [`SHORT_BLOCK`] threads for each [`WINDOW`] items, with dynamic shared memory
+            ///   for the key.
             /// - `begins`: `words` words, as [`segmented_sort_find`](super::segmented_sort_find) left them.
-            /// - `keys`: valid for as many reads as there are bits, but for the last one, not written meanwhile; `out_keys`:
-            ///   for as many writes, overlaps nothing else, and nobody else touches short segments there. `values`,
-            ///   `out_values` likewise, if the kernel has payloads.
+            /// - `keys`: valid for as many reads as there are bits, but for the last one, not written while the kernel
+            ///   runs; `out_keys`: for as many writes, overlaps nothing else, and nothing else accesses short segments
+            ///   there. `values`, `out_values` likewise, if the kernel has payloads.
             /// - `begin + bits` is at most the key's width, and `passes` at least `bits / 8`.
             #[launch_bounds(512, $blocks)]
             pub unsafe fn $name(

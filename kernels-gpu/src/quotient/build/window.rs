@@ -22,7 +22,7 @@ pub(super) struct Writer<const PACKED: bool> {
     block_words: u32,
     slot_bits: u32,
     occupieds: Pending,
-    /// `is_continuation`, and `is_shifted`, two words behind.
+    /// `is_continuation`, and `is_shifted`, two words later.
     continuations: Pending,
     shifteds: u32,
     remainders: Pending,
@@ -46,7 +46,8 @@ impl<const PACKED: bool> Writer<PACKED> {
     }
 
     /// # Safety
-    /// The word is the window's, and so are all that items put so far have bits in; threads add to them and nothing else.
+    /// The word is the window's, and so are all that items put so far have bits in; threads add to them and nothing
+    /// else.
     #[inline(always)]
     unsafe fn or(&self, index: u32, bits: u32) {
         if bits != 0 {

@@ -1,12 +1,12 @@
 //! Insertion and removal in place for an ascending batch, without a pass over the filter.
 //!
-//! Every fingerprint walks to the start of its supercluster ([`quotient_update_regions_u32`]); those of one supercluster
-//! are neighbours in the batch, so the first of them is who has it to itself, and nobody bids. A removal leaves a
-//! supercluster (which for removals is a cluster) where it is, so one thread works off all that belong to it; an insertion
-//! fills the empty slot at its end, and the others come again in the next round.
+//! Every fingerprint walks to the start of its supercluster ([`quotient_update_regions`]); those of one
+//! supercluster are neighbours in the batch, so the first of them is who has it to itself, and there is no bidding. A
+//! removal leaves a supercluster (which for removals is a cluster) where it is, so one thread works off all that belong
+//! to it; an insertion fills the empty slot at its end, and the others come again in the next round.
 //!
-//! Departure from algorithms 3 and 7, which flag all slots and label all superclusters every round: here a round costs as
-//! much as the batch is large.
+//! Departure from algorithms 3 and 7, which flag all slots and label all superclusters every round: here a round costs
+//! as much as the batch is large.
 
 use warpset_core::quotient::slots::{ByteSlots, Container, PackedSlots, Slots};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
@@ -23,7 +23,7 @@ fn region<S: Slots>(slots: &S, quotient: u64, removes: bool) -> u64 {
 }
 
 /// # Safety
-/// As [`quotient_update_regions_u32`].
+/// As [`quotient_update_regions`].
 #[inline(always)]
 unsafe fn regions<F: Fingerprint>(
     fingerprints: Global<F>,
@@ -51,7 +51,7 @@ unsafe fn regions<F: Fingerprint>(
 }
 
 /// # Safety
-/// As [`quotient_update_insert_sorted_u32`].
+/// As [`quotient_update_insert_sorted`].
 #[inline(always)]
 unsafe fn insert_sorted<F: Fingerprint>(
     fingerprints: Global<F>,
@@ -65,8 +65,8 @@ unsafe fn insert_sorted<F: Fingerprint>(
 ) {
     let i = thread::index_1d() as usize;
     let (mut is_left, mut done) = (false, false);
-    // SAFETY: `i < n` where it is read; no two threads have a supercluster in common; all threads come to the vote and to
-    // the barrier.
+    // SAFETY: `i < n` where it is read; no two threads have a supercluster in common; all threads come to the vote and
+    // to the barrier.
     unsafe {
         if i < n {
             let fingerprint = fingerprints.read_nc(i);
@@ -83,7 +83,7 @@ unsafe fn insert_sorted<F: Fingerprint>(
 }
 
 /// # Safety
-/// As [`quotient_update_remove_sorted_u32`].
+/// As [`quotient_update_remove_sorted`].
 #[inline(always)]
 unsafe fn remove_sorted<F: Fingerprint>(
     fingerprints: Global<F>,
@@ -121,10 +121,10 @@ kernel! {
     /// The first slot of the supercluster of each of `n` `F` fingerprints.
     ///
     /// # Safety
-    /// - Launch: 1-D, a thread a fingerprint, [`BLOCK`](super::BLOCK) threads a block; `n` below 2^32.
-    /// - `fingerprints`: `n`, with these [`Parameters`], not written meanwhile.
-    /// - `words`: a sound filter of `slots` slots, not written meanwhile.
-    /// - `regions`: `n` words, nobody else's.
+    /// - Launch: 1-D, one thread per fingerprint, [`BLOCK`](super::BLOCK) threads per block; `n` below 2^32.
+    /// - `fingerprints`: `n`, with these [`Parameters`], not written while the kernel runs.
+    /// - `words`: a sound filter of `slots` slots, not written while the kernel runs.
+    /// - `regions`: `n` words, used by this launch alone.
     pub unsafe fn quotient_update_regions<F>(
         fingerprints: Global<F>, n: usize, words: Global<u64>, slots: u64, parameters: u32, removes: u32,
         out: GlobalMut<u64>,
@@ -138,10 +138,10 @@ kernel! {
     /// Inserts one of the ascending `F` fingerprints of each supercluster.
     ///
     /// # Safety
-    /// - Launch: 1-D, a thread a fingerprint, [`BLOCK`](super::BLOCK) threads a block; `n` below 2^32.
-    /// - `fingerprints`: `n`, ascending, not written meanwhile; `regions`: theirs in this filter.
-    /// - `words`: a sound filter of `slots` slots with these [`Parameters`], nobody else's.
-    /// - `left`: a bit a fingerprint in words of 64 bits, set if it is to come again; nobody else's.
+    /// - Launch: 1-D, one thread per fingerprint, [`BLOCK`](super::BLOCK) threads per block; `n` below 2^32.
+    /// - `fingerprints`: `n`, ascending, not written while the kernel runs; `regions`: theirs in this filter.
+    /// - `words`: a sound filter of `slots` slots with these [`Parameters`], used by this launch alone.
+    /// - `left`: one bit per fingerprint in words of 64 bits, set if it is to come again; used by this launch alone.
     /// - `changed`: two words, to which the numbers of those that were stored and of those that found no slot are
     ///   added.
     #[launch_bounds(256, 4)]
@@ -157,7 +157,7 @@ kernel! {
 }
 
 kernel! {
-    /// Removes all of the ascending `F` fingerprints, one thread a cluster.
+    /// Removes all of the ascending `F` fingerprints, one thread per cluster.
     ///
     /// # Safety
     /// As [`quotient_update_insert_sorted`], without `left`.

@@ -18,7 +18,7 @@ use crate::{block, look_back};
 
 /// Threads of a block.
 pub const THREADS: u32 = 128;
-/// Blocks of 64 quotients in a tile: one a thread.
+/// Blocks of 64 quotients in a tile: one per thread.
 pub const TILE_BLOCKS: u64 = THREADS as u64;
 /// Dynamic shared memory, in bytes.
 pub const SHARED_BYTES: u32 = SCRATCH_AT + block::scratch_bytes::<Fill>(WARPS);
@@ -29,7 +29,7 @@ const ENDS_AT: u32 = 16;
 const PREFIX_AT: u32 = 32;
 const SCRATCH_AT: u32 = 48;
 
-/// Words of the look-back of so many tiles.
+/// Words of the look-back of that many tiles.
 pub const fn look_back_words(tiles: usize) -> usize {
     look_back::words::<Fill>(tiles)
 }
@@ -76,7 +76,7 @@ impl Tile {
     /// The block's tile.
     ///
     /// # Safety
-    /// All threads of the block come here together. As [`quotient_update_rebuild_u32`], whose arguments these are.
+    /// All threads of the block come here together. As [`quotient_update_rebuild`], whose arguments these are.
     #[inline(always)]
     pub(super) unsafe fn open<F: Fingerprint>(
         ticket: GlobalMut<u32>,
@@ -86,8 +86,8 @@ impl Tile {
     ) -> Tile {
         let ends: Shared<u64> = shared::dynamic(ENDS_AT);
         let t = thread::thread_idx_x();
-        // SAFETY: shared regions are apart, and a barrier stands between writing and reading each; the batch is read below
-        // `n`.
+        // SAFETY: shared regions are apart, and a barrier stands between writing and reading each; the batch is read
+        // below `n`.
         unsafe {
             let number = look_back::ticket(ticket, shared::dynamic(0));
             let first_block = number as u64 * TILE_BLOCKS;
@@ -140,7 +140,7 @@ impl Tile {
 /// A tile.
 ///
 /// # Safety
-/// As [`quotient_update_rebuild_u32`].
+/// As [`quotient_update_rebuild`].
 #[inline(always)]
 unsafe fn rebuild<F: Fingerprint, S: Slots>(
     old: S,
@@ -188,14 +188,15 @@ kernel! {
     /// Writes what a filter and an ascending batch of `n` `F` fingerprints make.
     ///
     /// # Safety
-    /// - Launch: 1-D, [`THREADS`] threads a block, a block for each [`TILE_BLOCKS`] blocks of 64 quotients,
+    /// - Launch: 1-D, [`THREADS`] threads per block, a block for each [`TILE_BLOCKS`] blocks of 64 quotients,
     ///   [`SHARED_BYTES`] of dynamic shared memory.
-    /// - `old`: a sound filter of `slots` slots with these [`Parameters`], not written meanwhile.
-    /// - `batch`: `n` fingerprints, ascending, not written meanwhile; `rule`: of a [`Combination`], its number.
+    /// - `old`: a sound filter of `slots` slots with these [`Parameters`], not written while the kernel runs.
+    /// - `batch`: `n` fingerprints, ascending, not written while the kernel runs; `rule`: of a [`Combination`], its
+    ///   number.
     /// - `look_back`: [`look_back_words`] of the blocks, at a multiple of 16 bytes, and `ticket` one word: zero at
-    ///   the start, nobody else's.
-    /// - `words`: those of `slots` slots, zero at the start, nobody else's. Items that belong to other slots are
-    ///   left out.
+    ///   the start, used by this launch alone.
+    /// - `words`: those of `slots` slots, zero at the start, used by this launch alone. Items that belong to other
+    ///   slots are left out.
     /// - `totals`: two words, set to the number of fingerprints stored and to the slot after the last.
     #[launch_bounds(128, 6)]
     pub unsafe fn quotient_update_rebuild<F>(

@@ -1,6 +1,6 @@
-//! [`rebuild`](super::rebuild) in arithmetic relative to the thread's block: slots in 32 bits, fingerprints in as many as
-//! the batch has. In so few registers that the blocks of 64 quotients of a filter of 2^23 slots are on an H200 at the same
-//! time, a thread each.
+//! [`rebuild`](super::rebuild) in arithmetic relative to the thread's block: slots in 32 bits, fingerprints in as many
+//! as the batch has. In so few registers that the blocks of 64 quotients of a filter of 2^23 slots are on an H200 at
+//! the same time, a thread each.
 //!
 //! A fingerprint relative to its block is six bits of quotient and the remainder. That leaves a bit or more unused if
 //! there are more than 64 quotients, so that the largest number can stand for the end.
@@ -24,7 +24,7 @@ use write::Writer;
 pub const MIN_QUOTIENT_BITS: u32 = 7;
 /// Filters of these kernels have fewer slots.
 pub const MAX_SLOTS: u64 = 1 << 31;
-/// Up to so many fingerprints of the batch for a tile, one for two blocks, runs without any are taken as a whole.
+/// Up to that many fingerprints of the batch for a tile, one for two blocks, runs without any are taken as a whole.
 const KEYS_BY_RUNS: usize = THREADS as usize / 2;
 
 /// The batch's fingerprints with quotients of a block.
@@ -49,7 +49,8 @@ impl<F: Near> Theirs<F> {
     }
 }
 
-/// What a block's fingerprints and the batch make, in ascending order: of one quotient, behind all lesser ones, or of all.
+/// What a block's fingerprints and the batch make, in ascending order: of one quotient, after all lesser ones, or of
+/// all.
 ///
 /// # Safety
 /// As for [`Ours::start`] and [`Theirs::get`]; the batch is ascending.
@@ -91,9 +92,10 @@ unsafe fn combine<F: Near, const PACKED: bool, const REMOVES: bool>(
     }
 }
 
-/// The first free slot behind what [`combine`] makes, relative to the block, and how many items that is.
+/// The first free slot after what [`combine`] makes, relative to the block, and how many items that is.
 ///
-/// With `by_runs`, runs of quotients that the batch has nothing of are taken as a whole: faster where that is most of them.
+/// With `by_runs`, runs of quotients that the batch has nothing of are taken as a whole: faster where that is most of
+/// them.
 ///
 /// # Safety
 /// As [`combine`].
@@ -149,7 +151,7 @@ struct Arguments<F> {
 /// A tile.
 ///
 /// # Safety
-/// As [`quotient_update_insert_relative_u32`].
+/// As [`quotient_update_insert_relative`].
 #[inline(always)]
 unsafe fn rebuild<F: Near, const PACKED: bool, const REMOVES: bool>(arguments: Arguments<F>) {
     let Arguments { old, slots, parameters, batch, n, look_back, ticket, words, totals } = arguments;
@@ -163,7 +165,7 @@ unsafe fn rebuild<F: Near, const PACKED: bool, const REMOVES: bool>(arguments: A
         let (next, end) = (tile.range.0 as u32, tile.range.1 as u32);
         let mut theirs = Theirs { batch, next, end, base: F::of((block * BLOCK_SLOTS) << bits) };
 
-        // The first free slot behind the block's items, relative to the block, and how many they are.
+        // The first free slot after the block's items, relative to the block, and how many they are.
         let (mut start, mut free, mut count) = (0, 0, 0);
         if tile.has_quotients {
             start = Ours::<PACKED>::start(old, slots, bits, block);
@@ -196,12 +198,12 @@ unsafe fn rebuild<F: Near, const PACKED: bool, const REMOVES: bool>(arguments: A
 }
 
 kernel! {
-    /// Writes a filter anew with the fingerprints of an ascending batch besides its own.
+    /// Rewrites a filter with the fingerprints of an ascending batch besides its own.
     ///
     /// # Safety
-    /// As [`quotient_update_rebuild`](super::rebuild::quotient_update_rebuild), which has the same result; besides, there
-    /// are fewer than [`MAX_SLOTS`], quotients have at least [`MIN_QUOTIENT_BITS`], and the batch has fewer than 2^32
-    /// fingerprints.
+    /// As [`quotient_update_rebuild`](super::rebuild::quotient_update_rebuild), which has the same result; besides,
+    /// there are fewer than [`MAX_SLOTS`], quotients have at least [`MIN_QUOTIENT_BITS`], and the batch has fewer than
+    /// 2^32 fingerprints.
     pub unsafe fn quotient_update_insert_relative<F>(
         old: Global<u64>, slots: u64, parameters: u32, batch: Global<F>, n: usize, look_back: GlobalMut<u64>,
         ticket: GlobalMut<u32>, words: GlobalMut<u64>, totals: GlobalMut<u64>,
@@ -220,7 +222,7 @@ kernel! {
         }
     }
 
-    /// Writes a filter anew without those fingerprints that an ascending batch cancels.
+    /// Rewrites a filter without those fingerprints that an ascending batch cancels.
     ///
     /// # Safety
     /// As [`quotient_update_insert_relative`].

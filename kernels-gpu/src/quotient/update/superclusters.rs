@@ -1,13 +1,13 @@
 //! Supercluster inserts and deletes (algorithms 3 and 7), a round of them: [`quotient_update_flag`] marks where
-//! superclusters start, a scan of the counts labels them, [`quotient_update_bid_u32`] lets the batch bid for them, and
-//! [`quotient_update_insert_winners_u32`] or [`quotient_update_remove_winners_u32`] works off one fingerprint in each.
+//! superclusters start, a scan of the counts labels them, [`quotient_update_bid`] lets the batch bid for them, and
+//! [`quotient_update_insert_winners`] or [`quotient_update_remove_winners`] works off one fingerprint in each.
 //!
-//! For insertions a supercluster begins behind an empty slot and ends with the next one, which the insertion may fill. For
-//! removals it begins with an unshifted remainder: what lies before cannot move into it, nor does it move into what
-//! lies behind (section IV-D).
+//! For insertions a supercluster begins after an empty slot and ends with the next one, which the insertion may fill.
+//! For removals it begins with an unshifted remainder: what lies before cannot move into it, nor does it move into what
+//! lies after it (section IV-D).
 //!
 //! Departure from the paper: flags are bits, 64 slots to a word, and the scan is one of the words' counts; a label is
-//! a count and a popcount. The paper's arrays of 32 bits a slot are as good and 32 times as large.
+//! a count and a popcount. The paper's arrays of 32 bits per slot are as good and 32 times as large.
 
 use warpset_core::quotient::slots::{ByteSlots, Container, PackedSlots, Slots};
 use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
@@ -29,12 +29,12 @@ fn starts<S: Slots>(slots: &S, block: u64, removes: bool) -> u64 {
 }
 
 kernel! {
-    /// Where superclusters start: for each block of 64 slots a bit a slot, and how many there are.
+    /// Where superclusters start: for each block of 64 slots one bit per slot, and how many there are.
     ///
     /// # Safety
-    /// - Launch: 1-D, a thread a block of slots, [`BLOCK`](super::BLOCK) threads a block.
-    /// - `words`: a sound filter of `slots` slots with these [`Parameters`], not written meanwhile.
-    /// - `flags`, `counts`: one a block of slots, nobody else's.
+    /// - Launch: 1-D, one thread per block of slots, [`BLOCK`](super::BLOCK) threads per block.
+    /// - `words`: a sound filter of `slots` slots with these [`Parameters`], not written while the kernel runs.
+    /// - `flags`, `counts`: one per block of slots, used by this launch alone.
     pub unsafe fn quotient_update_flag(
         words: Global<u64>, slots: u64, parameters: u32, removes: u32, flags: GlobalMut<u64>, counts: GlobalMut<u32>,
     ) {
@@ -47,7 +47,7 @@ kernel! {
                 Container::Bytes => starts(&ByteSlots::new(words, slots, bits), block, removes != 0),
                 Container::Packed => starts(&PackedSlots::new(words, slots, bits), block, removes != 0),
             };
-            // SAFETY: there is a place a block of slots.
+            // SAFETY: there is one place per block of slots.
             unsafe {
                 flags.write(block as usize, flagged);
                 counts.write(block as usize, flagged.count_ones());
@@ -59,7 +59,7 @@ kernel! {
 /// The number of superclusters that start at or before a quotient's slot.
 ///
 /// # Safety
-/// `flags` and `labels` have a place for the quotient's block and are not written meanwhile.
+/// `flags` and `labels` have a place for the quotient's block and are not written while the kernel runs.
 #[inline(always)]
 unsafe fn label(flags: Global<u64>, labels: Global<u32>, quotient: u64) -> u32 {
     let block = (quotient / 64) as usize;
@@ -68,7 +68,7 @@ unsafe fn label(flags: Global<u64>, labels: Global<u32>, quotient: u64) -> u32 {
 }
 
 /// # Safety
-/// As [`quotient_update_bid_u32`].
+/// As [`quotient_update_bid`].
 #[inline(always)]
 unsafe fn bid<F: Fingerprint>(
     fingerprints: Global<F>,
@@ -89,7 +89,7 @@ unsafe fn bid<F: Fingerprint>(
 }
 
 /// # Safety
-/// As [`quotient_update_insert_winners_u32`].
+/// As [`quotient_update_insert_winners`].
 #[inline(always)]
 unsafe fn work_off<F: Fingerprint, const REMOVES: bool>(
     fingerprints: Global<F>,
@@ -105,8 +105,8 @@ unsafe fn work_off<F: Fingerprint, const REMOVES: bool>(
 ) {
     let i = thread::index_1d() as usize;
     let (mut won, mut done) = (true, false);
-    // SAFETY: `i < n` where it is read; winners of two superclusters touch no slot in common; all threads come to the vote
-    // and to the barrier.
+    // SAFETY: `i < n` where it is read; winners of two superclusters touch no slot in common; all threads come to the
+    // vote and to the barrier.
     unsafe {
         if i < n {
             let fingerprint = fingerprints.read_nc(i).bits();
@@ -123,11 +123,11 @@ unsafe fn work_off<F: Fingerprint, const REMOVES: bool>(
     }
 }
 
-/// Sets the bit of each of `n` items that is left, one a thread.
+/// Sets the bit of each of `n` items that is left, one per thread.
 ///
 /// # Safety
-/// All threads of the warp come here together, a thread an item in the order of the grid; `left` has a bit an item, in
-/// words of 64 bits.
+/// All threads of the warp come here together, one thread per item in the order of the grid; `left` has one bit per
+/// item, in words of 64 bits.
 #[inline(always)]
 pub(super) unsafe fn put_left(n: usize, left: GlobalMut<u32>, is_left: bool) {
     let i = thread::index_1d() as usize;
@@ -158,11 +158,11 @@ kernel! {
     /// whoever writes last wins.
     ///
     /// # Safety
-    /// - Launch: 1-D, a thread a fingerprint, [`BLOCK`](super::BLOCK) threads a block; `n` below 2^32.
-    /// - `fingerprints`: `n`, with these [`Parameters`], not written meanwhile.
+    /// - Launch: 1-D, one thread per fingerprint, [`BLOCK`](super::BLOCK) threads per block; `n` below 2^32.
+    /// - `fingerprints`: `n`, with these [`Parameters`], not written while the kernel runs.
     /// - `flags`: those of [`quotient_update_flag`], `labels` the exclusive sums of its counts; not written
     ///   meanwhile.
-    /// - `winners`: a word a supercluster and one more, nobody else's.
+    /// - `winners`: one word per supercluster and one more, used by this launch alone.
     pub unsafe fn quotient_update_bid<F>(
         fingerprints: Global<F>, n: usize, parameters: u32, flags: Global<u64>, labels: Global<u32>,
         winners: GlobalMut<u32>,
@@ -177,11 +177,11 @@ kernel! {
     /// (`INSERTITEMS`).
     ///
     /// # Safety
-    /// - Launch: 1-D, a thread a fingerprint, [`BLOCK`](super::BLOCK) threads a block; `n` below 2^32.
+    /// - Launch: 1-D, one thread per fingerprint, [`BLOCK`](super::BLOCK) threads per block; `n` below 2^32.
     /// - `fingerprints`, `flags`, `labels`, `winners`: as for the bidding, before this launch, with the same
-    ///   filter; not written meanwhile.
-    /// - `words`: a sound filter of `slots` slots with these [`Parameters`], nobody else's.
-    /// - `left`: a bit a fingerprint in words of 64 bits, set if it did not win; nobody else's.
+    ///   filter; not written while the kernel runs.
+    /// - `words`: a sound filter of `slots` slots with these [`Parameters`], used by this launch alone.
+    /// - `left`: one bit per fingerprint in words of 64 bits, set if it did not win; used by this launch alone.
     /// - `changed`: two words, to which the numbers of those that were stored and of those that found no slot are
     ///   added.
     #[launch_bounds(256, 4)]

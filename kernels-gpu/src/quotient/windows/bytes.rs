@@ -17,7 +17,7 @@ impl<const WIDTH: u32, const WORDS: usize, P: Pairs> ByteWindows<WIDTH, WORDS, P
         ByteWindows { words, slots }
     }
 
-    /// The bytes of slot `j`, from the lowest bit on, and what is behind them in its word.
+    /// The bytes of slot `j`, from the lowest bit on, and what is after them in its word.
     #[inline(always)]
     fn slot(window: [u64; WORDS], j: u32) -> u64 {
         let at = j * 8 * WIDTH;

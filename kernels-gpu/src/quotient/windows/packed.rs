@@ -15,7 +15,8 @@ pub const fn fields(remainder_bits: u32) -> u64 {
     ones
 }
 
-/// The blocks of packed slots; `PAIRED` where all have an even number of words, that is, remainders an odd number of bits.
+/// The blocks of packed slots; `PAIRED` where all have an even number of words, that is, remainders an odd number of
+/// bits.
 #[derive(Clone, Copy, Debug)]
 pub struct PackedWindows<const PAIRED: bool, P> {
     words: P,
@@ -67,8 +68,8 @@ impl<const PAIRED: bool, P: Pairs> Windows for PackedWindows<PAIRED, P> {
         Window { occupied, continuations, shifted, rest }
     }
 
-    /// As many remainders at a time as 64 bits hold: subtracting one from each, after an exclusive or with the one that is
-    /// looked for, borrows from the highest bit of the first that was zero.
+    /// As many remainders at a time as 64 bits hold: subtracting one from each, after an exclusive or with the one that
+    /// is looked for, borrows from the highest bit of the first that was zero.
     #[inline(always)]
     fn stores(&self, window: u64, rest: Remainders, from: u32, to: u32, remainder: u64) -> bool {
         let bits = self.remainder_bits;

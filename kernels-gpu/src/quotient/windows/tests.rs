@@ -21,7 +21,7 @@ fn fingerprints(split: Split, most: u64, seed: u64) -> Vec<u64> {
     let mut all: Vec<u64> = match seed % 4 {
         // Anywhere.
         0 => (0..most).map(|i| split.fingerprint(random(i))).collect(),
-        // One long run, and others behind it and before it.
+        // One long run, and others after it and before it.
         1 => {
             let run = random(0) % quotients;
             let near = |i| (run + random(i) % 150).saturating_sub(20).min(quotients - 1);

@@ -13,7 +13,7 @@ pub(super) trait Near: Fingerprint {
     fn join(quotient: u32, remainder: Self, bits: u32) -> Self;
     fn quotient(self, bits: u32) -> u32;
     fn remainder(self, bits: u32) -> Self;
-    /// What it is behind `base`.
+    /// What it is after `base`.
     fn minus(self, base: Self) -> Self;
     /// `width` bits from bit `at` of word `index` on; no word is read that has none of them.
     ///
@@ -61,7 +61,7 @@ macro_rules! near {
 }
 near! { u32 u64 }
 
-/// Where a slot's bits begin, in words of 32 bits behind its block's first, and bits, if it has `bytes` whole bytes.
+/// Where a slot's bits begin, in words of 32 bits after its block's first, and bits, if it has `bytes` whole bytes.
 /// Four slots take as many words.
 #[inline(always)]
 pub(super) fn place_of_bytes(slot: u32, bytes: u32) -> (u32, u32) {
@@ -152,7 +152,7 @@ impl<const PACKED: bool> Ours<PACKED> {
             (2 * (self.at / 64 * (bits + 3) + 3) + bit / 32, bit % 32)
         } else {
             let (index, shift) = place_of_bytes(self.at, bytes_of_slot(bits));
-            (index, shift + 3) // behind the metadata
+            (index, shift + 3) // after the metadata
         };
         // SAFETY: the slot is below the last; the remainder lies in these words of it.
         let remainder = unsafe { F::field(self.words.cast(), index, shift, bits) };
@@ -182,8 +182,8 @@ impl<const PACKED: bool> Ours<PACKED> {
         }
     }
 
-    /// Goes on from the slot behind a run to the next run: it is there, unless it is in its canonical slot behind a gap, in
-    /// this same block.
+    /// Continues from the slot after a run to the next run: it is there, unless it is in its canonical slot after a
+    /// gap, in this same block.
     #[inline(always)]
     fn leave_run(&mut self) {
         self.occupied &= self.occupied - 1;
