@@ -107,7 +107,7 @@ pub enum GpuError {
         /// The module's name.
         module: String,
         /// The kernel's name.
-        kernel: &'static str,
+        kernel: String,
     },
     /// The launch breaks a limit of the device or of the kernel; nothing ran.
     #[error("kernel `{kernel}` cannot be launched: {reason}")]
@@ -250,6 +250,7 @@ pub struct DriverCode(pub u32);
 #[cfg(feature = "cuda")]
 impl DriverCode {
     pub(crate) const INVALID_VALUE: Self = Self(1);
+    pub(crate) const INVALID_PTX: Self = Self(218);
     pub(crate) const OUT_OF_MEMORY: Self = Self(2);
     pub(crate) const STUB_LIBRARY: Self = Self(34);
     pub(crate) const NO_DEVICE: Self = Self(100);

@@ -1,8 +1,8 @@
-//! Modules and kernels: loaded on first use, once per device.
+//! Kernels: compiled and loaded on first use, each once per device and by itself.
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_int, c_void};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use warpset_simt::{KernelInfo, LaunchConfig, Module};
 
@@ -18,17 +18,20 @@ use crate::ptx;
 /// Dynamic shared memory that a kernel gets without asking.
 const SHARED_WITHOUT_REQUEST: u32 = 48 << 10;
 
-/// A module's name, and the address of the PTX that came with it, if any did: modules of two crates may share a name.
-type ModuleKey = (&'static str, Option<usize>);
+/// A kernel as the tables know it: its module, the address of the PTX that came with the module, if any did (modules of two
+/// crates may share a name), and its own name.
+type Name = (&'static str, Option<usize>, String);
 
-/// A device's loaded modules and the kernels found in them.
+/// A device's loaded kernels.
 pub(super) struct Modules {
-    modules: Mutex<HashMap<ModuleKey, Arc<Loaded>>>,
+    /// Every kernel has a place, which is locked while the driver compiles it: threads that want the same kernel wait, those
+    /// that want another one do not.
+    places: Mutex<HashMap<Name, Arc<Mutex<Option<Arc<Kernel>>>>>>,
     /// By the address of the kernel's description, which is a static.
     kernels: RwLock<HashMap<usize, Arc<Kernel>>>,
 }
 
-/// A loaded module.
+/// A module of the driver, which holds one kernel: a first launch waits for the compilation of what it launches only.
 struct Loaded(Handle);
 
 // SAFETY: a module's handle may be used from any thread in which its context is current.
@@ -42,7 +45,7 @@ pub(crate) struct Kernel {
     attributes: KernelAttributes,
     /// Dynamic shared memory granted so far.
     granted: Mutex<u32>,
-    _module: Arc<Loaded>,
+    _module: Loaded,
 }
 
 // SAFETY: a function handle may be used from any thread in which its context is current.
@@ -52,48 +55,30 @@ unsafe impl Sync for Kernel {}
 
 impl Modules {
     pub(super) fn new() -> Self {
-        Self { modules: Mutex::default(), kernels: RwLock::default() }
+        Self { places: Mutex::default(), kernels: RwLock::default() }
     }
 
     /// Drops every module while the context is current.
     pub(super) fn unload_all(&mut self) {
         self.kernels.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
-        self.loaded().clear();
+        self.places.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    fn loaded(&self) -> MutexGuard<'_, HashMap<ModuleKey, Arc<Loaded>>> {
-        self.modules.lock().unwrap_or_else(PoisonError::into_inner)
+    fn place(&self, name: Name) -> Arc<Mutex<Option<Arc<Kernel>>>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_default().clone()
     }
 }
 
 impl CudaDevice {
-    /// Loads a module unless it is loaded.
+    /// Loads every kernel of a module unless it is loaded.
     pub(crate) fn load_module(&self, module: &Module) -> Result<()> {
         self.enter()?;
-        self.module(module).map(drop)
-    }
-
-    fn module(&self, module: &Module) -> Result<Arc<Loaded>> {
-        let name = module.name;
-        let key = (name, module.ptx.map(|text| text.as_ptr().addr()));
-        let mut loaded = self.modules.loaded();
-        if let Some(module) = loaded.get(&key) {
-            return Ok(module.clone());
+        let text = ptx::text(module).ok_or_else(|| GpuError::UnknownModule { module: module.name.into() })?;
+        if ptx::kernels(&text).next().is_none() {
+            let (code, log) = (DriverCode::INVALID_PTX, "the text holds no kernel".into());
+            return Err(GpuError::PtxRejected { module: module.name.into(), code, log });
         }
-        let text = ptx::text(module).ok_or_else(|| GpuError::UnknownModule { module: name.into() })?;
-        let text = warpset_kernels::with_launch_bounds(&text);
-        let rejected = |code, log| GpuError::PtxRejected { module: name.into(), code, log };
-        let Ok(text) = CString::new(text) else {
-            return Err(rejected(DriverCode::INVALID_VALUE, "the text contains a zero byte".into()));
-        };
-        let module = match Loaded::load(&text) {
-            Ok(module) => Arc::new(module),
-            Err((failure, _)) if failure.code.is_sticky() => return Err(self.error(failure, None)),
-            Err((failure, _)) if failure.code == DriverCode::OUT_OF_MEMORY => return Err(failure.into()),
-            Err((failure, log)) => return Err(rejected(failure.code, log)),
-        };
-        loaded.insert(key, module.clone());
-        Ok(module)
+        ptx::kernels(&text).try_for_each(|name| self.loaded(module, name).map(drop))
     }
 
     fn kernel(&self, info: &'static KernelInfo) -> Result<Arc<Kernel>> {
@@ -102,12 +87,35 @@ impl CudaDevice {
         if let Some(kernel) = kernels.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(kernel.clone());
         }
-        let module = self.module(info.module)?;
-        let function = match module.function(info.name) {
+        let kernel = self.loaded(info.module, info.name)?;
+        kernels.write().unwrap_or_else(PoisonError::into_inner).insert(key, kernel.clone());
+        Ok(kernel)
+    }
+
+    /// A kernel by name, which is compiled unless it is there.
+    fn loaded(&self, module: &Module, name: &str) -> Result<Arc<Kernel>> {
+        let place = self.modules.place((module.name, module.ptx.map(|text| text.as_ptr().addr()), name.into()));
+        let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kernel) = &*place {
+            return Ok(kernel.clone());
+        }
+        let text = ptx::text(module).ok_or_else(|| GpuError::UnknownModule { module: module.name.into() })?;
+        let unknown = || GpuError::UnknownKernel { module: module.name.into(), kernel: name.into() };
+        let text = ptx::kernel_alone(&text, name).ok_or_else(unknown)?;
+        let text = warpset_kernels::with_launch_bounds(&text);
+        let rejected = |code, log| GpuError::PtxRejected { module: module.name.into(), code, log };
+        let Ok(text) = CString::new(text) else {
+            return Err(rejected(DriverCode::INVALID_VALUE, "the text contains a zero byte".into()));
+        };
+        let loaded = match Loaded::load(&text) {
+            Ok(loaded) => loaded,
+            Err((failure, _)) if failure.code.is_sticky() => return Err(self.error(failure, None)),
+            Err((failure, _)) if failure.code == DriverCode::OUT_OF_MEMORY => return Err(failure.into()),
+            Err((failure, log)) => return Err(rejected(failure.code, log)),
+        };
+        let function = match loaded.function(name) {
             Ok(function) => function,
-            Err(failure) if failure.code == DriverCode::NOT_FOUND => {
-                return Err(GpuError::UnknownKernel { module: info.module.name.into(), kernel: info.name });
-            }
+            Err(failure) if failure.code == DriverCode::NOT_FOUND => return Err(unknown()),
             Err(failure) => return Err(self.error(failure, None)),
         };
         let attribute = |attribute: c_int| -> Result<u32> {
@@ -124,8 +132,8 @@ impl CudaDevice {
             static_shared_bytes: attribute(driver::FUNCTION_SHARED_SIZE_BYTES)?,
         };
         let granted = Mutex::new(SHARED_WITHOUT_REQUEST.saturating_sub(attributes.static_shared_bytes));
-        let kernel = Arc::new(Kernel { function, attributes, granted, _module: module });
-        kernels.write().unwrap_or_else(PoisonError::into_inner).insert(key, kernel.clone());
+        let kernel = Arc::new(Kernel { function, attributes, granted, _module: loaded });
+        *place = Some(kernel.clone());
         Ok(kernel)
     }
 
