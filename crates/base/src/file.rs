@@ -21,7 +21,7 @@ use std::path::Path;
 use bytemuck::Pod;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::words::{OutOfMemory, Words};
+use crate::words::{AlignedWords, OutOfMemory};
 
 #[cfg(feature = "serde")]
 mod serde;
@@ -136,7 +136,7 @@ pub trait Saved: Sized {
         Ok(())
     }
     /// Puts a structure together; [`Saved::check`] has passed.
-    fn from_saved(layout: Self::Layout, words: Words<Self::Word>) -> Self;
+    fn from_saved(layout: Self::Layout, words: AlignedWords<Self::Word>) -> Self;
 }
 
 /// A header's bytes.
@@ -270,10 +270,10 @@ pub fn read_words<T: Pod>(
     len: u64,
     available: u64,
     before: u64,
-) -> Result<Words<T>, FileError> {
+) -> Result<AlignedWords<T>, FileError> {
     let size = size_of::<T>() as u64;
     let needed = before + size * len;
-    let mut words = Words::zeroed(len.min(available.max(FIRST_READ_BYTES) / size))?;
+    let mut words = AlignedWords::zeroed(len.min(available.max(FIRST_READ_BYTES) / size))?;
     let mut filled = 0;
     loop {
         let free = &mut words.as_mut_slice()[filled..];
@@ -282,7 +282,7 @@ pub fn read_words<T: Pod>(
         if filled as u64 == len {
             return Ok(words);
         }
-        let mut larger = Words::zeroed(len.min(2 * filled as u64))?;
+        let mut larger = AlignedWords::zeroed(len.min(2 * filled as u64))?;
         larger.as_mut_slice()[..filled].copy_from_slice(words.as_slice());
         words = larger;
     }

@@ -17,22 +17,22 @@ pub struct OutOfMemory {
 ///
 /// The allocation is plain words with a line to spare: asked for 64-byte alignment, the system allocator would write
 /// the zeros itself and so touch every page.
-pub struct Words<T> {
+pub struct AlignedWords<T> {
     memory: Vec<T>,
     first: usize,
     len: usize,
 }
 
-impl<T: Pod> Words<T> {
+impl<T: Pod> AlignedWords<T> {
     /// Words in a cache line.
     const LINE: usize = LINE_BYTES / size_of::<T>();
 
     /// `len` zero words. Large ones cost no physical memory until they are touched.
-    pub fn zeroed(len: u64) -> Result<Words<T>, OutOfMemory> {
+    pub fn zeroed(len: u64) -> Result<AlignedWords<T>, OutOfMemory> {
         let memory = zeroed_vec(len.saturating_add(Self::LINE as u64));
         let memory = memory.map_err(|_| OutOfMemory { bytes: len.saturating_mul(size_of::<T>() as u64) })?;
         let (first, len) = (Self::first_of(&memory), memory.len() - Self::LINE);
-        Ok(Words { memory, first, len })
+        Ok(AlignedWords { memory, first, len })
     }
 
     /// The first word that starts a line.
@@ -53,13 +53,13 @@ impl<T: Pod> Words<T> {
     }
 }
 
-impl<T: Pod> Clone for Words<T> {
+impl<T: Pod> Clone for AlignedWords<T> {
     /// Like `Vec::clone`, ends the process when there is no memory.
-    fn clone(&self) -> Words<T> {
+    fn clone(&self) -> AlignedWords<T> {
         let mut memory = vec![T::zeroed(); self.memory.len()];
         let first = Self::first_of(&memory);
         memory[first..first + self.len].copy_from_slice(self.as_slice());
-        Words { memory, first, len: self.len }
+        AlignedWords { memory, first, len: self.len }
     }
 }
 
@@ -78,7 +78,7 @@ mod tests {
 
     fn aligned_and_equal<T: Pod + PartialEq + std::fmt::Debug>(value: impl Fn(usize) -> T) {
         for len in [0u64, 1, 7, 8, 9, 15, 16, 17, 1000] {
-            let mut words = Words::<T>::zeroed(len).unwrap();
+            let mut words = AlignedWords::<T>::zeroed(len).unwrap();
             assert_eq!(words.as_slice(), vec![T::zeroed(); len as usize]);
             assert_eq!(words.as_slice().as_ptr() as usize % LINE_BYTES, 0);
             words.as_mut_slice().iter_mut().enumerate().for_each(|(i, w)| *w = value(i));
@@ -98,9 +98,9 @@ mod tests {
     fn absurd_sizes_are_an_error() {
         for len in [u64::MAX, u64::MAX / 4, 1 << 60, 1 << 50] {
             let refused = OutOfMemory { bytes: len.saturating_mul(4) };
-            assert_eq!(Words::<u32>::zeroed(len).map(|_| ()), Err(refused), "{len}");
+            assert_eq!(AlignedWords::<u32>::zeroed(len).map(|_| ()), Err(refused), "{len}");
             assert_eq!(zeroed_vec::<u32>(len), Err(refused), "{len}");
-            assert!(Words::<u64>::zeroed(len).is_err(), "{len}");
+            assert!(AlignedWords::<u64>::zeroed(len).is_err(), "{len}");
         }
     }
 }

@@ -167,7 +167,7 @@ impl SplitBlockBuilder {
 
     /// Checks every setting.
     pub fn layout(&self) -> Result<SplitBlockLayout, Error> {
-        let shape = blocked::Shape::of::<256, 32, 8>();
+        let shape = blocked::BlockShape::of::<256, 32, 8>();
         let goal = self.size.goal()?;
         let mut blocks = self.size.blocks(&goal, 32.0, |fpr| rates::blocked_mean_at_fpr(shape, fpr))?;
         if self.power_of_two {
@@ -229,14 +229,18 @@ impl BlockedBuilder {
         self
     }
 
-    fn shape(&self, hashes: u32) -> Result<blocked::Shape, Error> {
+    fn shape(&self, hashes: u32) -> Result<blocked::BlockShape, Error> {
         let (block_bits, word_bits) = (self.block_bits, self.word_bits);
-        blocked::Shape::new(block_bits, word_bits, hashes).ok_or(Error::InvalidShape { block_bits, word_bits, hashes })
+        blocked::BlockShape::new(block_bits, word_bits, hashes).ok_or(Error::InvalidShape {
+            block_bits,
+            word_bits,
+            hashes,
+        })
     }
 
     /// The shape with the best number of bits per key. `score` is to be large; `slack` is what evenness may cost.
-    fn best_shape(&self, slack: f64, score: impl Fn(blocked::Shape) -> f64) -> Result<blocked::Shape, Error> {
-        let mut best: Option<(blocked::Shape, f64)> = None;
+    fn best_shape(&self, slack: f64, score: impl Fn(blocked::BlockShape) -> f64) -> Result<blocked::BlockShape, Error> {
+        let mut best: Option<(blocked::BlockShape, f64)> = None;
         let mut best_even = best;
         let mut worse = 0;
         for hashes in 1..=blocked::MAX_HASHES {

@@ -7,7 +7,7 @@ use warpset_base::filter::same_length;
 use warpset_core::bloom::TEST_AND_INSERT_BATCH;
 
 use crate::layout::engine::OneBlock;
-use crate::{Bitmap, BlockedLayout, Error, Key, Layout, RaoLayout, SplitBlockLayout, View, Words};
+use crate::{AlignedWords, Bitmap, BlockedLayout, Error, Key, Layout, RaoLayout, SplitBlockLayout, View};
 
 mod build;
 mod by_hash;
@@ -22,7 +22,7 @@ mod traits;
 #[derive(Clone)]
 pub struct Bloom<L> {
     layout: L,
-    words: Words,
+    words: AlignedWords<u32>,
     /// Set bits of each bucket, for Rao's filter; empty for the others. Follows from the words.
     bucket_ones: Vec<u32>,
 }
@@ -79,13 +79,13 @@ pub type RaoBloom = Bloom<RaoLayout>;
 impl<L: Layout> Bloom<L> {
     /// An empty filter with these parameters.
     pub(crate) fn with_layout(layout: L) -> Result<Bloom<L>, Error> {
-        let words = Words::zeroed(layout.words())?;
+        let words = AlignedWords::zeroed(layout.words())?;
         let bucket_ones = if L::COUNTS_ONES { warpset_base::words::zeroed_vec(layout.blocks())? } else { Vec::new() };
         Ok(Bloom { layout, words, bucket_ones })
     }
 
     /// There must be as many words as `layout` says.
-    pub(crate) fn from_parts(layout: L, words: Words) -> Bloom<L> {
+    pub(crate) fn from_parts(layout: L, words: AlignedWords<u32>) -> Bloom<L> {
         debug_assert_eq!(words.as_slice().len() as u64, layout.words());
         let mut filter = Bloom { layout, words, bucket_ones: Vec::new() };
         filter.count_bucket_ones();
@@ -169,7 +169,7 @@ impl<L: Layout> Bloom<L> {
     /// that agree modulo the new number). Memory shrinks and the rate of false positives grows.
     pub fn fold(&mut self, factor: u64) -> Result<(), Error> {
         let layout = self.layout.folded(factor)?;
-        let mut folded = Words::zeroed(layout.words())?;
+        let mut folded = AlignedWords::zeroed(layout.words())?;
         let words = layout.words_per_block();
         let old = self.words.as_slice();
         for (new, block) in folded.as_mut_slice().chunks_exact_mut(words).enumerate() {

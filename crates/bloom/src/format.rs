@@ -8,7 +8,7 @@ use std::path::Path;
 use warpset_base::file::{self, FIELDS, Saved};
 
 use crate::cpu::Bloom;
-use crate::{Error, Layout, View, Words};
+use crate::{AlignedWords, Error, Layout, View};
 
 mod parquet;
 #[cfg(feature = "serde")]
@@ -37,7 +37,7 @@ impl<L: Layout> Saved for Bloom<L> {
         self.words()
     }
 
-    fn from_saved(layout: L, words: Words) -> Bloom<L> {
+    fn from_saved(layout: L, words: AlignedWords<u32>) -> Bloom<L> {
         Bloom::from_parts(layout, words)
     }
 }

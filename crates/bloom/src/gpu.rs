@@ -16,7 +16,7 @@ use warpset_gpu::batch::{DEFAULT_CHUNK_KEYS, Staging};
 use warpset_gpu::{Device, DeviceSlice, DeviceVec, Stream};
 use warpset_simt::LaunchConfig;
 
-use crate::{BlockedLayout, Error, Layout, OutOfMemory, RaoLayout, SplitBlockLayout, Words, cpu};
+use crate::{AlignedWords, BlockedLayout, Error, Layout, OutOfMemory, RaoLayout, SplitBlockLayout, cpu};
 
 mod build;
 mod host;
@@ -101,7 +101,7 @@ impl<L: DeviceLayout> Bloom<L> {
 
     /// A copy in host memory. Waits for all work on the device.
     pub fn to_host(&self) -> Result<cpu::Bloom<L>, Error> {
-        let mut words = Words::zeroed(self.layout.words())?;
+        let mut words = AlignedWords::zeroed(self.layout.words())?;
         self.words.copy_to_slice(words.as_mut_slice())?;
         Ok(cpu::Bloom::from_parts(self.layout, words))
     }

@@ -50,7 +50,7 @@ pub use warpset_base::filter::{Filter, Insert, TestAndInsert};
 use warpset_base::key;
 pub use warpset_base::key::{Bytes, Hash128, Hashed, Key, as_hashed};
 pub use warpset_base::words::OutOfMemory;
-pub use warpset_core::bloom::{TEST_AND_INSERT_BATCH, blocked::Shape as BlockShape, rao::Shape as BucketShape};
+pub use warpset_core::bloom::{TEST_AND_INSERT_BATCH, blocked::BlockShape, rao::BucketShape};
 pub use warpset_core::hash::string::StringHash;
 
-type Words = warpset_base::words::Words<u32>;
+use warpset_base::words::AlignedWords;

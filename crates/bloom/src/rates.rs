@@ -44,18 +44,18 @@ fn poisson(mean: f64, mut f: impl FnMut(u32, f64)) {
 
 /// Rate of a split-block filter in theory.
 pub fn split_block_fpr(blocks: u64, keys: u64) -> f64 {
-    let shape = blocked::Shape::of::<256, 32, 8>();
+    let shape = blocked::BlockShape::of::<256, 32, 8>();
     debug_assert_eq!(shape.words() as usize, split_block::WORDS_PER_BLOCK);
     blocked_fpr(blocks, shape, keys)
 }
 
 /// Rate of a blocked filter in theory.
-pub fn blocked_fpr(blocks: u64, shape: blocked::Shape, keys: u64) -> f64 {
+pub fn blocked_fpr(blocks: u64, shape: blocked::BlockShape, keys: u64) -> f64 {
     blocked_fpr_at(shape, keys as f64 / blocks as f64)
 }
 
 /// Rate of a blocked filter with a mean of `mean` keys per block.
-pub fn blocked_fpr_at(shape: blocked::Shape, mean: f64) -> f64 {
+pub fn blocked_fpr_at(shape: blocked::BlockShape, mean: f64) -> f64 {
     // Beyond this load every bit is set.
     if mean > 64.0 * shape.block_bits() as f64 {
         return 1.0;
@@ -123,7 +123,7 @@ impl Occupancy {
 }
 
 /// Fraction of set bits that a blocked filter has with a mean of `mean` keys per block.
-pub fn blocked_fill(shape: blocked::Shape, mean: f64) -> f64 {
+pub fn blocked_fill(shape: blocked::BlockShape, mean: f64) -> f64 {
     let s = shape.sector_bits() as f64;
     let sectors = shape.sectors();
     (0..sectors)
@@ -136,7 +136,7 @@ pub fn blocked_fill(shape: blocked::Shape, mean: f64) -> f64 {
 }
 
 /// The mean number of keys per block at which a blocked filter has this fraction of bits set; infinite when all are.
-pub fn blocked_mean_at_fill(shape: blocked::Shape, fill: f64) -> f64 {
+pub fn blocked_mean_at_fill(shape: blocked::BlockShape, fill: f64) -> f64 {
     if fill >= 1.0 {
         return f64::INFINITY;
     }
@@ -144,7 +144,7 @@ pub fn blocked_mean_at_fill(shape: blocked::Shape, fill: f64) -> f64 {
 }
 
 /// The mean number of keys per block at which a blocked filter reaches `fpr`.
-pub fn blocked_mean_at_fpr(shape: blocked::Shape, fpr: f64) -> f64 {
+pub fn blocked_mean_at_fpr(shape: blocked::BlockShape, fpr: f64) -> f64 {
     bisect(shape.block_bits() as f64, |mean| blocked_fpr_at(shape, mean) <= fpr)
 }
 
@@ -171,7 +171,7 @@ pub fn rao_hashes(fpr: f64) -> u32 {
 }
 
 /// Keys that a bucket can hold, `m ln 2 / k` (section 4.2).
-pub fn rao_bucket_capacity(shape: rao::Shape) -> u32 {
+pub fn rao_bucket_capacity(shape: rao::BucketShape) -> u32 {
     (shape.bits as f64 * std::f64::consts::LN_2 / shape.hashes as f64) as u32
 }
 
@@ -195,7 +195,7 @@ mod tests {
         // Section 5.2: 5 KB, 1%: m = 40949, k = 7, n = 4054.
         let k = rao_hashes(0.01);
         assert_eq!(k, 7);
-        let shape = rao::Shape::new(1280, k).unwrap();
+        let shape = rao::BucketShape::new(1280, k).unwrap();
         assert_eq!(rao_bucket_capacity(shape), 4054);
     }
 
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn parquet_sizes() {
         // The specification's table: 10.5 bits per key for 1%, 16.9 for 0.1%.
-        let fpr = |bits| blocked_fpr_at(blocked::Shape::of::<256, 32, 8>(), 256.0 / bits);
+        let fpr = |bits| blocked_fpr_at(blocked::BlockShape::of::<256, 32, 8>(), 256.0 / bits);
         assert!((0.0095..0.0105).contains(&fpr(10.5)), "{}", fpr(10.5));
         assert!((0.00095..0.00105).contains(&fpr(16.9)), "{}", fpr(16.9));
     }
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn means_invert() {
         for (block, word, k) in [(64, 64, 5), (256, 32, 8), (512, 64, 11), (1024, 32, 3)] {
-            let shape = blocked::Shape::new(block, word, k).unwrap();
+            let shape = blocked::BlockShape::new(block, word, k).unwrap();
             let mean = blocked_mean_at_fpr(shape, 0.01);
             assert!((blocked_fpr_at(shape, mean) - 0.01).abs() < 1e-6);
             let fill = blocked_fill(shape, mean);

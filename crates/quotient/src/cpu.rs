@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use warpset_base::bitmap::Bitmap;
-use warpset_base::words::Words;
+use warpset_base::words::AlignedWords;
 
 use crate::slot_kind::{Change, Changed, SlotKind};
 use crate::{Error, Key, Layout, View};
@@ -49,7 +49,7 @@ pub(crate) use rewrite::{check_fit, lay_out};
 #[derive(Clone)]
 pub struct QuotientFilter<S> {
     layout: Layout,
-    words: Words<u64>,
+    words: AlignedWords<u64>,
     /// Fingerprints stored.
     items: u64,
     slots: PhantomData<S>,
@@ -58,11 +58,11 @@ pub struct QuotientFilter<S> {
 impl<S: SlotKind> QuotientFilter<S> {
     /// An empty filter with these parameters.
     pub(crate) fn with_layout(layout: Layout) -> Result<QuotientFilter<S>, Error> {
-        Ok(QuotientFilter::from_parts(layout, Words::zeroed(layout.words())?, 0))
+        Ok(QuotientFilter::from_parts(layout, AlignedWords::zeroed(layout.words())?, 0))
     }
 
     /// The words hold `items` fingerprints in this layout.
-    pub(crate) fn from_parts(layout: Layout, words: Words<u64>, items: u64) -> QuotientFilter<S> {
+    pub(crate) fn from_parts(layout: Layout, words: AlignedWords<u64>, items: u64) -> QuotientFilter<S> {
         debug_assert_eq!(words.as_slice().len() as u64, layout.words());
         QuotientFilter { layout, words, items, slots: PhantomData }
     }

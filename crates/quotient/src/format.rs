@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 
 use warpset_base::file::{self, FIELDS, FileError, Saved};
-use warpset_base::words::Words;
+use warpset_base::words::AlignedWords;
 
 use crate::slot_kind::SlotKind;
 use crate::{Error, Layout, QuotientFilter, View};
@@ -54,7 +54,7 @@ impl<S: SlotKind> Saved for QuotientFilter<S> {
         S::validate(&View::new(layout, words, items))
     }
 
-    fn from_saved((layout, items): (Layout, u64), words: Words<u64>) -> QuotientFilter<S> {
+    fn from_saved((layout, items): (Layout, u64), words: AlignedWords<u64>) -> QuotientFilter<S> {
         QuotientFilter::from_parts(layout, words, items)
     }
 }

@@ -8,7 +8,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use warpset_base::words::Words;
+use warpset_base::words::AlignedWords;
 use warpset_gpu::batch::{Hashing, Staging};
 use warpset_gpu::{Device, DeviceSlice, DeviceVec, Stream};
 
@@ -93,7 +93,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
 
     /// A copy in host memory. Waits for all work on the device.
     pub fn to_host(&self) -> Result<cpu::QuotientFilter<S>, Error> {
-        let mut words = Words::zeroed(self.layout.words())?;
+        let mut words = AlignedWords::zeroed(self.layout.words())?;
         self.words.copy_to_slice(words.as_mut_slice())?;
         Ok(cpu::QuotientFilter::from_parts(self.layout, words, self.items))
     }

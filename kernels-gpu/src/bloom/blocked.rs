@@ -13,7 +13,7 @@
 use crate::batch::keys::mix_at;
 use crate::batch::results;
 use crate::bloom::claims::Claims;
-use warpset_core::bloom::blocked::{Pattern, Shape, block_of};
+use warpset_core::bloom::blocked::{BlockShape, Pattern, block_of};
 use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
 
 /// Threads of a block, in every kernel of this module.
@@ -24,7 +24,7 @@ pub const BLOCK: u32 = 256;
 /// # Safety
 /// All lanes of the warp arrive together; `words` holds `blocks > 0` blocks of `shape` and is only accessed atomically.
 #[inline(always)]
-unsafe fn insert_warp(words: GlobalMut<u32>, blocks: u64, shape: Shape, hash: u64, valid: u32) {
+unsafe fn insert_warp(words: GlobalMut<u32>, blocks: u64, shape: BlockShape, hash: u64, valid: u32) {
     let lane = warp::lane_id();
     let block_words = shape.words();
     let shift = block_words.trailing_zeros();
@@ -63,7 +63,7 @@ unsafe fn insert_warp(words: GlobalMut<u32>, blocks: u64, shape: Shape, hash: u6
 
 /// The bits of a key in four 32-bit words of its block: the little-endian image is the same for both word sizes.
 #[inline(always)]
-fn quad_mask(pattern: Pattern, shape: Shape, quad: u32) -> [u32; 4] {
+fn quad_mask(pattern: Pattern, shape: BlockShape, quad: u32) -> [u32; 4] {
     if shape.word_bits() == 64 {
         let a = pattern.word_mask64(shape, 2 * quad);
         let b = pattern.word_mask64(shape, 2 * quad + 1);
@@ -90,7 +90,7 @@ fn missing(mask: [u32; 4], words: [u32; 4]) -> u32 {
 /// All lanes of the warp arrive together; `words` holds `blocks > 0` blocks of `shape`, 16-byte aligned, not written
 /// while the kernel runs; `shape` has blocks of `BLOCK_BITS`.
 #[inline(always)]
-unsafe fn contains_warp<const BLOCK_BITS: u32>(words: Global<u32>, blocks: u64, shape: Shape, hash: u64) -> bool {
+unsafe fn contains_warp<const BLOCK_BITS: u32>(words: Global<u32>, blocks: u64, shape: BlockShape, hash: u64) -> bool {
     let block = block_of(hash, blocks);
     let pattern = Pattern::of(hash);
     // SAFETY: `block_of` stays below `blocks`; the whole warp is here, and `BLOCK_BITS` is a constant.
@@ -128,7 +128,7 @@ unsafe fn contains_lanes<const LANES: usize>(
     words: Global<u32>,
     block: u64,
     wide: bool,
-    shape: Shape,
+    shape: BlockShape,
     pattern: Pattern,
 ) -> bool {
     let lane = warp::lane_id();
@@ -165,7 +165,7 @@ unsafe fn contains_lanes<const LANES: usize>(
 /// # Safety
 /// `words` holds `blocks > 0` blocks of `shape`, not written while the kernel runs.
 #[inline(always)]
-unsafe fn contains_one(words: Global<u32>, blocks: u64, shape: Shape, hash: u64) -> bool {
+unsafe fn contains_one(words: Global<u32>, blocks: u64, shape: BlockShape, hash: u64) -> bool {
     let first = block_of(hash, blocks) as usize * (shape.block_bits() / 32) as usize;
     let pattern = Pattern::of(hash);
     let mut i = 0;
@@ -189,7 +189,7 @@ unsafe fn contains_one(words: Global<u32>, blocks: u64, shape: Shape, hash: u64)
 unsafe fn insert(
     words: GlobalMut<u32>,
     blocks: u64,
-    shape: Shape,
+    shape: BlockShape,
     keys: Global<u64>,
     kind: u32,
     spread: u64,
@@ -212,7 +212,7 @@ unsafe fn insert(
 unsafe fn contains<const BLOCK_BITS: u32>(
     words: Global<u32>,
     blocks: u64,
-    shape: Shape,
+    shape: BlockShape,
     keys: Global<u64>,
     kind: u32,
     spread: u64,
@@ -243,7 +243,7 @@ macro_rules! shapes {
                 pub unsafe fn $insert(
                     words: GlobalMut<u32>, blocks: u64, keys: Global<u64>, kind: u32, spread: u64, n: usize,
                 ) {
-                    let shape = Shape::of::<$block_bits, $word_bits, $hashes>();
+                    let shape = BlockShape::of::<$block_bits, $word_bits, $hashes>();
                     // SAFETY: the caller keeps this kernel's contract.
                     unsafe { insert(words, blocks, shape, keys, kind, spread, n) }
                 }
@@ -259,7 +259,7 @@ macro_rules! shapes {
                     words: Global<u32>, blocks: u64, keys: Global<u64>, kind: u32, spread: u64, n: usize, form: u32,
                     out: GlobalMut<u64>,
                 ) {
-                    let shape = Shape::of::<$block_bits, $word_bits, $hashes>();
+                    let shape = BlockShape::of::<$block_bits, $word_bits, $hashes>();
                     // SAFETY: the caller keeps this kernel's contract.
                     unsafe { contains::<$block_bits>(words, blocks, shape, keys, kind, spread, n, form, out) }
                 }
@@ -293,7 +293,7 @@ kernel! {
     /// - `table`: as [`Claims::new`] asks, all words [`EMPTY`](crate::bloom::claims::EMPTY) at the start.
     #[launch_bounds(256, 4)]
     pub unsafe fn blocked_claim(
-        words: Global<u32>, blocks: u64, shape: Shape, keys: Global<u64>, kind: u32, spread: u64, n: usize, form: u32,
+        words: Global<u32>, blocks: u64, shape: BlockShape, keys: Global<u64>, kind: u32, spread: u64, n: usize, form: u32,
         out: GlobalMut<u64>, table: GlobalMut<u64>, table_bits: u32,
     ) {
         let i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
@@ -320,7 +320,7 @@ kernel! {
     /// As for [`blocked_claim`], which has run with the same arguments; `words` is only accessed atomically.
     #[launch_bounds(256, 4)]
     pub unsafe fn blocked_settle(
-        words: GlobalMut<u32>, blocks: u64, shape: Shape, keys: Global<u64>, kind: u32, spread: u64, n: usize, form: u32,
+        words: GlobalMut<u32>, blocks: u64, shape: BlockShape, keys: Global<u64>, kind: u32, spread: u64, n: usize, form: u32,
         out: GlobalMut<u64>, table: GlobalMut<u64>, table_bits: u32,
     ) {
         let i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;

@@ -9,7 +9,7 @@
 use crate::batch::keys::mix_at;
 use crate::batch::results;
 use crate::bloom::claims::Claims;
-use warpset_core::bloom::rao::{Positions, Shape, choices_of_string_hash, choices_spread, emptier};
+use warpset_core::bloom::rao::{BucketShape, Positions, choices_of_string_hash, choices_spread, emptier};
 use warpset_core::hash;
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
@@ -40,7 +40,7 @@ pub struct Parameters {
     /// The attempt, spread.
     pub attempt_spread: u64,
     /// One bucket's parameters.
-    pub shape: Shape,
+    pub shape: BucketShape,
     /// 1 or 2.
     pub choices: u32,
     /// [`MIXED`], [`STRING`] or [`STRING_MIXED`].
@@ -129,7 +129,7 @@ impl Keys {
 /// # Safety
 /// `words` holds more than `bucket` buckets, not written while the kernel runs.
 #[inline(always)]
-unsafe fn bucket_contains(words: Global<u32>, shape: Shape, bucket: u64, hash: u64) -> bool {
+unsafe fn bucket_contains(words: Global<u32>, shape: BucketShape, bucket: u64, hash: u64) -> bool {
     let first = bucket as usize * shape.bucket_words as usize;
     for position in Positions::of(hash, shape) {
         // SAFETY: positions are below `shape.bits`, which fit in a bucket's words.
@@ -146,7 +146,7 @@ unsafe fn bucket_contains(words: Global<u32>, shape: Shape, bucket: u64, hash: u
 /// # Safety
 /// As [`bucket_contains`], for both.
 #[inline(always)]
-unsafe fn contains_one(words: Global<u32>, shape: Shape, hash: u64, buckets: [u64; 2]) -> bool {
+unsafe fn contains_one(words: Global<u32>, shape: BucketShape, hash: u64, buckets: [u64; 2]) -> bool {
     // SAFETY: the caller's promise.
     unsafe {
         bucket_contains(words, shape, buckets[0], hash)
@@ -348,7 +348,7 @@ kernel! {
     ///   written while the kernel runs.
     #[launch_bounds(1024, 2)]
     pub unsafe fn rao_build(
-        words: GlobalMut<u32>, ones: GlobalMut<u32>, buckets: u64, shape: Shape, grouped: Global<u64>,
+        words: GlobalMut<u32>, ones: GlobalMut<u32>, buckets: u64, shape: BucketShape, grouped: Global<u64>,
         ends: Global<u32>,
     ) {
         let sums: Shared<u32> = shared::dynamic(0);

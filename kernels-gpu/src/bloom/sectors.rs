@@ -1,7 +1,7 @@
 //! Insertion and lookup when block size and number of sectors are constants and the number of bits per key is not.
 //!
 //! The little-endian image of a block depends on its size, its sectors and the bits per key, not on the word size of
-//! its [`Shape`](warpset_core::bloom::blocked::Shape). So 20 pairs of a block size and a number of sectors stand for
+//! its [`BlockShape`](warpset_core::bloom::blocked::BlockShape). So 20 pairs of a block size and a number of sectors stand for
 //! all shapes, and all shifts are constants.
 
 use warpset_core::bloom::blocked::{MAX_HASHES, Pattern, SALT, block_of};
@@ -263,14 +263,15 @@ pub const BLOCK: u32 = 256;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use warpset_core::bloom::blocked::Shape;
+    use warpset_core::bloom::blocked::BlockShape;
     use warpset_core::hash::finalise;
 
     fn agrees<const BLOCK_BITS: u32, const SECTORS: u32>() {
         let mut shapes = 0;
         for word_bits in [32, 64] {
             for hashes in 1..=MAX_HASHES {
-                let Some(shape) = Shape::new(BLOCK_BITS, word_bits, hashes).filter(|s| s.sectors() == SECTORS) else {
+                let Some(shape) = BlockShape::new(BLOCK_BITS, word_bits, hashes).filter(|s| s.sectors() == SECTORS)
+                else {
                     continue;
                 };
                 shapes += 1;

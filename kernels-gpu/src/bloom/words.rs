@@ -1,6 +1,6 @@
 //! Kernels on the words of any Bloom filter: union, intersection, fill, rate of false positives, folding.
 
-use warpset_core::bloom::blocked::Shape;
+use warpset_core::bloom::blocked::BlockShape;
 use warpset_core::hash::mix_spread;
 use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
 
@@ -114,7 +114,7 @@ kernel! {
     /// - Launch: 1-D, any grid, blocks of whole warps, no shared memory; `part > 0`.
     /// - `words`: valid for `blocks` blocks of `shape`, not written while the kernel runs.
     /// - `sums`: valid for `blocks.div_ceil(part)` words, used by this launch alone.
-    pub unsafe fn words_block_rates(words: Global<u32>, shape: Shape, blocks: usize, part: usize, sums: GlobalMut<f64>) {
+    pub unsafe fn words_block_rates(words: Global<u32>, shape: BlockShape, blocks: usize, part: usize, sums: GlobalMut<f64>) {
         let lane = warp::lane_id() as usize;
         let warps = thread::grid_dim_x() as usize * (thread::block_dim_x() / 32) as usize;
         let mut p = thread::block_idx_x() as usize * (thread::block_dim_x() / 32) as usize + warp::warp_id() as usize;

@@ -95,8 +95,8 @@ impl RaoBuilder {
         mean.clamp(1.0, (0.95 * capacity).max(1.0))
     }
 
-    fn shape(&self, bucket_words: u32, hashes: u32) -> Result<rao::Shape, Error> {
-        rao::Shape::new(bucket_words, hashes).ok_or(Error::InvalidBucket { bucket_words, hashes })
+    fn shape(&self, bucket_words: u32, hashes: u32) -> Result<rao::BucketShape, Error> {
+        rao::BucketShape::new(bucket_words, hashes).ok_or(Error::InvalidBucket { bucket_words, hashes })
     }
 
     /// Checks every setting.
@@ -123,7 +123,9 @@ impl RaoBuilder {
                     // One bucket, as small as holds the keys; it cannot be filled unevenly.
                     let bits = keys as f64 * hashes as f64 / std::f64::consts::LN_2;
                     let mut least = ((bits / 32.0) as u32).max(rao::MIN_BUCKET_WORDS);
-                    while rao::Shape::new(least, hashes).is_none_or(|s| (rates::rao_bucket_capacity(s) as u64) < keys) {
+                    while rao::BucketShape::new(least, hashes)
+                        .is_none_or(|s| (rates::rao_bucket_capacity(s) as u64) < keys)
+                    {
                         least += 1;
                     }
                     shape = self.shape(least.min(words), hashes)?;
@@ -154,5 +156,5 @@ impl RaoBuilder {
 }
 
 fn previous_prime_of(words: u32) -> Result<u32, Error> {
-    rao::Shape::new(words, 1).map(|s| s.bits).ok_or(Error::InvalidBucket { bucket_words: words, hashes: 1 })
+    rao::BucketShape::new(words, 1).map(|s| s.bits).ok_or(Error::InvalidBucket { bucket_words: words, hashes: 1 })
 }

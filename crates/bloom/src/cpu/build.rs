@@ -5,8 +5,8 @@ use warpset_core::bloom::blocked;
 use super::{BlockedBloom, Bloom, RaoBloom, SplitBlockBloom};
 use crate::layout::engine::OneBlock;
 use crate::{
-    BlockedBuilder, BlockedLayout, Builder, Error, FileError, Hashed, Insert, Key, Layout, RaoBuilder,
-    SplitBlockBuilder, SplitBlockLayout, Words,
+    AlignedWords, BlockedBuilder, BlockedLayout, Builder, Error, FileError, Hashed, Insert, Key, Layout, RaoBuilder,
+    SplitBlockBuilder, SplitBlockLayout,
 };
 
 impl<L: Layout> Builder<L> {
@@ -27,7 +27,7 @@ impl<L: Layout> Builder<L> {
         if layout.words() != words.len() as u64 {
             return Err(FileError::Truncated { needed: 4 * layout.words(), found: 4 * words.len() as u64 }.into());
         }
-        let mut memory = Words::zeroed(layout.words())?;
+        let mut memory = AlignedWords::zeroed(layout.words())?;
         memory.as_mut_slice().copy_from_slice(words);
         Ok(Bloom::from_parts(layout, memory))
     }
@@ -109,7 +109,7 @@ impl<K: Key> FromIterator<K> for SplitBlockBloom {
 /// A filter for 1% false positives, with defaults, of the size that the keys need.
 impl<K: Key> FromIterator<K> for BlockedBloom {
     fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> BlockedBloom {
-        let one_block = BlockedLayout::new(1, blocked::Shape::of::<256, 32, 8>(), 0);
+        let one_block = BlockedLayout::new(1, blocked::BlockShape::of::<256, 32, 8>(), 0);
         collect(one_block, keys, |n| BlockedBuilder::new(n).build())
     }
 }

@@ -227,7 +227,7 @@ pub(super) fn for_each_one(mut bits: u64, mut see: impl FnMut(usize)) {
 #[cfg(test)]
 mod tests {
     use crate::{BlockedBloom, Hashed, SplitBlockBloom};
-    use warpset_core::bloom::blocked::Shape;
+    use warpset_core::bloom::blocked::BlockShape;
     use warpset_core::hash::finalise;
 
     fn many_threads<R: Send>(run: impl FnOnce() -> R + Send) -> R {
@@ -244,7 +244,7 @@ mod tests {
             keys.iter().for_each(|key| one.insert(*key));
             many_threads(|| all.insert_bulk(&keys));
             assert!(one == all, "{blocks}");
-            let layout = crate::BlockedLayout::new(blocks, Shape::new(512, 64, 11).unwrap(), 3).unwrap();
+            let layout = crate::BlockedLayout::new(blocks, BlockShape::new(512, 64, 11).unwrap(), 3).unwrap();
             let (mut one, mut all) =
                 (BlockedBloom::with_layout(layout).unwrap(), BlockedBloom::with_layout(layout).unwrap());
             keys.iter().for_each(|key| one.insert(*key));

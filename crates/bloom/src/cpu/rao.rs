@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn restarts_find_a_first_level_hash() {
         // Thirty buckets filled to their capacity on average: many an attempt overflows.
-        let shape = rao::Shape::new(320, 7).unwrap();
+        let shape = rao::BucketShape::new(320, 7).unwrap();
         let keys: Vec<u64> = (0..30 * rates::rao_bucket_capacity(shape) as u64).collect();
         let mut restarted = 0;
         for seed in 0..10 {
@@ -346,7 +346,7 @@ mod tests {
     #[test]
     fn every_way_to_sort_keys_gives_the_same_filter_and_answers() {
         for (buckets, bucket_words) in [(1u64, 4096), (5, 64), (9, 16_384), (40, 8192), (3000, 128)] {
-            let shape = rao::Shape::new(bucket_words, 3).unwrap();
+            let shape = rao::BucketShape::new(bucket_words, 3).unwrap();
             let layout = RaoLayout::new(buckets, shape, 1, FirstLevel::Mixed, 1).unwrap();
             let capacity = (buckets * rates::rao_bucket_capacity(shape) as u64).min(150_000) as usize;
             for n in [3, 300, capacity / 4] {
@@ -373,7 +373,7 @@ mod tests {
     #[test]
     fn an_overflow_anywhere_changes_nothing() {
         for (buckets, bucket_words) in [(2u64, 512), (40, 8192)] {
-            let shape = rao::Shape::new(bucket_words, 7).unwrap();
+            let shape = rao::BucketShape::new(bucket_words, 7).unwrap();
             let layout = RaoLayout::new(buckets, shape, 1, FirstLevel::Mixed, 1).unwrap();
             let capacity = buckets * rates::rao_bucket_capacity(shape) as u64;
             let mut filter = RaoBloom::with_layout(layout).unwrap();

@@ -1,6 +1,6 @@
 //! Which kernels a layout runs, and with what.
 
-use warpset_core::bloom::blocked::Shape;
+use warpset_core::bloom::blocked::BlockShape;
 use warpset_core::bloom::split_block::BLOCK_BYTES;
 use warpset_gpu::batch::{Answers, Hashing};
 use warpset_gpu::{GpuError, LaunchConfig, Stream};
@@ -31,9 +31,9 @@ pub struct ClaimTable {
 #[derive(Clone, Copy)]
 pub enum RateOf {
     /// The ones of a block's sectors.
-    Block(Shape),
+    Block(BlockShape),
     /// The ones of a bucket, which the filter keeps.
-    Bucket(warpset_core::bloom::rao::Shape),
+    Bucket(warpset_core::bloom::rao::BucketShape),
 }
 
 /// A layout that kernels know. Sealed, as [`Layout`] is.
@@ -112,7 +112,7 @@ impl DeviceLayout for SplitBlockLayout {
     }
 
     fn rate_of(&self) -> RateOf {
-        RateOf::Block(Shape::of::<256, 32, 8>())
+        RateOf::Block(BlockShape::of::<256, 32, 8>())
     }
 
     unsafe fn launch_contains(
@@ -389,4 +389,4 @@ impl DeviceOneBlock for BlockedLayout {
     }
 }
 
-const _: () = assert!(BLOCK_BYTES == 32 && size_of::<Shape>() == 16);
+const _: () = assert!(BLOCK_BYTES == 32 && size_of::<BlockShape>() == 16);

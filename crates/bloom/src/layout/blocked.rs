@@ -3,7 +3,7 @@
 //! The number of bits per key is a constant of the inner loops (one copy of them for each of 1 to 32); block and word
 //! size are not. Blocks of at least 256 bits whose sectors are 32 or 64 bits go through AVX2.
 
-use warpset_core::bloom::blocked::{self, MAX_HASHES, Pattern, Shape};
+use warpset_core::bloom::blocked::{self, BlockShape, MAX_HASHES, Pattern};
 use warpset_core::hash;
 
 use super::engine::{Engine, OneBlock};
@@ -14,18 +14,18 @@ use crate::{Error, FileError, Key, rates};
 /// The most blocks, so that bit numbers fit 64 bits with room to spare.
 const MAX_BLOCKS: u64 = 1 << 48;
 
-/// Parameters of a [`BlockedBloom`](crate::BlockedBloom): number of blocks, their [`Shape`], seed.
+/// Parameters of a [`BlockedBloom`](crate::BlockedBloom): number of blocks, their [`BlockShape`], seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockedLayout {
     blocks: u64,
-    shape: Shape,
+    shape: BlockShape,
     seed: u64,
     spread: u64,
 }
 
 impl BlockedLayout {
     /// A filter of `blocks` blocks, 1 to 2^48.
-    pub fn new(blocks: u64, shape: Shape, seed: u64) -> Result<BlockedLayout, Error> {
+    pub fn new(blocks: u64, shape: BlockShape, seed: u64) -> Result<BlockedLayout, Error> {
         match blocks {
             0 => Err(Error::ZeroCapacity),
             1..=MAX_BLOCKS => Ok(BlockedLayout { blocks, shape, seed, spread: hash::spread_seed(seed) }),
@@ -34,7 +34,7 @@ impl BlockedLayout {
     }
 
     /// Block size, word size and bits per key.
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> BlockShape {
         self.shape
     }
 
@@ -92,7 +92,7 @@ struct Places<const K: usize> {
 
 impl<const K: usize> Places<K> {
     #[inline(always)]
-    fn of(shape: Shape) -> Places<K> {
+    fn of(shape: BlockShape) -> Places<K> {
         Places {
             shift: 32 - shape.sector_bits().trailing_zeros(),
             sector: std::array::from_fn(|i| (i as u32 & (shape.sectors() - 1)) * shape.sector_bits()),
@@ -244,7 +244,7 @@ impl Engine for BlockedLayout {
         super::zero_fields(&fields[5..])?;
         let [blocks, block_bits, word_bits, hashes, seed, ..] = fields;
         let small = |value: u64, field| u32::try_from(value).map_err(|_| FileError::InvalidHeader { field, value });
-        let shape = Shape::new(
+        let shape = BlockShape::new(
             small(block_bits, "block bits")?,
             small(word_bits, "word bits")?,
             small(hashes, "bits per key")?,
@@ -448,7 +448,7 @@ mod tests {
         for block_bits in [64, 128, 256, 512, 1024] {
             for word_bits in [32, 64] {
                 for k in 1..=32 {
-                    let shape = Shape::new(block_bits, word_bits, k).unwrap();
+                    let shape = BlockShape::new(block_bits, word_bits, k).unwrap();
                     let layout = BlockedLayout::new(7, shape, 0).unwrap();
                     let len = layout.words() as usize;
                     let mut expected = vec![0u32; len];

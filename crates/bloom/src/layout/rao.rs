@@ -1,6 +1,6 @@
 //! Rao's two-level layout on the CPU.
 
-use warpset_core::bloom::rao::{self, Positions, Shape};
+use warpset_core::bloom::rao::{self, BucketShape, Positions};
 use warpset_core::hash::{self, string::StringHash};
 
 use super::Layout;
@@ -36,7 +36,7 @@ impl FirstLevel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RaoLayout {
     buckets: u64,
-    shape: Shape,
+    shape: BucketShape,
     choices: u32,
     first_level: FirstLevel,
     attempt: u32,
@@ -51,7 +51,7 @@ impl RaoLayout {
     /// `buckets` buckets of this shape; `choices` is 1 or 2.
     pub fn new(
         buckets: u64,
-        shape: Shape,
+        shape: BucketShape,
         choices: u32,
         first_level: FirstLevel,
         seed: u64,
@@ -62,7 +62,7 @@ impl RaoLayout {
         if buckets > rao::MAX_BUCKETS {
             return Err(Error::TooLarge { blocks: buckets, limit: rao::MAX_BUCKETS });
         }
-        let shape = Shape::new(shape.bucket_words, shape.hashes)
+        let shape = BucketShape::new(shape.bucket_words, shape.hashes)
             .ok_or(Error::InvalidBucket { bucket_words: shape.bucket_words, hashes: shape.hashes })?;
         let layout = RaoLayout {
             buckets,
@@ -85,7 +85,7 @@ impl RaoLayout {
     }
 
     /// One bucket's parameters: `m`, `k`, words.
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> BucketShape {
         self.shape
     }
     /// Buckets that a key may go to: 1, or 2 for the power of two choices.
@@ -104,7 +104,7 @@ impl RaoLayout {
     pub fn seed(&self) -> u64 {
         self.seed
     }
-    /// How many bits of a bucket may be set, [`Shape::most_ones`]; that takes a square root.
+    /// How many bits of a bucket may be set, [`BucketShape::most_ones`]; that takes a square root.
     #[inline(always)]
     pub(crate) fn most_ones(&self) -> u32 {
         self.most_ones
@@ -312,7 +312,7 @@ impl Engine for RaoLayout {
         super::zero_fields(&fields[7..])?;
         let [buckets, bucket_words, hashes, choices, first_level, attempt, seed, _] = fields;
         let small = |value: u64, field| u32::try_from(value).map_err(|_| FileError::InvalidHeader { field, value });
-        let shape = Shape::new(small(bucket_words, "bucket words")?, small(hashes, "hashes")?)
+        let shape = BucketShape::new(small(bucket_words, "bucket words")?, small(hashes, "hashes")?)
             .ok_or(FileError::InvalidHeader { field: "bucket words and hashes", value: bucket_words })?;
         if !(1..=2).contains(&choices) {
             return Err(FileError::InvalidHeader { field: "choices", value: choices }.into());

@@ -93,7 +93,7 @@ impl Engine for SplitBlockLayout {
         block.iter().map(|w| w.count_ones() as f64 / 32.0).product()
     }
     fn cardinality(&self, ones: u64) -> f64 {
-        let shape = warpset_core::bloom::blocked::Shape::of::<256, 32, 8>();
+        let shape = warpset_core::bloom::blocked::BlockShape::of::<256, 32, 8>();
         self.blocks as f64 * rates::blocked_mean_at_fill(shape, ones as f64 / self.settable_bits() as f64)
     }
     fn difference(&self, other: &Self) -> Option<(&'static str, u64, u64)> {

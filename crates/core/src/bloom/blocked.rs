@@ -61,19 +61,19 @@ pub const fn block_of(hash: u64, blocks: u64) -> u64 {
 /// The parameters of a block; plain data that a kernel can take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
-pub struct Shape {
+pub struct BlockShape {
     block_bits: u32,
     word_bits: u32,
     hashes: u32,
     sectors: u32,
 }
 
-const _: () = assert!(size_of::<Shape>() == 16);
+const _: () = assert!(size_of::<BlockShape>() == 16);
 
-impl Shape {
+impl BlockShape {
     /// Checks the parameters: block a power of two from 64 to 1024, words of 32 or 64 bits, 1 to 32 bits per key and
     /// not more than half the block.
-    pub const fn new(block_bits: u32, word_bits: u32, hashes: u32) -> Option<Shape> {
+    pub const fn new(block_bits: u32, word_bits: u32, hashes: u32) -> Option<BlockShape> {
         let block_ok = block_bits.is_power_of_two() && block_bits >= MIN_BLOCK_BITS && block_bits <= MAX_BLOCK_BITS;
         let word_ok = word_bits == 32 || word_bits == 64;
         let hashes_ok = hashes >= 1 && hashes <= MAX_HASHES && hashes <= block_bits / 2;
@@ -85,7 +85,7 @@ impl Shape {
     ///
     /// Wrong parameters fail to compile.
     #[inline]
-    pub const fn of<const BLOCK_BITS: u32, const WORD_BITS: u32, const HASHES: u32>() -> Shape {
+    pub const fn of<const BLOCK_BITS: u32, const WORD_BITS: u32, const HASHES: u32>() -> BlockShape {
         const {
             match Self::new(BLOCK_BITS, WORD_BITS, HASHES) {
                 Some(shape) => shape,
@@ -94,10 +94,10 @@ impl Shape {
         }
     }
 
-    const fn derive(block_bits: u32, word_bits: u32, hashes: u32) -> Shape {
+    const fn derive(block_bits: u32, word_bits: u32, hashes: u32) -> BlockShape {
         let words = block_bits / word_bits;
         let most = 1 << hashes.ilog2();
-        Shape { block_bits, word_bits, hashes, sectors: if most < words { most } else { words } }
+        BlockShape { block_bits, word_bits, hashes, sectors: if most < words { most } else { words } }
     }
 
     /// Bits in a block.
@@ -161,7 +161,7 @@ impl Pattern {
 
     /// Where bit `i` of the key lies in its block, below `block_bits`.
     #[inline]
-    pub const fn bit(self, shape: Shape, i: u32) -> u32 {
+    pub const fn bit(self, shape: BlockShape, i: u32) -> u32 {
         let sector_bits = shape.sector_bits();
         let position = self.draw(i) >> (32 - sector_bits.trailing_zeros());
         (i & (shape.sectors - 1)) * sector_bits + position
@@ -169,18 +169,18 @@ impl Pattern {
 
     /// The bits of the key in word `word` of its block, for words of 32 bits.
     #[inline]
-    pub const fn word_mask32(self, shape: Shape, word: u32) -> u32 {
+    pub const fn word_mask32(self, shape: BlockShape, word: u32) -> u32 {
         self.word_mask(shape, word) as u32
     }
 
     /// The bits of the key in word `word` of its block, for words of 64 bits.
     #[inline]
-    pub const fn word_mask64(self, shape: Shape, word: u32) -> u64 {
+    pub const fn word_mask64(self, shape: BlockShape, word: u32) -> u64 {
         self.word_mask(shape, word)
     }
 
     #[inline]
-    const fn word_mask(self, shape: Shape, word: u32) -> u64 {
+    const fn word_mask(self, shape: BlockShape, word: u32) -> u64 {
         let sector_bits = shape.sector_bits();
         let sector_shift = sector_bits.trailing_zeros();
         // The word is part `part` of its sector.
@@ -204,9 +204,9 @@ impl Pattern {
 mod tests {
     use super::*;
 
-    fn shapes() -> impl Iterator<Item = Shape> {
+    fn shapes() -> impl Iterator<Item = BlockShape> {
         [64, 128, 256, 512, 1024].into_iter().flat_map(|block| {
-            [32, 64].into_iter().flat_map(move |word| (1..=32).filter_map(move |k| Shape::new(block, word, k)))
+            [32, 64].into_iter().flat_map(move |word| (1..=32).filter_map(move |k| BlockShape::new(block, word, k)))
         })
     }
 
@@ -215,10 +215,10 @@ mod tests {
         for (block, word, hashes) in
             [(32, 32, 4), (2048, 64, 8), (96, 32, 4), (256, 16, 4), (256, 128, 4), (256, 32, 0), (256, 32, 33)]
         {
-            assert_eq!(Shape::new(block, word, hashes), None, "{block} {word} {hashes}");
+            assert_eq!(BlockShape::new(block, word, hashes), None, "{block} {word} {hashes}");
         }
-        assert!(Shape::new(64, 64, 32).is_some());
-        assert_eq!(Shape::of::<256, 32, 8>(), Shape::new(256, 32, 8).unwrap());
+        assert!(BlockShape::new(64, 64, 32).is_some());
+        assert_eq!(BlockShape::of::<256, 32, 8>(), BlockShape::new(256, 32, 8).unwrap());
     }
 
     #[test]
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn positions_are_even_within_one_block() {
         // Hashes that share their 24 high bits, hence their block in any filter of up to 2^24 blocks.
-        let shape = Shape::of::<256, 32, 8>();
+        let shape = BlockShape::of::<256, 32, 8>();
         let mut counts = [0u32; 256];
         let n = 1 << 16;
         for i in 0..n {

@@ -12,7 +12,7 @@
 //!   overflow changes the buckets and leaves `h1` and `h2` alone. The string hashes of Table 1 are there too.
 //! - The load of a bucket is the number of its set bits, not of its keys: equal keys count once, loads need no memory
 //!   of their own and survive merging and saving, and they do not depend on the order of insertion. A bucket overflows
-//!   when clearly more than half of its bits are set ([`Shape::most_ones`]), which is where `m ln 2 / k` keys bring it.
+//!   when clearly more than half of its bits are set ([`BucketShape::most_ones`]), which is where `m ln 2 / k` keys bring it.
 //! - "The emptier of two buckets" would depend on the order in which threads arrive, so the assignment goes in rounds
 //!   ([`round_keys`], [`emptier`]): within a round all keys see the filter as it was at its start. Every backend cuts
 //!   bulk input in the same rounds, and so builds the same bits.
@@ -42,7 +42,7 @@ const FIRST_LEVEL_SEED: u64 = 0x5261_6f27_7320_3031;
 /// One bucket's parameters; plain data that a kernel can take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
-pub struct Shape {
+pub struct BucketShape {
     /// Bits in use, `m`: the largest prime that fits in `bucket_words`.
     pub bits: u32,
     /// Hashes per key, `k`.
@@ -51,16 +51,16 @@ pub struct Shape {
     pub bucket_words: u32,
 }
 
-const _: () = assert!(size_of::<Shape>() == 12);
+const _: () = assert!(size_of::<BucketShape>() == 12);
 
-impl Shape {
+impl BucketShape {
     /// A bucket of `bucket_words` words; `None` where a parameter is out of range.
-    pub const fn new(bucket_words: u32, hashes: u32) -> Option<Shape> {
+    pub const fn new(bucket_words: u32, hashes: u32) -> Option<BucketShape> {
         if bucket_words < MIN_BUCKET_WORDS || bucket_words > MAX_BUCKET_WORDS || hashes == 0 || hashes > MAX_HASHES {
             return None;
         }
         let bits = previous_prime(bucket_words * 32);
-        if hashes >= bits { None } else { Some(Shape { bits, hashes, bucket_words }) }
+        if hashes >= bits { None } else { Some(BucketShape { bits, hashes, bucket_words }) }
     }
 
     /// How many bits of a bucket may be set; more are an overflow.
@@ -148,8 +148,8 @@ pub const fn emptier(ones: [u32; 2]) -> usize {
 /// The `k` bit positions of a hash within a bucket, in the order of `i`.
 ///
 /// ```
-/// use warpset_core::bloom::rao::{Positions, Shape};
-/// let shape = Shape::new(1280, 7).unwrap(); // the paper's 5 KB
+/// use warpset_core::bloom::rao::{BucketShape, Positions};
+/// let shape = BucketShape::new(1280, 7).unwrap(); // the paper's 5 KB
 /// assert_eq!(shape.bits, 40_949);
 /// assert_eq!(Positions::of(0x0123_4567_89ab_cdef, shape).count(), 7);
 /// ```
@@ -164,7 +164,7 @@ pub struct Positions {
 impl Positions {
     /// Starts at `i = 0`.
     #[inline]
-    pub const fn of(hash: u64, shape: Shape) -> Positions {
+    pub const fn of(hash: u64, shape: BucketShape) -> Positions {
         Positions {
             next: reduce32(hash as u32, shape.bits as u64) as u32,
             step: 1 + reduce32((hash >> 32) as u32, shape.bits as u64 - 1) as u32,
@@ -207,21 +207,21 @@ mod tests {
         assert_eq!(previous_prime(40_960), 40_949); // section 5.2
         assert_eq!(previous_prime(2), 2);
         assert_eq!(previous_prime(1 << 17), 131_071);
-        assert_eq!(Shape::new(DEFAULT_BUCKET_WORDS, 7).unwrap().bits, 262_139);
+        assert_eq!(BucketShape::new(DEFAULT_BUCKET_WORDS, 7).unwrap().bits, 262_139);
     }
 
     #[test]
     fn wrong_shapes_are_refused() {
-        assert_eq!(Shape::new(1, 7), None);
-        assert_eq!(Shape::new(MAX_BUCKET_WORDS + 1, 7), None);
-        assert_eq!(Shape::new(1280, 0), None);
-        assert_eq!(Shape::new(1280, 65), None);
-        assert_eq!(Shape::new(2, 61), None);
+        assert_eq!(BucketShape::new(1, 7), None);
+        assert_eq!(BucketShape::new(MAX_BUCKET_WORDS + 1, 7), None);
+        assert_eq!(BucketShape::new(1280, 0), None);
+        assert_eq!(BucketShape::new(1280, 65), None);
+        assert_eq!(BucketShape::new(2, 61), None);
     }
 
     #[test]
     fn positions_are_distinct_and_in_range() {
-        let shape = Shape::new(2, 60).unwrap(); // m = 61
+        let shape = BucketShape::new(2, 60).unwrap(); // m = 61
         for i in 0..1000 {
             let mut seen = 0u64;
             for position in Positions::of(hash::finalise(i), shape) {

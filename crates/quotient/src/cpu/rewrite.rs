@@ -6,7 +6,7 @@
 //! one short pass over the parts joins them (the paper iterates instead, algorithms 4 to 6).
 
 use rayon::prelude::*;
-use warpset_base::words::Words;
+use warpset_base::words::AlignedWords;
 use warpset_core::quotient::slots::BLOCK_SLOTS;
 use warpset_core::quotient::{Split, standard as core};
 
@@ -152,7 +152,7 @@ pub(crate) fn lay_out<S: SlotKind>(layout: Layout, source: &impl Source) -> Resu
     let step = part_quotients(split);
     if step == split.quotients() {
         // One part begins at its first slot, so it is written without having been measured.
-        let mut words = Words::zeroed(layout.words())?;
+        let mut words = AlignedWords::zeroed(layout.words())?;
         let Written { items, free, .. } = write::<S>(&layout, words.as_mut_slice(), source, (0, split.quotients()), 0);
         check_fit(&layout, items, free)?;
         return Ok(QuotientFilter::from_parts(layout, words, items));
@@ -175,7 +175,7 @@ pub(crate) fn lay_out<S: SlotKind>(layout: Layout, source: &impl Source) -> Resu
         .collect();
     check_fit(&layout, items, free)?;
 
-    let mut words = Words::zeroed(layout.words())?;
+    let mut words = AlignedWords::zeroed(layout.words())?;
     // A filter of less than a block has one part; all others have whole blocks, the last part those of the overflow.
     let part_words = (step.div_ceil(BLOCK_SLOTS) * layout.block_words()) as usize;
     let mut rest = words.as_mut_slice();

@@ -3,7 +3,7 @@
 //! Source: section IV-C, algorithms 4, 5 and 6 of Geil, Farach-Colton, Owens, IPDPS 2018. Loops over threads are loops
 //! here; that is slower than [`BuildMethod::Scan`], and gives the same bytes.
 
-use warpset_base::words::Words;
+use warpset_base::words::AlignedWords;
 use warpset_core::quotient::slots::Appender;
 use warpset_core::quotient::standard as core;
 use warpset_kernels::quotient::paper_builds::segments;
@@ -79,7 +79,7 @@ fn write(method: BuildMethod, layout: Layout, sorted: &[u64]) -> Result<Standard
         BuildMethod::SequentialShifting => sequential_shifting(&quotients),
         _ => segmented_layouts(&quotients, layout.quotient_bits()),
     };
-    let mut words = Words::zeroed(layout.words())?;
+    let mut words = AlignedWords::zeroed(layout.words())?;
     let mut target = Appender::new(words.as_mut_slice(), layout.container, split.remainder_bits);
     for (i, (&quotient, &slot)) in quotients.iter().zip(&slots).enumerate() {
         let follows = i > 0 && quotients[i - 1] == quotient;

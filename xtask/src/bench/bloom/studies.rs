@@ -2,7 +2,7 @@
 
 use warpset::bloom::{Builder, Error, FirstLevel, RaoBloom, RaoLayout};
 use warpset_benches::keys::KeySpace;
-use warpset_core::bloom::rao::Shape;
+use warpset_core::bloom::rao::BucketShape;
 use warpset_core::hash::string::StringHash;
 
 use super::super::clock::Effort;
@@ -131,7 +131,7 @@ fn fpr_over_n(session: &mut Session) -> anyhow::Result<()> {
 
 /// The paper's geometry (sections 5.1 and 5.2): 48 buckets of 40,949 bits, 7 hashes, strings of 41 bytes.
 fn first_level_hashes(session: &mut Session) -> anyhow::Result<()> {
-    let Some(shape) = Shape::new(1280, 7) else { anyhow::bail!("the paper's bucket is not allowed") };
+    let Some(shape) = BucketShape::new(1280, 7) else { anyhow::bail!("the paper's bucket is not allowed") };
     let trials = if session.effort == Effort::Quick { 3 } else { 9 };
     for choices in [1, 2] {
         let functions = StringHash::ALL.into_iter().map(FirstLevel::String).chain([FirstLevel::Mixed]);

@@ -106,14 +106,14 @@ pub fn split_block(bytes: usize) -> anyhow::Result<SplitBlockLayout> {
 
 /// The layout of `bytes` in such blocks.
 pub fn blocked(bytes: usize, block: u32, word: u32, hashes: u32) -> anyhow::Result<BlockedLayout> {
-    let shape = blocked::Shape::new(block, word, hashes).context("such a block is not allowed")?;
+    let shape = blocked::BlockShape::new(block, word, hashes).context("such a block is not allowed")?;
     Ok(BlockedLayout::new(bytes as u64 * 8 / u64::from(block), shape, 0)?)
 }
 
 /// At least four buckets, of the default size where there is room.
 pub fn rao(bytes: usize, choices: u32, hashes: u32) -> anyhow::Result<RaoLayout> {
     let bucket_words = (bytes / 16).min(rao::DEFAULT_BUCKET_WORDS as usize) as u32;
-    let shape = rao::Shape::new(bucket_words, hashes).context("such a bucket is not allowed")?;
+    let shape = rao::BucketShape::new(bucket_words, hashes).context("such a bucket is not allowed")?;
     Ok(RaoLayout::new(bytes as u64 / (4 * u64::from(bucket_words)), shape, choices, FirstLevel::Mixed, 0)?)
 }
 

@@ -128,7 +128,7 @@ mod tests {
     use super::super::FirstLevel;
     use super::*;
     use crate::layout::BATCH;
-    use warpset_core::bloom::rao::{self, Shape};
+    use warpset_core::bloom::rao::{self, BucketShape};
     use warpset_core::hash;
     use warpset_core::hash::string::StringHash;
 
@@ -141,7 +141,7 @@ mod tests {
             for (choices, first_level) in
                 [(1, FirstLevel::Mixed), (2, FirstLevel::Mixed), (2, FirstLevel::String(StringHash::Bkdr))]
             {
-                let shape = Shape::new(64, 5).unwrap();
+                let shape = BucketShape::new(64, 5).unwrap();
                 let layout = RaoLayout::new(buckets, shape, choices, first_level, 3).unwrap().at_attempt(2);
                 fn check<K: Key>(layout: &RaoLayout, keys: &[K]) {
                     for count in [0, 1, 3, 4, 63, 64] {

@@ -6,7 +6,7 @@
 //! looked at first: in a filter that is half full they rule out three of four absent keys. Then the cache lines of the others are
 //! asked for together.
 
-use warpset_core::bloom::rao::{Positions, Shape};
+use warpset_core::bloom::rao::{BucketShape, Positions};
 use warpset_core::bloom::reduce32;
 
 use crate::layout::prefetch;
@@ -33,7 +33,7 @@ struct Walk {
 
 impl Walk {
     #[inline(always)]
-    fn of(hash: u64, shape: Shape) -> Walk {
+    fn of(hash: u64, shape: BucketShape) -> Walk {
         // As `Positions::of` has it, which does not show its step.
         let step = 1 + reduce32((hash >> 32) as u32, u64::from(shape.bits) - 1) as u32;
         Walk { position: reduce32(hash as u32, u64::from(shape.bits)) as u32, step }
@@ -41,7 +41,7 @@ impl Walk {
 
     /// The current position; moves to the next.
     #[inline(always)]
-    fn go(&mut self, shape: Shape) -> u32 {
+    fn go(&mut self, shape: BucketShape) -> u32 {
         let position = self.position;
         self.position = plus(position, self.step, shape);
         position
@@ -50,7 +50,7 @@ impl Walk {
 
 /// The sum modulo m. Where the difference wraps around, the sum is the smaller.
 #[inline(always)]
-fn plus(position: u32, step: u32, shape: Shape) -> u32 {
+fn plus(position: u32, step: u32, shape: BucketShape) -> u32 {
     let sum = position + step;
     sum.min(sum.wrapping_sub(shape.bits))
 }
@@ -62,18 +62,18 @@ fn bit(words: &[u32], position: u32) -> u32 {
 
 /// A bucket's words.
 #[inline(always)]
-fn bucket_of(shape: Shape, words: &[u32], bucket: u32) -> &[u32] {
+fn bucket_of(shape: BucketShape, words: &[u32], bucket: u32) -> &[u32] {
     &words[bucket as usize * shape.bucket_words as usize..][..shape.bucket_words as usize]
 }
 
 #[inline(always)]
-fn bucket_of_mut(shape: Shape, words: &mut [u32], bucket: u32) -> &mut [u32] {
+fn bucket_of_mut(shape: BucketShape, words: &mut [u32], bucket: u32) -> &mut [u32] {
     &mut words[bucket as usize * shape.bucket_words as usize..][..shape.bucket_words as usize]
 }
 
 /// Which of up to 64 keys have all their bits set; `far` tells that the words are in no near cache.
 #[inline]
-pub(crate) fn contained<P: Placed>(shape: Shape, words: &[u32], keys: &[P], far: bool) -> u64 {
+pub(crate) fn contained<P: Placed>(shape: BucketShape, words: &[u32], keys: &[P], far: bool) -> u64 {
     #[cfg(target_arch = "x86_64")]
     if avx2::is_there() {
         // SAFETY: AVX2 and its company were just detected.
@@ -85,14 +85,14 @@ pub(crate) fn contained<P: Placed>(shape: Shape, words: &[u32], keys: &[P], far:
     contained_portable(shape, words, keys)
 }
 
-fn contained_portable<P: Placed>(shape: Shape, words: &[u32], keys: &[P]) -> u64 {
+fn contained_portable<P: Placed>(shape: BucketShape, words: &[u32], keys: &[P]) -> u64 {
     let all = |key: &P| contains_portable(shape, bucket_of(shape, words, key.bucket()), key.hash());
     keys.iter().enumerate().fold(0, |found, (i, key)| found | (all(key) as u64) << i)
 }
 
 /// Whether a key has all its bits set.
 #[inline]
-pub(crate) fn contains(shape: Shape, bucket: &[u32], hash: u64) -> bool {
+pub(crate) fn contains(shape: BucketShape, bucket: &[u32], hash: u64) -> bool {
     #[cfg(target_arch = "x86_64")]
     if avx2::is_there() {
         // SAFETY: AVX2 and its company were just detected.
@@ -101,14 +101,14 @@ pub(crate) fn contains(shape: Shape, bucket: &[u32], hash: u64) -> bool {
     contains_portable(shape, bucket, hash)
 }
 
-fn contains_portable(shape: Shape, bucket: &[u32], hash: u64) -> bool {
+fn contains_portable(shape: BucketShape, bucket: &[u32], hash: u64) -> bool {
     let mut walk = Walk::of(hash, shape);
     (0..shape.hashes).all(|_| bit(bucket, walk.go(shape)) == 1)
 }
 
 /// Sets the bits of a key; how many were not set before.
 #[inline]
-pub(crate) fn insert(shape: Shape, bucket: &mut [u32], hash: u64) -> u32 {
+pub(crate) fn insert(shape: BucketShape, bucket: &mut [u32], hash: u64) -> u32 {
     #[cfg(target_arch = "x86_64")]
     if avx2::is_there() {
         // SAFETY: AVX2 and its company were just detected.
@@ -117,7 +117,7 @@ pub(crate) fn insert(shape: Shape, bucket: &mut [u32], hash: u64) -> u32 {
     insert_one_portable(shape, bucket, hash)
 }
 
-fn insert_one_portable(shape: Shape, bucket: &mut [u32], hash: u64) -> u32 {
+fn insert_one_portable(shape: BucketShape, bucket: &mut [u32], hash: u64) -> u32 {
     let (mut missing, mut walk) = (0, Walk::of(hash, shape));
     for _ in 0..shape.hashes {
         let position = walk.go(shape);
@@ -130,7 +130,7 @@ fn insert_one_portable(shape: Shape, bucket: &mut [u32], hash: u64) -> u32 {
 
 /// Sets the bits of keys; `far` tells that the words are in no near cache.
 #[inline]
-pub(crate) fn insert_all<P: Placed>(shape: Shape, words: &mut [u32], keys: &[P], far: bool) {
+pub(crate) fn insert_all<P: Placed>(shape: BucketShape, words: &mut [u32], keys: &[P], far: bool) {
     #[cfg(target_arch = "x86_64")]
     if avx2::is_there() {
         // SAFETY: AVX2 and its company were just detected.
@@ -151,7 +151,7 @@ pub(crate) fn insert_all<P: Placed>(shape: Shape, words: &mut [u32], keys: &[P],
 /// Sets the bits of keys; `missing` gets for each how many were not set before. Of equal keys only the first may have any.
 #[inline]
 pub(crate) fn insert_each<P: Placed>(
-    shape: Shape,
+    shape: BucketShape,
     words: &mut [u32],
     keys: &[P],
     far: bool,
@@ -179,7 +179,7 @@ pub(crate) fn insert_each<P: Placed>(
 }
 
 #[inline(always)]
-fn insert_portable<P: Placed>(shape: Shape, words: &mut [u32], key: &P) -> u32 {
+fn insert_portable<P: Placed>(shape: BucketShape, words: &mut [u32], key: &P) -> u32 {
     insert_one_portable(shape, bucket_of_mut(shape, words, key.bucket()), key.hash())
 }
 
@@ -217,7 +217,7 @@ pub(crate) fn prefetch_all(words: &[u32]) {
 
 /// Asks for the cache lines that decide most queries of absent keys; [`contained`] asks for the others.
 #[inline]
-pub(crate) fn prefetch_first<P: Placed>(shape: Shape, words: &[u32], keys: &[P]) {
+pub(crate) fn prefetch_first<P: Placed>(shape: BucketShape, words: &[u32], keys: &[P]) {
     #[cfg(target_arch = "x86_64")]
     if avx2::is_there() {
         // SAFETY: AVX2 and its company were just detected.
@@ -252,7 +252,7 @@ mod tests {
     fn every_path_sets_and_sees_the_bits_of_core() {
         for (bucket_words, most) in [(2, 60), (3, 64), (64, 64), (16_384, 24)] {
             for hashes in 1..=most {
-                let shape = Shape::new(bucket_words, hashes).unwrap();
+                let shape = BucketShape::new(bucket_words, hashes).unwrap();
                 let keys: Vec<Key> =
                     (0..100).map(|i| finalise(i % 90 + 1)).map(|hash| Key((hash >> 40) as u32 % 3, hash)).collect();
                 let mut expected = vec![0u32; 3 * bucket_words as usize];

@@ -62,7 +62,7 @@ impl Walks {
     /// Of at most [`KEYS`] keys.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    fn of<P: Placed>(shape: Shape, keys: &[P]) -> Walks {
+    fn of<P: Placed>(shape: BucketShape, keys: &[P]) -> Walks {
         let mut hashes = [0u64; KEYS];
         for (hash, key) in hashes.iter_mut().zip(keys) {
             *hash = key.hash();
@@ -87,7 +87,7 @@ impl Walks {
     /// Skips that many bits without noting their positions.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    fn skip(&mut self, shape: Shape, bits: usize) {
+    fn skip(&mut self, shape: BucketShape, bits: usize) {
         for (positions, steps) in self.positions.iter_mut().zip(&self.steps) {
             for _ in 0..bits {
                 *positions = plus(*positions, *steps, shape);
@@ -98,7 +98,7 @@ impl Walks {
     /// Notes the next `N` positions of each key.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    fn go<const N: usize>(&mut self, shape: Shape, positions: &mut Positions) {
+    fn go<const N: usize>(&mut self, shape: BucketShape, positions: &mut Positions) {
         for (i, (at, steps)) in self.positions.iter_mut().zip(&self.steps).enumerate() {
             for row in &mut positions.0[..N] {
                 let row = &mut row[i * LANES..][..LANES];
@@ -124,7 +124,7 @@ fn reduce(a: __m256i, b: __m256i, n: __m256i) -> __m256i {
 /// [`super::plus`] of eight keys.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-fn plus(positions: __m256i, steps: __m256i, shape: Shape) -> __m256i {
+fn plus(positions: __m256i, steps: __m256i, shape: BucketShape) -> __m256i {
     let sum = _mm256_add_epi32(positions, steps);
     _mm256_min_epu32(sum, _mm256_sub_epi32(sum, _mm256_set1_epi32(shape.bits as i32)))
 }
@@ -157,7 +157,7 @@ fn all_set<const N: usize>(bucket: &[u32], positions: &Positions, i: usize) -> u
 
 /// Which of up to 64 keys have all their bits set; see [`super::contained`].
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(super) fn contained<P: Placed>(shape: Shape, words: &[u32], keys: &[P]) -> u64 {
+pub(super) fn contained<P: Placed>(shape: BucketShape, words: &[u32], keys: &[P]) -> u64 {
     let mut positions = Positions::new();
     let mut found = 0;
     for (chunk, keys) in keys.chunks(KEYS).enumerate() {
@@ -183,7 +183,7 @@ pub(super) fn contained<P: Placed>(shape: Shape, words: &[u32], keys: &[P]) -> u
 /// [`contained`] where words are far: the first [`FIRST`] bits of all keys, whose cache lines were asked for, then the
 /// others of the keys that are left, whose cache lines are asked for together.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(super) fn contained_far<P: Placed>(shape: Shape, words: &[u32], keys: &[P]) -> u64 {
+pub(super) fn contained_far<P: Placed>(shape: BucketShape, words: &[u32], keys: &[P]) -> u64 {
     let Some(any) = keys.first() else { return 0 };
     let (mut left, mut numbers, mut count) = ([*any; 64], [0u8; 64], keys.len());
     for (i, key) in keys.iter().enumerate() {
@@ -223,7 +223,7 @@ pub(super) fn contained_far<P: Placed>(shape: Shape, words: &[u32], keys: &[P]) 
 /// Asks for the cache lines of the first `N` bits of keys.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-fn ask<const N: usize, P: Placed>(shape: Shape, words: &[u32], keys: &[P], positions: &Positions) {
+fn ask<const N: usize, P: Placed>(shape: BucketShape, words: &[u32], keys: &[P], positions: &Positions) {
     for (i, key) in keys.iter().enumerate() {
         let start = key.bucket() as usize * shape.bucket_words as usize;
         for row in &positions.0[..N] {
@@ -234,7 +234,7 @@ fn ask<const N: usize, P: Placed>(shape: Shape, words: &[u32], keys: &[P], posit
 
 /// Asks for the cache lines of the first [`FIRST`] bits.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(super) fn ask_for_first<P: Placed>(shape: Shape, words: &[u32], keys: &[P]) {
+pub(super) fn ask_for_first<P: Placed>(shape: BucketShape, words: &[u32], keys: &[P]) {
     let mut positions = Positions::new();
     for keys in keys.chunks(KEYS) {
         let mut walks = Walks::of(shape, keys);
@@ -249,7 +249,7 @@ pub(super) fn ask_for_first<P: Placed>(shape: Shape, words: &[u32], keys: &[P]) 
 /// how many were not set before. With `FAR`, cache lines are asked for one step ahead.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 pub(super) fn insert<const COUNTS: bool, const FAR: bool, P: Placed>(
-    shape: Shape,
+    shape: BucketShape,
     words: &mut [u32],
     keys: &[P],
     ahead: Ahead,
@@ -293,7 +293,7 @@ pub(super) fn insert<const COUNTS: bool, const FAR: bool, P: Placed>(
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn set<const COUNTS: bool, const N: usize, P: Placed>(
-    shape: Shape,
+    shape: BucketShape,
     words: &mut [u32],
     keys: &[P],
     first: usize,
@@ -349,7 +349,7 @@ impl Lanes {
     /// Of the first bits: double hashing is a multiple of the step in each lane, modulo `m`.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    fn of(hash: u64, shape: Shape) -> Lanes {
+    fn of(hash: u64, shape: BucketShape) -> Lanes {
         let Walk { position, step } = Walk::of(hash, shape);
         let multiples = _mm256_mullo_epi32(_mm256_set1_epi32(step as i32), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
         // Below 8 m, where m is below 2^20.
@@ -374,7 +374,7 @@ impl Lanes {
     /// Goes on to the next eight bits.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    fn advance(&mut self, shape: Shape) {
+    fn advance(&mut self, shape: BucketShape) {
         let steps = _mm256_set1_epi32(self.step as i32);
         for _ in 0..BITS {
             self.positions = plus(self.positions, steps, shape);
@@ -384,7 +384,7 @@ impl Lanes {
 
 /// Whether a key has all its bits set; see [`super::contains`].
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(super) fn contains(shape: Shape, bucket: &[u32], hash: u64) -> bool {
+pub(super) fn contains(shape: BucketShape, bucket: &[u32], hash: u64) -> bool {
     assert!(bucket.len() == shape.bucket_words as usize);
     let mut lanes = Lanes::of(hash, shape);
     let mut left = shape.hashes as usize;
@@ -406,7 +406,7 @@ pub(super) fn contains(shape: Shape, bucket: &[u32], hash: u64) -> bool {
 
 /// Sets the bits of a key; how many were not set before. See [`super::insert`].
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(super) fn insert_one(shape: Shape, bucket: &mut [u32], hash: u64) -> u32 {
+pub(super) fn insert_one(shape: BucketShape, bucket: &mut [u32], hash: u64) -> u32 {
     assert!(bucket.len() == shape.bucket_words as usize);
     let mut lanes = Lanes::of(hash, shape);
     let mut left = shape.hashes as usize;
