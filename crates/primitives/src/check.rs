@@ -1,7 +1,7 @@
 //! What is checked of arguments before anything is queued.
 
 use bytemuck::Pod;
-use warpset_gpu::{DeviceSlice, DeviceSliceMut};
+use warpset_gpu::{DeviceSlice, DeviceSliceMut, Stream};
 
 use crate::{Error, Result};
 
@@ -21,7 +21,16 @@ pub(crate) fn tiles(n: usize, tile: usize) -> Result<u32> {
     }
 }
 
-/// Input and output share no byte. (Borrows keep safe code from that; who went around them meets this.)
+/// The output is memory of the device that the stream works for. No items need no memory.
+pub(crate) fn on_device_of<T: Pod>(stream: &Stream, what: &'static str, output: &DeviceSliceMut<'_, T>) -> Result<()> {
+    if !output.is_empty() {
+        stream.device().expect_same(output.device(), what)?;
+    }
+    Ok(())
+}
+
+/// Input and output are memory of one device and share no byte. (Borrows keep safe code from sharing; `unsafe` code can
+/// work around them.)
 pub(crate) fn apart<T: Pod, U: Pod>(
     what: &'static str,
     input: DeviceSlice<'_, T>,
@@ -30,6 +39,9 @@ pub(crate) fn apart<T: Pod, U: Pod>(
     let start = |pointer: *const u8| pointer.addr();
     let (a, b) = (start(input.global().as_ptr().cast()), start(output.global().as_ptr().cast()));
     let both = !input.is_empty() && !output.is_empty();
+    if both {
+        output.device().expect_same(input.device(), what)?;
+    }
     if both && a < b + output.byte_len() && b < a + input.byte_len() {
         return Err(Error::Overlap { what });
     }
@@ -39,7 +51,7 @@ pub(crate) fn apart<T: Pod, U: Pod>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use warpset_gpu::Device;
+    use warpset_gpu::{Device, GpuError};
 
     #[test]
     fn grids_have_their_limit() {
@@ -48,6 +60,18 @@ mod tests {
         assert_eq!(tiles(MAX_TILES * 100, 100).unwrap(), i32::MAX as u32);
         let error = tiles(MAX_TILES * 100 + 1, 100).unwrap_err();
         assert!(matches!(error, Error::TooLong { max, .. } if max == MAX_TILES * 100), "{error}");
+    }
+
+    #[test]
+    fn memory_of_another_device_is_refused() {
+        let [device, other] = [1, 2].map(|_| Device::emulator(Default::default()));
+        let stream = device.new_stream().unwrap();
+        let (here, mut there) = (device.from_slice(&[0u32; 4]).unwrap(), other.from_slice(&[0u32; 4]).unwrap());
+        let other_device = |result| matches!(result, Err(Error::Gpu(GpuError::OtherDevice { .. })));
+        assert!(other_device(on_device_of(&stream, "them", &there.as_mut_slice())));
+        assert!(other_device(apart("them", here.as_slice(), &there.as_mut_slice())));
+        on_device_of(&stream, "them", &there.slice_mut(..0)).unwrap();
+        apart("them", here.slice(..0), &there.as_mut_slice()).unwrap();
     }
 
     #[test]

@@ -18,7 +18,7 @@ use warpset_kernels::primitives::merge::{
 use warpset_kernels::primitives::tile_shape::TileShape;
 use warpset_simt::{Global, GlobalMut};
 
-use crate::check::{apart, same_len, tiles};
+use crate::check::{apart, on_device_of, same_len, tiles};
 use crate::sort::{Payload, SortKey};
 use crate::{KeyMask, Result};
 
@@ -75,6 +75,7 @@ pub unsafe fn merge_keys_async<'a, K: SortKey>(
 ) -> Result<()> {
     let mut out = out.into();
     same_len("merged keys", a.len() + b.len(), out.len())?;
+    on_device_of(stream, "a merge", &out)?;
     for run in [a, b] {
         apart("a run and the merged keys", run, &out)?;
     }
@@ -108,6 +109,7 @@ pub unsafe fn merge_pairs_async<'a, K: SortKey, V: Payload>(
     b.check()?;
     same_len("merged keys", a.keys.len() + b.keys.len(), out_keys.len())?;
     same_len("merged values", out_keys.len(), out_values.len())?;
+    on_device_of(stream, "a merge", &out_keys)?;
     apart("merged keys and merged values", out_keys.as_slice(), &out_values)?;
     for run in [a, b] {
         run.check_apart(&out_keys, &out_values)?;

@@ -67,7 +67,7 @@ pub unsafe fn scan_async<R: RecurrenceKernels<Item: Pod, Number: Pod>>(
     input: DeviceSlice<'_, R::Item>,
     mut out: DeviceSliceMut<'_, R::Number>,
 ) -> Result<()> {
-    let n = check_arguments(input, &out, usize::MAX)?;
+    let n = check_arguments(stream, input, &out, usize::MAX)?;
     if n == 0 {
         return Ok(());
     }
@@ -80,12 +80,14 @@ pub unsafe fn scan_async<R: RecurrenceKernels<Item: Pod, Number: Pod>>(
 }
 
 fn check_arguments<T: Pod, U: Pod>(
+    stream: &Stream,
     input: DeviceSlice<'_, T>,
     out: &DeviceSliceMut<'_, U>,
     max: usize,
 ) -> Result<usize> {
     let n = input.len();
     check::same_len("results of a scan", n, out.len())?;
+    check::on_device_of(stream, "a scan", out)?;
     check::apart("input and output of a scan", input, out)?;
     if n > max {
         return Err(Error::TooLong { len: n, max });
@@ -168,7 +170,7 @@ pub unsafe fn parallel_merging_async<R: NonAssociativeKernels<Item: Pod, Value: 
     input: DeviceSlice<'_, R::Item>,
     out: DeviceSliceMut<'_, R::Value>,
 ) -> Result<usize> {
-    let n = check_arguments(input, &out, MAX_ITEMS)?;
+    let n = check_arguments(stream, input, &out, MAX_ITEMS)?;
     if n == 0 {
         return Ok(0);
     }
@@ -211,7 +213,7 @@ pub unsafe fn sequential_shifting_async<R: NonAssociativeKernels<Item: Pod, Valu
     input: DeviceSlice<'_, R::Item>,
     out: DeviceSliceMut<'_, R::Value>,
 ) -> Result<usize> {
-    let n = check_arguments(input, &out, MAX_ITEMS)?;
+    let n = check_arguments(stream, input, &out, MAX_ITEMS)?;
     if n == 0 {
         return Ok(0);
     }
@@ -253,7 +255,7 @@ pub unsafe fn segmented_layouts_async<R: NonAssociativeKernels<Item: Pod, Value:
     input: DeviceSlice<'_, R::Item>,
     mut out: DeviceSliceMut<'_, R::Value>,
 ) -> Result<usize> {
-    let n = check_arguments(input, &out, MAX_ITEMS)?;
+    let n = check_arguments(stream, input, &out, MAX_ITEMS)?;
     if n == 0 {
         return Ok(0);
     }

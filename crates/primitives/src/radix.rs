@@ -93,6 +93,7 @@ unsafe fn pass(
     mut out: DeviceSliceMut<'_, u64>,
 ) -> Result<DeviceVec<u64>> {
     check::same_len("grouped hashes", n, out.len())?;
+    check::on_device_of(stream, "grouping by a digit", &out)?;
     let Digit { shift, bits } = digit;
     let mut starts = stream.alloc_zeroed::<u64>(digit.values())?;
     if n == 0 {

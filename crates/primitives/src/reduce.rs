@@ -56,6 +56,7 @@ pub unsafe fn reduce_async<O: ReduceKernels<Value: Pod>>(
     mut out: DeviceSliceMut<'_, O::Value>,
 ) -> Result<()> {
     check_len("the result of a reduction", 1, out.len())?;
+    check::on_device_of(stream, "a reduction", &out)?;
     check::apart("input and output of a reduction", input, &out)?;
     let (n, warp_items, block_warps) = (input.len(), kernels::warp_items::<O::Value>(), BLOCK as usize / 32);
     let resident = (stream.device().properties().multiprocessors * RESIDENT) as usize;
@@ -167,6 +168,8 @@ impl<'a> ByKey<'a> {
         check_len("keys of runs", n, out_keys.len())?;
         check_len("values of runs", n, out_values.len())?;
         check_len("the number of runs", 1, runs.len())?;
+        check::on_device_of(stream, "a reduction by key", &runs)?;
+        check::apart("keys and the number of runs", keys, &runs)?;
         check::apart("keys and keys of runs", keys, out_keys)?;
         check::apart("keys and values of runs", keys, out_values)?;
         if n == 0 {

@@ -220,6 +220,7 @@ unsafe fn plain<O: ScanKernels<Value: Pod>>(
     kind: Kind,
 ) -> Result<()> {
     check::same_len("results of a scan", n, out.len())?;
+    check::on_device_of(stream, "a scan", &out)?;
     if n == 0 {
         return Ok(());
     }
@@ -242,6 +243,7 @@ unsafe fn by_segment<O: ScanKernels<Value: Pod>>(
     kind: Kind,
 ) -> Result<()> {
     check::same_len("results of a scan", n, out.len())?;
+    check::on_device_of(stream, "a scan", &out)?;
     crate::error::check_len("the words of heads", n.div_ceil(64), heads.len())?;
     check::apart("heads and output of a scan", heads, &out)?;
     if n == 0 {

@@ -15,7 +15,7 @@ use warpset_gpu::{DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
 use warpset_kernels::primitives::merge::search::{self as kernels, BLOCK, NEEDLES};
 use warpset_kernels::primitives::merge::{self as merge_kernels, SPLIT_BLOCK};
 
-use crate::check::{apart, same_len, tiles};
+use crate::check::{apart, on_device_of, same_len, tiles};
 use crate::sort::SortKey;
 use crate::{KeyMask, Result};
 
@@ -82,6 +82,7 @@ unsafe fn search<K: SortKey>(
     merged: bool,
 ) -> Result<()> {
     same_len("places of needles", needles.len(), out.len())?;
+    on_device_of(stream, "a search", &out)?;
     apart("keys and places of needles", keys, &out)?;
     apart("needles and their places", needles, &out)?;
     if needles.is_empty() {

@@ -40,6 +40,7 @@ pub unsafe fn sort_keys_async<'a, K: SortKey>(
 ) -> Result<()> {
     let out = out.into();
     check::same_len("sorted keys", keys.len(), out.len())?;
+    check::on_device_of(stream, "a sort", &out)?;
     check::apart("keys and sorted keys", keys, &out)?;
     check::apart("offsets and sorted keys", offsets, &out)?;
     let (source, target) = (Source::keys(keys), Target::keys(out));
@@ -64,7 +65,7 @@ pub unsafe fn sort_pairs_async<'a, 'b, K: SortKey, V: Payload>(
     by: By,
 ) -> Result<()> {
     let (out_keys, out_values) = (out_keys.into(), out_values.into());
-    check_pairs(keys, values, &out_keys, &out_values)?;
+    check_pairs(stream, keys, values, &out_keys, &out_values)?;
     check::apart("offsets and sorted keys", offsets, &out_keys)?;
     check::apart("offsets and sorted payloads", offsets, &out_values)?;
     let (source, target) = (Source::pairs(keys, values), Target::pairs(out_keys, out_values));

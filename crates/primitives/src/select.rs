@@ -13,7 +13,7 @@ use warpset_kernels::primitives::select::{self as kernels, FLAGS_ALIGNED, ITEMS_
 
 use crate::LookBack;
 use crate::Result;
-use crate::check::{apart, same_len, tiles};
+use crate::check::{apart, on_device_of, same_len, tiles};
 use crate::error::check_len;
 use crate::sort::SortKey;
 
@@ -75,6 +75,7 @@ mod sealed {
 
 /// The rules that all functions here share: how long the outputs are, and that nothing overlaps.
 fn check<T: Item>(
+    stream: &Stream,
     items: DeviceSlice<'_, T>,
     out: &DeviceSliceMut<'_, T>,
     rejected: Option<&DeviceSliceMut<'_, T>>,
@@ -82,6 +83,7 @@ fn check<T: Item>(
 ) -> Result<()> {
     check_len("selected items", items.len(), out.len())?;
     check_len("the number of selected items", 1, count.len())?;
+    on_device_of(stream, "a selection", count)?;
     apart("items and selected items", items, out)?;
     apart("items and their number", items, count)?;
     apart("selected items and their number", out.as_slice(), count)?;
@@ -208,7 +210,7 @@ pub unsafe fn select_async<T: Item>(
     mut out: DeviceSliceMut<'_, T>,
     mut selected: DeviceSliceMut<'_, u64>,
 ) -> Result<()> {
-    check(items, &out, None, &selected)?;
+    check(stream, items, &out, None, &selected)?;
     check_bitmap(items.len(), bitmap, [Some(&out), None], &selected)?;
     launch!(select_u32 | select_u64, stream, items, (bitmap: bitmap.global().cast()), aligned(items, None), [out], selected)
 }
@@ -229,6 +231,7 @@ pub unsafe fn select_indices_async(
 ) -> Result<()> {
     check_len("selected places", n, out.len())?;
     check_len("the number of selected places", 1, selected.len())?;
+    on_device_of(stream, "a selection", &selected)?;
     apart("selected places and their number", out.as_slice(), &selected)?;
     check_bitmap(n, bitmap, [Some(&out), None], &selected)?;
     if n == 0 {
@@ -263,7 +266,7 @@ pub unsafe fn select_flagged_async<T: Item>(
     mut out: DeviceSliceMut<'_, T>,
     mut selected: DeviceSliceMut<'_, u64>,
 ) -> Result<()> {
-    check(items, &out, None, &selected)?;
+    check(stream, items, &out, None, &selected)?;
     check_flags(items.len(), flags, [Some(&out), None], &selected)?;
     let aligned = aligned(items, Some(flags));
     launch!(select_flagged_u32 | select_flagged_u64, stream, items, (flags: flags.global()), aligned, [out], selected)
@@ -283,7 +286,7 @@ pub unsafe fn select_if_async<T: Item + SortKey, P: DevicePredicate<T>>(
     mut out: DeviceSliceMut<'_, T>,
     mut selected: DeviceSliceMut<'_, u64>,
 ) -> Result<()> {
-    check(items, &out, None, &selected)?;
+    check(stream, items, &out, None, &selected)?;
     launch_if!(select, stream, items, predicate, [out], selected)
 }
 
@@ -300,7 +303,7 @@ pub unsafe fn unique_async<T: Item>(
     mut out: DeviceSliceMut<'_, T>,
     mut selected: DeviceSliceMut<'_, u64>,
 ) -> Result<()> {
-    check(items, &out, None, &selected)?;
+    check(stream, items, &out, None, &selected)?;
     launch!(unique_u32 | unique_u64, stream, items, (), aligned(items, None), [out], selected)
 }
 
@@ -319,7 +322,7 @@ pub unsafe fn partition_async<T: Item>(
     mut rejected: DeviceSliceMut<'_, T>,
     mut selected: DeviceSliceMut<'_, u64>,
 ) -> Result<()> {
-    check(items, &out, Some(&rejected), &selected)?;
+    check(stream, items, &out, Some(&rejected), &selected)?;
     check_bitmap(items.len(), bitmap, [Some(&out), Some(&rejected)], &selected)?;
     let bitmap = bitmap.global().cast();
     let aligned = aligned(items, None);
@@ -341,7 +344,7 @@ pub unsafe fn partition_flagged_async<T: Item>(
     mut rejected: DeviceSliceMut<'_, T>,
     mut selected: DeviceSliceMut<'_, u64>,
 ) -> Result<()> {
-    check(items, &out, Some(&rejected), &selected)?;
+    check(stream, items, &out, Some(&rejected), &selected)?;
     check_flags(items.len(), flags, [Some(&out), Some(&rejected)], &selected)?;
     let aligned = aligned(items, Some(flags));
     let flags = flags.global();
@@ -363,7 +366,7 @@ pub unsafe fn partition_if_async<T: Item + SortKey, P: DevicePredicate<T>>(
     mut rejected: DeviceSliceMut<'_, T>,
     mut selected: DeviceSliceMut<'_, u64>,
 ) -> Result<()> {
-    check(items, &out, Some(&rejected), &selected)?;
+    check(stream, items, &out, Some(&rejected), &selected)?;
     launch_if!(partition, stream, items, predicate, [out, rejected], selected)
 }
 
@@ -386,8 +389,8 @@ pub unsafe fn unique_by_key_async<K: Item, V: Item>(
 ) -> Result<()> {
     let n = keys.len();
     same_len("values", n, values.len())?;
-    check(keys, &out_keys, None, &selected)?;
-    check(values, &out_values, None, &selected)?;
+    check(stream, keys, &out_keys, None, &selected)?;
+    check(stream, values, &out_values, None, &selected)?;
     apart("keys and selected values", keys, &out_values)?;
     apart("values and selected keys", values, &out_keys)?;
     apart("selected keys and selected values", out_keys.as_slice(), &out_values)?;

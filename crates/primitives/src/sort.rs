@@ -226,6 +226,7 @@ pub unsafe fn sort_keys_async<'a, K: SortKey>(
 ) -> Result<()> {
     let out = out.into();
     check::same_len("sorted keys", keys.len(), out.len())?;
+    check::on_device_of(stream, "a sort", &out)?;
     check::apart("keys and sorted keys", keys, &out)?;
     let (source, target) = (Source::keys(keys), Target::keys(out));
     // SAFETY: the caller's promise; lengths are checked.
@@ -252,7 +253,7 @@ pub unsafe fn sort_pairs_async<'a, 'b, K: SortKey, V: Payload>(
 ) -> Result<()> {
     let (out_keys, out_values) = (out_keys.into(), out_values.into());
     let n = keys.len();
-    check_pairs(keys, values, &out_keys, &out_values)?;
+    check_pairs(stream, keys, values, &out_keys, &out_values)?;
     let (source, target) = (Source::pairs(keys, values), Target::pairs(out_keys, out_values));
     // SAFETY: the caller's promise; lengths are checked.
     unsafe { sort_items::<K>(stream, Widths::pairs::<K, V>(), source, target, n, by, false) }
@@ -260,6 +261,7 @@ pub unsafe fn sort_pairs_async<'a, 'b, K: SortKey, V: Payload>(
 
 /// Fails unless all four are of one length and the outputs share no byte with anything else.
 pub(crate) fn check_pairs<K: SortKey, V: Payload>(
+    stream: &Stream,
     keys: DeviceSlice<'_, K>,
     values: DeviceSlice<'_, V>,
     out_keys: &DeviceSliceMut<'_, K>,
@@ -269,6 +271,7 @@ pub(crate) fn check_pairs<K: SortKey, V: Payload>(
     check::same_len("payloads", n, values.len())?;
     check::same_len("sorted keys", n, out_keys.len())?;
     check::same_len("sorted payloads", n, out_values.len())?;
+    check::on_device_of(stream, "a sort", out_keys)?;
     check::apart("keys and sorted keys", keys, out_keys)?;
     check::apart("payloads and sorted keys", values, out_keys)?;
     check::apart("keys and sorted payloads", keys, out_values)?;
@@ -291,6 +294,7 @@ pub unsafe fn sort_keys_in_place_async<'a, K: SortKey>(
     by: By,
 ) -> Result<()> {
     let keys = keys.into();
+    check::on_device_of(stream, "a sort", &keys)?;
     let n = keys.len();
     let target = Target::keys(keys);
     // SAFETY: the caller's promise.
@@ -316,6 +320,7 @@ pub unsafe fn sort_pairs_in_place_async<'a, 'b, K: SortKey, V: Payload>(
     let (keys, values) = (keys.into(), values.into());
     let n = keys.len();
     check::same_len("payloads", n, values.len())?;
+    check::on_device_of(stream, "a sort", &keys)?;
     check::apart("keys and payloads", keys.as_slice(), &values)?;
     let target = Target::pairs(keys, values);
     // SAFETY: the caller's promise; lengths are checked.

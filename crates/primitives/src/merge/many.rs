@@ -5,7 +5,7 @@ use warpset_kernels::primitives::merge::many::{self as kernels, RUNS, SPLIT_BLOC
 use warpset_simt::{Global, GlobalMut};
 
 use super::Pairs;
-use crate::check::{apart, same_len, tiles};
+use crate::check::{apart, on_device_of, same_len, tiles};
 use crate::sort::{Payload, SortKey};
 use crate::{Error, KeyMask, Result};
 
@@ -32,6 +32,7 @@ pub unsafe fn merge_many_keys_async<'a, K: SortKey>(
     let mut out = out.into();
     check_runs(runs.len())?;
     same_len("merged keys", runs.iter().map(DeviceSlice::len).sum(), out.len())?;
+    on_device_of(stream, "a merge", &out)?;
     runs.iter().try_for_each(|&run| apart("a run and the merged keys", run, &out))?;
     let out = out.global_mut();
     let keys = eight(runs.iter().map(DeviceSlice::global), out.as_const());
@@ -61,6 +62,7 @@ pub unsafe fn merge_many_pairs_async<'a, K: SortKey, V: Payload>(
     check_runs(runs.len())?;
     same_len("merged keys", runs.iter().map(|run| run.keys.len()).sum(), out_keys.len())?;
     same_len("merged values", out_keys.len(), out_values.len())?;
+    on_device_of(stream, "a merge", &out_keys)?;
     apart("merged keys and merged values", out_keys.as_slice(), &out_values)?;
     for run in runs {
         run.check()?;
