@@ -5,8 +5,8 @@
 //! - [`radix`]: groups keys by a digit of their hash, in one stable single-pass scatter.
 //! - [`search`]: the places of needles among sorted keys.
 //! - [`segmented_sort`]: sorts each segment by itself.
-//! - [`reduce`]: what all items amount to, or those of each run of equal keys; run-length encoding.
-//! - [`scan`]: what the items up to each place amount to, by any associative operator, by segments too.
+//! - [`reduce`]: all items combined into one value, or those of each run of equal keys; run-length encoding.
+//! - [`scan`]: all items up to each place combined, by any associative operator, by segments too.
 //! - [`select`]: keeps items by a bitmap, flags, a predicate or the item before, in order; and parts items in two.
 //! - [`sort`]: sorts keys, or keys with payloads, by any range of bits.
 //!

@@ -1,4 +1,4 @@
-//! Reductions: what all items amount to, or those of each run of equal keys.
+//! Reductions: all items combined into one value, or those of each run of equal keys.
 //!
 //! The operator is associative and has an identity ([`Operator`]); it need not be commutative. [`Sum`], [`Max`] and
 //! [`Min`] of `u32`, `u64` and `i64` have kernels; a program makes those of its own operators by
@@ -40,7 +40,7 @@ use crate::LookBack;
 use crate::error::check_len;
 use crate::{Result, check};
 
-/// Queues a reduction: the first place of `out` gets what the items amount to, in their order; of no items, the
+/// Queues a reduction: the first place of `out` gets all items combined, in their order; without items, the
 /// operator's identity.
 ///
 /// # Errors
@@ -79,7 +79,7 @@ fn vectors<T>(array: Global<T>) -> bool {
 }
 
 /// Queues a reduction by key: for each run of equal neighbouring keys, in order, `out_keys` gets the key and
-/// `out_values` what the run's values amount to; `runs` gets the number of runs.
+/// `out_values` the run's values combined; `runs` gets the number of runs.
 ///
 /// Both outputs have room for all items; what lies after the runs stays as it was.
 ///

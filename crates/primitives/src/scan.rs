@@ -1,4 +1,4 @@
-//! Scans: every place of the output gets what the input amounts to up to there.
+//! Scans: every place of the output gets all items of the input up to there, combined.
 //!
 //! *Inclusive* scans count the item at the place itself, *exclusive* ones do not. The operator is any type that
 //! implements [`Operator`] and has kernels ([`ScanKernels`]): [`Sum`], [`Max`] and [`Min`] of `u32`, `u64` and `i64`,

@@ -6,7 +6,7 @@ kernel! {
     /// `to[i] = from[i] + amount`.
     ///
     /// # Safety
-    /// Both are valid for `n` words, and nobody else touches `to`.
+    /// Both are valid for `n` words, and no other thread accesses `to`.
     pub unsafe fn add(from: Global<u32>, to: GlobalMut<u32>, n: usize, amount: u32) {
         for i in thread::grid_stride(n) {
             // SAFETY: `i < n`, and each `i` belongs to one thread.

@@ -235,7 +235,7 @@ fn mistakes(device: &Device) -> Result<()> {
     Ok(())
 }
 
-/// Allocates until there is nothing left, then goes on.
+/// Allocates until there is nothing left, then continues.
 pub fn out_of_memory(device: &Device, piece: usize) -> Result<()> {
     let piece = piece / 4 * 4;
     let before = device.memory_info()?;
@@ -339,7 +339,7 @@ pub fn kernels(device: &Device) -> Result<()> {
     // A part of a vector, and a temporary that is dropped before the stream has passed.
     let mut temporary = stream.from_slice(&items[..100])?;
     let config = LaunchConfig::covering(50, 64);
-    // SAFETY: both ranges hold 50 words; both vectors are freed behind this stream.
+    // SAFETY: both ranges hold 50 words; both vectors are freed after this stream.
     unsafe {
         let from = temporary.slice(50..).global();
         kernels::add { from, to: to.slice_mut(..50).global_mut(), n: 50, amount: 1 }.launch(&stream, config)?;
@@ -373,12 +373,12 @@ pub fn kernels(device: &Device) -> Result<()> {
     ordered_with_everything(device, &stream)
 }
 
-/// Copies that name no stream come behind every stream's work, and so do frees.
+/// Copies that name no stream come after every stream's work, and so do frees.
 fn ordered_with_everything(device: &Device, stream: &Stream) -> Result<()> {
     let other = device.new_stream()?;
     let mut word = device.alloc_zeroed::<u32>(1)?;
     let slow = |stream: &Stream, word: &mut warpset_gpu::DeviceVec<u32>, value| {
-        // SAFETY: one thread, one word, which is freed behind the stream's work.
+        // SAFETY: one thread, one word, which is freed after the stream's work.
         unsafe {
             kernels::slow { word: word.global_mut(), value, rounds: 20_000 }.launch(stream, LaunchConfig::new(1, 1))
         }
@@ -466,7 +466,7 @@ pub fn adoption(device: &Device) -> Result<()> {
         drop(adopted);
         assert_eq!(words.to_vec()?, theirs.to_vec()?);
     }
-    // The owner's stream goes on.
+    // The owner's stream still works.
     owner.alloc_zeroed::<u32>(10)?;
     owner.close()
 }

@@ -77,7 +77,7 @@ fn crossing<K: SortKey>(a: &[K], b: &[K], diagonal: usize, mask: KeyMask<K>) -> 
     (low, diagonal - low)
 }
 
-/// Merges sorted runs of keys into `out`: neighbours in rounds, which take as much scratch as `out`, twice.
+/// Merges sorted runs of keys into `out`: neighbours in rounds, which take twice the memory of `out` as scratch.
 ///
 /// # Errors
 /// [`LengthMismatch`](crate::Error::LengthMismatch) unless `out` is as long as all runs.
@@ -91,11 +91,11 @@ pub fn merge_many_keys<K: SortKey>(runs: &[&[K]], mask: KeyMask<K>, out: &mut [K
         }
         [a, b] => merge_keys(a, b, mask, out),
         _ => {
-            let (before, behind) = runs.split_at(runs.len().div_ceil(2));
+            let (before, after) = runs.split_at(runs.len().div_ceil(2));
             let mut halves = out.to_vec();
             let (a, b) = halves.split_at_mut(before.iter().map(|run| run.len()).sum());
             merge_many_keys(before, mask, a)?;
-            merge_many_keys(behind, mask, b)?;
+            merge_many_keys(after, mask, b)?;
             merge_keys(a, b, mask, out)
         }
     }
@@ -123,13 +123,13 @@ pub fn merge_many_pairs<K: SortKey, V: Payload>(
         }
         [a, b] => merge_pairs(a, b, mask, out_keys, out_values),
         _ => {
-            let (before, behind) = runs.split_at(runs.len().div_ceil(2));
+            let (before, after) = runs.split_at(runs.len().div_ceil(2));
             let (mut keys, mut values) = (out_keys.to_vec(), out_values.to_vec());
             let middle = before.iter().map(|run| run.0.len()).sum();
             let (a_keys, b_keys) = keys.split_at_mut(middle);
             let (a_values, b_values) = values.split_at_mut(middle);
             merge_many_pairs(before, mask, a_keys, a_values)?;
-            merge_many_pairs(behind, mask, b_keys, b_values)?;
+            merge_many_pairs(after, mask, b_keys, b_values)?;
             merge_pairs((a_keys, a_values), (b_keys, b_values), mask, out_keys, out_values)
         }
     }

@@ -8,18 +8,18 @@ use crate::Result;
 use crate::check::same_len;
 use crate::error::check_len;
 
-/// What the items amount to, in their order.
+/// All items combined, in their order.
 pub fn reduce<O: Operator>(input: &[O::Value]) -> O::Value {
     let fold = |part: &[O::Value]| part.iter().copied().fold(O::IDENTITY, O::combine);
     let parts: Vec<O::Value> = input.par_chunks(PART).map(fold).collect();
     fold(&parts)
 }
 
-/// For each run of equal neighbouring keys, in order, its key and what its values amount to; returns the number of
+/// For each run of equal neighbouring keys, in order, its key and its values combined; returns the number of
 /// runs. Both outputs have room for all items.
 ///
 /// # Errors
-/// [`LengthMismatch`](crate::Error::LengthMismatch) if there is not a value for each key, or an output is too short.
+/// [`LengthMismatch`](crate::Error::LengthMismatch) unless there is a value for each key, or an output is too short.
 pub fn reduce_by_key<O: Operator, K: Copy + PartialEq + Send + Sync>(
     keys: &[K],
     values: &[O::Value],
@@ -43,7 +43,7 @@ pub fn run_length_encode<K: Copy + PartialEq + Send + Sync>(
     by_run::<Sum<u64>, K>(items, |_| 1, out_items, lengths)
 }
 
-/// Parts begin where runs do: each counts its runs, and then writes them where those of the parts before it end.
+/// Parts begin where runs begin. Each counts its runs, and then writes them after those of the parts before it.
 fn by_run<O: Operator, K: Copy + PartialEq + Send + Sync>(
     keys: &[K],
     value: impl Fn(usize) -> O::Value + Sync,
@@ -62,10 +62,10 @@ fn by_run<O: Operator, K: Copy + PartialEq + Send + Sync>(
     let (mut rest_keys, mut rest_values) = (out_keys, out_values);
     let mut targets = Vec::with_capacity(parts.len());
     for (&range, &count) in parts.iter().zip(&counts) {
-        let (keys, behind) = std::mem::take(&mut rest_keys).split_at_mut(count);
-        rest_keys = behind;
-        let (values, behind) = std::mem::take(&mut rest_values).split_at_mut(count);
-        rest_values = behind;
+        let (keys, after) = std::mem::take(&mut rest_keys).split_at_mut(count);
+        rest_keys = after;
+        let (values, after) = std::mem::take(&mut rest_values).split_at_mut(count);
+        rest_values = after;
         targets.push((range, keys, values));
     }
     targets.into_par_iter().for_each(|((first, end), out_keys, out_values)| {

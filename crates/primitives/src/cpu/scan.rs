@@ -1,7 +1,7 @@
 //! Scans on host slices: see [`crate::scan`].
 //!
-//! Parts of the input are reduced side by side, their results scanned, and each part is then scanned with what stands
-//! before it: two reads and a write of each item. A single thread reads once.
+//! Parts of the input are reduced side by side, their results scanned, and each part is then scanned with what precedes
+//! it: two reads and a write of each item. A single thread reads once.
 
 use rayon::prelude::*;
 use warpset_core::scan::{Flagged, Operator, Segmented};
@@ -44,7 +44,7 @@ pub(super) fn scan_parts<O: Operator, T: Send + Sync>(
 }
 
 /// # Errors
-/// If there is not a bit for each of `n` items.
+/// Unless there is a bit for each of `n` items.
 fn head_of(heads: &[u64], n: usize) -> Result<impl Fn(usize) -> bool + Sync> {
     check_len("the words of heads", n.div_ceil(64), heads.len())?;
     Ok(move |i: usize| heads[i / 64] >> (i % 64) & 1 != 0)

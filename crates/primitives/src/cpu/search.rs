@@ -51,7 +51,7 @@ fn search<K: SortKey>(needles: &[K], out: &mut [u64], place: impl Fn(K) -> usize
 }
 
 /// A task searches its first needle among all keys, and each other one after the one before: in steps that double, then
-/// by halving, so that a needle costs as much as it is far.
+/// by halving, so that the cost of a needle grows with the logarithm of its distance.
 fn search_sorted<K: SortKey>(
     keys: &[K],
     needles: &[K],

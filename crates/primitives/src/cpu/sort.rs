@@ -49,7 +49,7 @@ pub fn sort_pairs<K: SortKey, V: Payload>(
     sort_pairs_in_place(out_keys, out_values, by)
 }
 
-/// Sorts items of any kind where they are, stable, by ranks below `2^bits`, which may be asked for several times an
+/// Sorts items of any kind where they are, stable, by ranks below `2^bits`, which may be asked for several times per
 /// item. Takes memory for as many items.
 ///
 /// # Panics

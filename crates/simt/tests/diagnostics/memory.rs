@@ -161,7 +161,7 @@ fn shared_memory_out_of_bounds_or_misaligned() {
 }
 
 kernel! {
-    /// Reads shared and global memory that nobody has written.
+    /// Reads shared and global memory that no thread has written.
     pub unsafe fn uninitialised(from: Global<u32>, out: GlobalMut<u32>) {
         // SAFETY: in bounds.
         unsafe {
