@@ -1,9 +1,9 @@
 //! Bits of words of 64 bits: ranks, selection, fields, and walks over many words. Bit 0 is the lowest of word 0.
 //!
 //! - [`mask`]: the lowest bits, a range of bits, the ones below a bit (`rank`).
-//! - [`select`]: the place of the one of a given rank, in three forms that agree: any processor, `pdep`, devices.
+//! - [`mod@select`]: the place of the one of a given rank, in three forms that agree: any processor, `pdep`, devices.
 //! - [`words`]: memory in words as a parameter, so that slices and device memory share the code below.
-//! - [`field`]: fields of 1 to 64 bits that are packed one after the other, and windows of 64 bits.
+//! - [`mod@field`]: fields of 1 to 64 bits that are packed one after the other, and windows of 64 bits.
 //! - [`walk`]: counting, selecting and searching ones over many words.
 
 pub mod field;
