@@ -196,15 +196,8 @@ unsafe fn merge_by<K: SortKey, V: Payload>(
             let config = LaunchConfig::covering(tiles + 1, SPLIT_BLOCK);
             let (tile_items, (a, a_len), (b, b_len)) = (shape.tile(), (a.keys, a.keys.len()), (b.keys, b.keys.len()));
             let splits = splits.global_mut();
-            if !K::WIDE {
-                let (a, b, mask) = (a.cast(), b.cast(), mask as u32);
-                kernels::merge_splits_u32 { a, a_len, b, b_len, mask, tile_items, tiles, splits }
-                    .launch(stream, config)?;
-            } else {
-                let (a, b) = (a.cast(), b.cast());
-                kernels::merge_splits_u64 { a, a_len, b, b_len, mask, tile_items, tiles, splits }
-                    .launch(stream, config)?;
-            }
+            let mask = K::from_bits(mask);
+            kernels::merge_splits { a, a_len, b, b_len, mask, tile_items, tiles, splits }.launch(stream, config)?;
         }
         Ok::<_, GpuError>(splits)
     };

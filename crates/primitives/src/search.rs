@@ -12,8 +12,10 @@
 //! the order of the stream.
 
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
-use warpset_kernels::primitives::merge::search::{self as kernels, BLOCK, NEEDLES};
-use warpset_kernels::primitives::merge::{self as merge_kernels, SPLIT_BLOCK};
+use warpset_kernels::primitives::merge::search::{
+    BLOCK, NEEDLES, lower_bound, lower_bound_sorted, upper_bound, upper_bound_sorted,
+};
+use warpset_kernels::primitives::merge::{SPLIT_BLOCK, merge_splits};
 
 use crate::check::{apart, on_device_of, same_len, tiles};
 use crate::sort::SortKey;
@@ -88,58 +90,46 @@ unsafe fn search<K: SortKey>(
     if needles.is_empty() {
         return Ok(());
     }
-    let (n, count, mask) = (keys.len(), needles.len(), mask.bits());
+    let (n, count, mask) = (keys.len(), needles.len(), K::from_bits(mask.bits()));
     let (keys, needles, out) = (keys.global(), needles.global(), out.global_mut());
-    macro_rules! launch {
-        ($kernel:ident) => {{
-            let blocks = count.div_ceil(BLOCK as usize * NEEDLES).min(i32::MAX as usize) as u32;
-            let config = LaunchConfig::new(blocks, BLOCK);
-            // SAFETY: lengths were checked; the caller answers for the rest.
-            unsafe {
-                kernels::$kernel { keys: keys.cast(), n, needles: needles.cast(), count, mask: mask as _, out }
-                    .launch(stream, config)?
+    if !merged {
+        let blocks = count.div_ceil(BLOCK as usize * NEEDLES).min(i32::MAX as usize) as u32;
+        let config = LaunchConfig::new(blocks, BLOCK);
+        // SAFETY: lengths were checked; the caller answers for the rest.
+        unsafe {
+            if upper {
+                upper_bound { keys, n, needles, count, mask, out }.launch(stream, config)?;
+            } else {
+                lower_bound { keys, n, needles, count, mask, out }.launch(stream, config)?;
             }
-        }};
+        }
+        return Ok(());
     }
-    macro_rules! merge {
-        ($kernel:ident, $splits:ident) => {{
-            let shape = kernels::$kernel::SHAPE;
-            let tiles = tiles(n + count, shape.tile())?;
-            let mut splits = stream.alloc_uninit::<u64>(tiles as usize + 1)?;
-            let config = LaunchConfig::covering(tiles as usize + 1, SPLIT_BLOCK);
-            let (keys, needles, mask) = (keys.cast(), needles.cast(), mask as _);
-            let ((a, a_len), (b, b_len)) =
-                if upper { ((keys, n), (needles, count)) } else { ((needles, count), (keys, n)) };
-            let (tile, to) = (shape.tile(), splits.global_mut());
-            // SAFETY: lengths were checked; scratch is this call's own, and freed in the order of the stream; the
-            // caller answers for the rest.
-            unsafe {
-                merge_kernels::$splits {
-                    a,
-                    a_len,
-                    b,
-                    b_len,
-                    mask,
-                    tile_items: tile,
-                    tiles: tiles as usize,
-                    splits: to,
-                }
-                .launch(stream, config)?;
-                let config = LaunchConfig::new(tiles, shape.threads).shared(shape.shared_bytes);
-                kernels::$kernel { keys, n, needles, count, mask, splits: splits.global(), out }
-                    .launch(stream, config)?
-            }
-        }};
-    }
-    match (K::WIDE, upper, merged) {
-        (false, false, false) => launch!(lower_bound_u32),
-        (false, true, false) => launch!(upper_bound_u32),
-        (true, false, false) => launch!(lower_bound_u64),
-        (true, true, false) => launch!(upper_bound_u64),
-        (false, false, true) => merge!(lower_bound_sorted_u32, merge_splits_u32),
-        (false, true, true) => merge!(upper_bound_sorted_u32, merge_splits_u32),
-        (true, false, true) => merge!(lower_bound_sorted_u64, merge_splits_u64),
-        (true, true, true) => merge!(upper_bound_sorted_u64, merge_splits_u64),
+    let shape = if upper { upper_bound_sorted::<K>::SHAPE } else { lower_bound_sorted::<K>::SHAPE };
+    let tiles = tiles(n + count, shape.tile())?;
+    let mut splits = stream.alloc_uninit::<u64>(tiles as usize + 1)?;
+    let ((a, a_len), (b, b_len)) = if upper { ((keys, n), (needles, count)) } else { ((needles, count), (keys, n)) };
+    // SAFETY: lengths were checked; scratch is this call's own, and freed in the order of the stream; the caller
+    // answers for the rest.
+    unsafe {
+        let config = LaunchConfig::covering(tiles as usize + 1, SPLIT_BLOCK);
+        merge_splits {
+            a,
+            a_len,
+            b,
+            b_len,
+            mask,
+            tile_items: shape.tile(),
+            tiles: tiles as usize,
+            splits: splits.global_mut(),
+        }
+        .launch(stream, config)?;
+        let (config, splits) = (LaunchConfig::new(tiles, shape.threads).shared(shape.shared_bytes), splits.global());
+        if upper {
+            upper_bound_sorted { keys, n, needles, count, mask, splits, out }.launch(stream, config)?;
+        } else {
+            lower_bound_sorted { keys, n, needles, count, mask, splits, out }.launch(stream, config)?;
+        }
     }
     Ok(())
 }

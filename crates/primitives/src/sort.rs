@@ -90,7 +90,7 @@ impl By {
 }
 
 /// What can be sorted by: `u32` and `u64`. Sealed.
-pub trait SortKey: Pod + Ord + sealed::Word {}
+pub trait SortKey: Pod + Ord + sealed::Word + sealed::MergeEntries {}
 impl SortKey for u32 {}
 impl SortKey for u64 {}
 
@@ -99,11 +99,32 @@ pub trait Payload: Pod + sealed::Word {}
 impl<T: Pod + sealed::Word> Payload for T {}
 
 pub(crate) mod sealed {
+    use warpset_kernels::primitives::merge::many::merge_many_splits;
+    use warpset_kernels::primitives::merge::merge_splits;
+    use warpset_kernels::primitives::merge::search::{
+        lower_bound, lower_bound_sorted, upper_bound, upper_bound_sorted,
+    };
+    use warpset_simt::EntryOf;
+
     pub trait Word: Send + Sync {
         const WIDE: bool;
         fn bits(self) -> u64;
         fn from_bits(bits: u64) -> Self;
     }
+    /// Keys for which there are the kernels that split runs and search them.
+    pub trait MergeEntries:
+        Sized
+        + EntryOf<merge_splits<Self>>
+        + EntryOf<merge_many_splits<Self>>
+        + EntryOf<lower_bound<Self>>
+        + EntryOf<upper_bound<Self>>
+        + EntryOf<lower_bound_sorted<Self>>
+        + EntryOf<upper_bound_sorted<Self>>
+    {
+    }
+    impl MergeEntries for u32 {}
+    impl MergeEntries for u64 {}
+
     macro_rules! words {
         ($($word:ty: $wide:literal;)*) => {$(
             impl Word for $word {

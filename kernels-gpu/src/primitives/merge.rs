@@ -6,7 +6,7 @@
 //! that all accesses to global memory are to neighbouring places. Keys without values move 16 bytes at a time
 //! ([`vectors`]).
 //!
-//! Where the tiles begin is found by [`merge_splits_u32`] and the like before the merge, or, for short inputs, where
+//! Where the tiles begin is found by [`merge_splits`] before the merge, or, for short inputs, where
 //! one launch more would cost more than it saves, by the block's first two warps.
 
 pub mod many;
@@ -326,33 +326,25 @@ merge_kernels! {
     merge_u64_u64_short: u64, u64, pairs true, 128 x 7, 8;
 }
 
-macro_rules! split_kernels {
-    ($($name:ident: $key:ty;)*) => {$(
-        kernel! {
-            #[doc = concat!("How many `", stringify!($key), "` of the first run stand before each tile, and before the end.")]
-            ///
-            /// # Safety
-            /// - Launch: 1-D, blocks of [`SPLIT_BLOCK`] threads, a thread for each of `tiles + 1` splits.
-            /// - The runs: as for [`merge_u32`].
-            /// - `splits`: valid for `tiles + 1` writes, nothing else accesses it.
-            #[launch_bounds(128)]
-            pub unsafe fn $name(
-                a: Global<$key>, a_len: usize, b: Global<$key>, b_len: usize, mask: $key, tile_items: usize, tiles: usize,
-                splits: GlobalMut<u64>,
-            ) {
-                let tile = thread::block_idx_x() as usize * SPLIT_BLOCK as usize + thread::thread_idx_x() as usize;
-                if tile <= tiles {
-                    let diagonal = (tile * tile_items).min(a_len + b_len);
-                    // SAFETY: the caller keeps this kernel's contract; one place per thread.
-                    unsafe {
-                        splits.write(tile, crossing_by_thread(a, a_len, b, b_len, diagonal, mask) as u64);
-                    }
-                }
+kernel! {
+    /// How many `K` of the first run stand before each tile, and before the end.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, blocks of [`SPLIT_BLOCK`] threads, a thread for each of `tiles + 1` splits.
+    /// - The runs: as for [`merge_u32`].
+    /// - `splits`: valid for `tiles + 1` writes, nothing else accesses it.
+    #[launch_bounds(128)]
+    pub unsafe fn merge_splits<K>(
+        a: Global<K>, a_len: usize, b: Global<K>, b_len: usize, mask: K, tile_items: usize, tiles: usize,
+        splits: GlobalMut<u64>,
+    ) for [u32 => merge_splits_u32, u64 => merge_splits_u64] {
+        let tile = thread::block_idx_x() as usize * SPLIT_BLOCK as usize + thread::thread_idx_x() as usize;
+        if tile <= tiles {
+            let diagonal = (tile * tile_items).min(a_len + b_len);
+            // SAFETY: the caller keeps this kernel's contract; one place per thread.
+            unsafe {
+                splits.write(tile, crossing_by_thread(a, a_len, b, b_len, diagonal, mask) as u64);
             }
         }
-    )*};
-}
-split_kernels! {
-    merge_splits_u32: u32;
-    merge_splits_u64: u64;
+    }
 }

@@ -20,9 +20,9 @@ impl TileShape {
 
 /// Gives a kernel its launch shape, as `SHAPE`, on the host.
 macro_rules! launch_shape {
-    ($kernel:ident: $threads:expr, $items:expr, $shared_bytes:expr) => {
+    ($kernel:ident $(<$param:ident>)?: $threads:expr, $items:expr, $shared_bytes:expr) => {
         #[cfg(not(target_arch = "nvptx64"))]
-        impl $kernel {
+        impl$(<$param>)? $kernel$(<$param>)? {
             /// The kernel's launch shape.
             pub const SHAPE: crate::primitives::tile_shape::TileShape = crate::primitives::tile_shape::TileShape {
                 threads: $threads,

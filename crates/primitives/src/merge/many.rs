@@ -108,12 +108,10 @@ unsafe fn merge<K: SortKey, V: Payload>(
     let rounds = runs.next_power_of_two().trailing_zeros();
     let mask = mask.bits();
     macro_rules! launch {
-        ($kernel:ident, $splits:ident) => {{
+        ($kernel:ident) => {{
             let shape = kernels::$kernel::SHAPE;
             let tiles = tiles(total, shape.tile())?;
             let mut splits = stream.alloc_uninit::<u64>(RUNS * (tiles as usize + 1))?;
-            let mask = mask as _;
-            let [k0, k1, k2, k3, k4, k5, k6, k7] = keys.map(|run| run.cast());
             let [v0, v1, v2, v3, v4, v5, v6, v7] = values.map(|run| run.cast());
             let [n0, n1, n2, n3, n4, n5, n6, n7] = lengths;
             let config = LaunchConfig::covering(32 * (tiles as usize + 1), SPLIT_BLOCK);
@@ -121,7 +119,8 @@ unsafe fn merge<K: SortKey, V: Payload>(
             // SAFETY: the types have the sizes of the kernels'; lengths were checked; scratch is this call's own, and
             // freed in the order of the stream; the caller answers for the rest.
             unsafe {
-                kernels::$splits {
+                let [k0, k1, k2, k3, k4, k5, k6, k7] = keys;
+                kernels::merge_many_splits {
                     k0,
                     k1,
                     k2,
@@ -139,13 +138,14 @@ unsafe fn merge<K: SortKey, V: Payload>(
                     n6,
                     n7,
                     total,
-                    mask,
+                    mask: K::from_bits(mask),
                     tile_items: shape.tile(),
                     tiles: tiles as usize,
                     splits: to,
                 }
                 .launch(stream, config)?;
                 let config = LaunchConfig::new(tiles, shape.threads).shared(shape.shared_bytes);
+                let [k0, k1, k2, k3, k4, k5, k6, k7] = keys.map(|run| run.cast());
                 kernels::$kernel {
                     k0,
                     k1,
@@ -164,7 +164,7 @@ unsafe fn merge<K: SortKey, V: Payload>(
                     v6,
                     v7,
                     rounds,
-                    mask,
+                    mask: mask as _,
                     splits: splits.global(),
                     out_keys: out_keys.cast(),
                     out_values: out_values.cast(),
@@ -174,12 +174,12 @@ unsafe fn merge<K: SortKey, V: Payload>(
         }};
     }
     match (K::WIDE, V::WIDE, pairs) {
-        (false, _, false) => launch!(merge_many_u32, merge_many_splits_u32),
-        (true, _, false) => launch!(merge_many_u64, merge_many_splits_u64),
-        (false, false, true) => launch!(merge_many_u32_u32, merge_many_splits_u32),
-        (false, true, true) => launch!(merge_many_u32_u64, merge_many_splits_u32),
-        (true, false, true) => launch!(merge_many_u64_u32, merge_many_splits_u64),
-        (true, true, true) => launch!(merge_many_u64_u64, merge_many_splits_u64),
+        (false, _, false) => launch!(merge_many_u32),
+        (true, _, false) => launch!(merge_many_u64),
+        (false, false, true) => launch!(merge_many_u32_u32),
+        (false, true, true) => launch!(merge_many_u32_u64),
+        (true, false, true) => launch!(merge_many_u64_u32),
+        (true, true, true) => launch!(merge_many_u64_u64),
     }
     Ok(())
 }

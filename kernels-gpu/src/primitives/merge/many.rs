@@ -1,7 +1,7 @@
 //! Merging up to eight sorted runs in one pass over memory, stable: of equal keys those of earlier runs come first.
 //!
 //! A block merges one tile of the output. What each run contributes is found beforehand, one warp per tile
-//! ([`merge_many_splits_u32`] and the like); the block loads these parts side by side into shared memory and merges
+//! ([`merge_many_splits`]); the block loads these parts side by side into shared memory and merges
 //! neighbours there, in rounds, until one is left: each item passes through global memory once, whatever the number of
 //! runs.
 //!
@@ -322,43 +322,35 @@ merge_many_kernels! {
     merge_many_u64_u64: u64, u64, pairs true, 256 x 9, 3;
 }
 
-macro_rules! split_kernels {
-    ($($name:ident: $key:ty;)*) => {$(
-        kernel! {
-            #[doc = concat!("How many `", stringify!($key), "` of each run stand before each tile, and before the end.")]
-            ///
-            /// # Safety
-            /// - Launch: 1-D, blocks of [`SPLIT_BLOCK`] threads, a warp for each of `tiles + 1` splits.
-            /// - Runs: valid for `n0`, `n1` and so on reads, `total` together, sorted by the bits of `mask`, not
-            ///   written meanwhile.
-            /// - `splits`: valid for `8 * (tiles + 1)` writes, nothing else accesses it.
-            #[launch_bounds(128)]
-            pub unsafe fn $name(
-                k0: Global<$key>, k1: Global<$key>, k2: Global<$key>, k3: Global<$key>,
-                k4: Global<$key>, k5: Global<$key>, k6: Global<$key>, k7: Global<$key>,
-                n0: usize, n1: usize, n2: usize, n3: usize, n4: usize, n5: usize, n6: usize, n7: usize,
-                total: usize, mask: $key, tile_items: usize, tiles: usize, splits: GlobalMut<u64>,
-            ) {
-                let warps = SPLIT_BLOCK as usize / 32;
-                let tile = thread::block_idx_x() as usize * warps + thread::thread_idx_x() as usize / 32;
-                if tile <= tiles {
-                    let rank = (tile * tile_items).min(total) as u64;
-                    let (runs, lengths) = ([k0, k1, k2, k3, k4, k5, k6, k7], [n0, n1, n2, n3, n4, n5, n6, n7]);
-                    let lane = warp::lane_id() as usize;
-                    // SAFETY: the caller keeps this kernel's contract; the whole warp has the same tile; one place per
-                    // lane.
-                    unsafe {
-                        let split = split_by_warp(runs, lengths, rank, mask);
-                        if lane % PLACES == 0 {
-                            splits.write(tile * RUNS + lane / PLACES, split as u64);
-                        }
-                    }
+kernel! {
+    /// How many `K` of each run stand before each tile, and before the end.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, blocks of [`SPLIT_BLOCK`] threads, a warp for each of `tiles + 1` splits.
+    /// - Runs: valid for `n0`, `n1` and so on reads, `total` together, sorted by the bits of `mask`, not
+    ///   written meanwhile.
+    /// - `splits`: valid for `8 * (tiles + 1)` writes, nothing else accesses it.
+    #[launch_bounds(128)]
+    pub unsafe fn merge_many_splits<K>(
+        k0: Global<K>, k1: Global<K>, k2: Global<K>, k3: Global<K>,
+        k4: Global<K>, k5: Global<K>, k6: Global<K>, k7: Global<K>,
+        n0: usize, n1: usize, n2: usize, n3: usize, n4: usize, n5: usize, n6: usize, n7: usize,
+        total: usize, mask: K, tile_items: usize, tiles: usize, splits: GlobalMut<u64>,
+    ) for [u32 => merge_many_splits_u32, u64 => merge_many_splits_u64] {
+        let warps = SPLIT_BLOCK as usize / 32;
+        let tile = thread::block_idx_x() as usize * warps + thread::thread_idx_x() as usize / 32;
+        if tile <= tiles {
+            let rank = (tile * tile_items).min(total) as u64;
+            let (runs, lengths) = ([k0, k1, k2, k3, k4, k5, k6, k7], [n0, n1, n2, n3, n4, n5, n6, n7]);
+            let lane = warp::lane_id() as usize;
+            // SAFETY: the caller keeps this kernel's contract; the whole warp has the same tile; one place per
+            // lane.
+            unsafe {
+                let split = split_by_warp(runs, lengths, rank, mask);
+                if lane % PLACES == 0 {
+                    splits.write(tile * RUNS + lane / PLACES, split as u64);
                 }
             }
         }
-    )*};
-}
-split_kernels! {
-    merge_many_splits_u32: u32;
-    merge_many_splits_u64: u64;
+    }
 }

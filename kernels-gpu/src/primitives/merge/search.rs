@@ -24,7 +24,7 @@ fn before<K: MergeKey, const UPPER: bool>(key: K, needle: K, mask: K) -> bool {
 /// Unsorted needles; grid-stride.
 ///
 /// # Safety
-/// As [`lower_bound_u32`].
+/// As [`lower_bound`].
 #[inline(always)]
 unsafe fn search<K: MergeKey, const UPPER: bool>(
     keys: Global<K>,
@@ -83,7 +83,7 @@ const fn places_at<K>(threads: u32, items: u32) -> u32 {
 /// needles for a lower one, because a needle comes after the keys that equal it, or before.
 ///
 /// # Safety
-/// As [`lower_bound_sorted_u32`].
+/// As [`lower_bound_sorted`].
 #[inline(always)]
 unsafe fn search_sorted<K: MergeKey, const THREADS: u32, const ITEMS: usize, const UPPER: bool>(
     keys: Global<K>,
@@ -164,10 +164,16 @@ unsafe fn search_tile<K: MergeKey, const THREADS: u32, const ITEMS: usize, const
     }
 }
 
+/// Items of a thread of the kernels for sorted needles, of keys of this size.
+const fn items<K>() -> usize {
+    if size_of::<K>() == 4 { 15 } else { 11 }
+}
+
 macro_rules! search_kernels {
-    ($($name:ident, $sorted:ident: $key:ty, $bound:literal, $upper:literal, $threads:literal x $items:literal, $blocks:literal;)*) => {$(
+    ($($name:ident: $entry_u32:ident $entry_u64:ident, $sorted:ident: $sorted_u32:ident $sorted_u64:ident;
+        $bound:literal, $upper:literal;)*) => {$(
         kernel! {
-            #[doc = concat!("The ", $bound, " bounds of `", stringify!($key), "` needles in any order.")]
+            #[doc = concat!("The ", $bound, " bounds of needles in any order.")]
             ///
             /// # Safety
             /// - Launch: 1-D, any number of blocks of [`BLOCK`] threads.
@@ -175,43 +181,41 @@ macro_rules! search_kernels {
             ///   sorted by the bits of `mask`.
             /// - `out`: valid for `count` writes, overlaps nothing else, nothing else accesses it.
             #[launch_bounds(256, 6)]
-            pub unsafe fn $name(
-                keys: Global<$key>, n: usize, needles: Global<$key>, count: usize, mask: $key, out: GlobalMut<u64>,
-            ) {
+            pub unsafe fn $name<K>(
+                keys: Global<K>, n: usize, needles: Global<K>, count: usize, mask: K, out: GlobalMut<u64>,
+            ) for [u32 => $entry_u32, u64 => $entry_u64] {
                 // SAFETY: the caller keeps this kernel's contract.
-                unsafe { search::<$key, $upper>(keys, n, needles, count, mask, out) }
+                unsafe { search::<K, $upper>(keys, n, needles, count, mask, out) }
             }
         }
 
         kernel! {
-            #[doc = concat!("The ", $bound, " bounds of sorted `", stringify!($key), "` needles.")]
+            #[doc = concat!("The ", $bound, " bounds of sorted needles.")]
             ///
             /// # Safety
             /// - Launch: 1-D, one block per tile of keys and needles, shaped as its `SHAPE` says; there is at least one
             ///   of them.
             /// - `keys` and `needles`: valid for `n` and `count` reads, sorted by the bits of `mask`, not written
-            ///   meanwhile.
+            ///   while the kernel runs.
             /// - `splits`: how many items of the first run (the keys for an upper bound, the needles for a lower one)
             ///   stand before each tile and before the end.
             /// - `out`: valid for `count` writes, overlaps nothing else, nothing else accesses it.
-            #[launch_bounds($threads, $blocks)]
-            pub unsafe fn $sorted(
-                keys: Global<$key>, n: usize, needles: Global<$key>, count: usize, mask: $key, splits: Global<u64>,
+            #[launch_bounds(256, 4)]
+            pub unsafe fn $sorted<K>(
+                keys: Global<K>, n: usize, needles: Global<K>, count: usize, mask: K, splits: Global<u64>,
                 out: GlobalMut<u64>,
-            ) {
+            ) for [u32 => $sorted_u32, u64 => $sorted_u64] {
                 // SAFETY: the caller keeps this kernel's contract.
-                unsafe {
-                    search_sorted::<$key, $threads, $items, $upper>(keys, n, needles, count, mask, splits, out)
-                }
+                unsafe { search_sorted::<K, 256, { items::<K>() }, $upper>(keys, n, needles, count, mask, splits, out) }
             }
         }
 
-        launch_shape!($sorted: $threads, $items, shared_bytes::<$key>($threads, $items));
+        launch_shape!($sorted<K>: 256, items::<K>() as u32, shared_bytes::<K>(256, items::<K>() as u32));
     )*};
 }
 search_kernels! {
-    lower_bound_u32, lower_bound_sorted_u32: u32, "lower", false, 256 x 15, 4;
-    upper_bound_u32, upper_bound_sorted_u32: u32, "upper", true, 256 x 15, 4;
-    lower_bound_u64, lower_bound_sorted_u64: u64, "lower", false, 256 x 11, 4;
-    upper_bound_u64, upper_bound_sorted_u64: u64, "upper", true, 256 x 11, 4;
+    lower_bound: lower_bound_u32 lower_bound_u64, lower_bound_sorted: lower_bound_sorted_u32 lower_bound_sorted_u64;
+        "lower", false;
+    upper_bound: upper_bound_u32 upper_bound_u64, upper_bound_sorted: upper_bound_sorted_u32 upper_bound_sorted_u64;
+        "upper", true;
 }
