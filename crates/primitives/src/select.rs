@@ -25,26 +25,54 @@ impl<T: Pod + Send + Sync + sealed::Sealed> Item for T {}
 pub trait DevicePredicate<T>: Predicate<T> + sealed::Kind<T> {}
 impl<T, P: Predicate<T> + sealed::Kind<T>> DevicePredicate<T> for P {}
 
+use crate::sort::sealed::Word;
 use sealed::Kernels;
 
-mod sealed {
-    use super::{BitsDiffer, BitsEqual, InRange};
+/// What kernels take the items as.
+type Bits<T> = <T as sealed::Sealed>::Bits;
 
+mod sealed {
+    use warpset_simt::EntryOf;
+
+    use super::{BitsDiffer, BitsEqual, InRange, kernels};
+    use crate::sort::sealed::Word;
+
+    /// Items by their bits: signed integers go as unsigned ones.
     pub trait Sealed {
-        const WIDE: bool;
+        type Bits: Bits;
     }
     impl Sealed for u32 {
-        const WIDE: bool = false;
+        type Bits = u32;
     }
     impl Sealed for i32 {
-        const WIDE: bool = false;
+        type Bits = u32;
     }
     impl Sealed for u64 {
-        const WIDE: bool = true;
+        type Bits = u64;
     }
     impl Sealed for i64 {
-        const WIDE: bool = true;
+        type Bits = u64;
     }
+
+    /// What all kernels here take.
+    pub trait Bits:
+        Word
+        + Sized
+        + EntryOf<kernels::select<Self>>
+        + EntryOf<kernels::partition<Self>>
+        + EntryOf<kernels::select_flagged<Self>>
+        + EntryOf<kernels::partition_flagged<Self>>
+        + EntryOf<kernels::select_in_range<Self>>
+        + EntryOf<kernels::partition_in_range<Self>>
+        + EntryOf<kernels::select_bits_equal<Self>>
+        + EntryOf<kernels::partition_bits_equal<Self>>
+        + EntryOf<kernels::select_bits_differ<Self>>
+        + EntryOf<kernels::partition_bits_differ<Self>>
+        + EntryOf<kernels::unique<Self>>
+    {
+    }
+    impl Bits for u32 {}
+    impl Bits for u64 {}
 
     /// Which kernels a predicate has, and its two parameters.
     pub enum Kernels {
@@ -103,37 +131,28 @@ fn aligned<T: Item>(items: DeviceSlice<'_, T>, flags: Option<DeviceSlice<'_, u8>
     items | if flags { FLAGS_ALIGNED } else { 0 }
 }
 
-/// Launches the one of two kernels for the items' width: those that select, or with outputs in brackets, that
-/// partition.
+/// Launches a kernel that selects or, with two outputs in brackets, that partitions.
 macro_rules! launch {
-    ($narrow:ident | $wide:ident, $stream:ident, $items:ident, ($($arg:ident: $value:expr),*), $aligned:expr, [$($out:ident),*], $count:ident) => {{
+    ($kernel:ident, $stream:ident, $items:ident, ($($arg:ident: $value:expr),*), $aligned:expr, [$($out:ident),*],
+        $count:ident) => {{
         let n = $items.len();
         if n == 0 {
             $stream.fill_bytes($count.slice_mut(..1), 0)?;
             return Ok(());
         }
-        macro_rules! with {
-            ($kernel:ident) => {{
-                let shape = kernels::$kernel::SHAPE;
-                let tiles = tiles(n, shape.tile())?;
-                let mut look_back = LookBack::new($stream, tiles as usize)?;
-                let (words, ticket, count) = (look_back.words(), look_back.ticket(), $count.global_mut());
-                let config = LaunchConfig::new(tiles, shape.threads).shared(shape.shared_bytes);
-                // SAFETY: sizes were checked; scratch is this call's own, and freed in the order of the stream; the
-                // caller answers for the rest.
-                unsafe {
-                    kernels::$kernel {
-                        items: $items.global().cast(), n, $($arg: $value as _,)* aligned: $aligned, look_back: words, ticket,
-                        $($out: $out.global_mut().cast(),)* count,
-                    }
-                    .launch($stream, config)?
-                }
-            }};
-        }
-        if <T as sealed::Sealed>::WIDE {
-            with!($wide)
-        } else {
-            with!($narrow)
+        let shape = kernels::$kernel::<Bits<T>>::SHAPE;
+        let tiles = tiles(n, shape.tile())?;
+        let mut look_back = LookBack::new($stream, tiles as usize)?;
+        let (words, ticket, count) = (look_back.words(), look_back.ticket(), $count.global_mut());
+        let config = LaunchConfig::new(tiles, shape.threads).shared(shape.shared_bytes);
+        // SAFETY: sizes were checked; scratch is this call's own, and freed in the order of the stream; the caller
+        // answers for the rest.
+        unsafe {
+            kernels::$kernel::<Bits<T>> {
+                items: $items.global().cast(), n, $($arg: $value,)* aligned: $aligned, look_back: words, ticket,
+                $($out: $out.global_mut().cast(),)* count,
+            }
+            .launch($stream, config)?
         }
         Ok(())
     }};
@@ -142,26 +161,20 @@ macro_rules! launch {
 /// Launches the kernel of a predicate, of those that select or those that partition.
 macro_rules! launch_if {
     (select, $($argument:tt),*) => {
-        launch_if!(
-            [select_in_range_u32 | select_in_range_u64, select_bits_equal_u32 | select_bits_equal_u64,
-             select_bits_differ_u32 | select_bits_differ_u64], $($argument),*
-        )
+        launch_if!([select_in_range, select_bits_equal, select_bits_differ], $($argument),*)
     };
     (partition, $($argument:tt),*) => {
-        launch_if!(
-            [partition_in_range_u32 | partition_in_range_u64, partition_bits_equal_u32 | partition_bits_equal_u64,
-             partition_bits_differ_u32 | partition_bits_differ_u64], $($argument),*
-        )
+        launch_if!([partition_in_range, partition_bits_equal, partition_bits_differ], $($argument),*)
     };
-    ([$in_range:ident | $in_range_wide:ident, $equal:ident | $equal_wide:ident, $differ:ident | $differ_wide:ident],
+    ([$in_range:ident, $equal:ident, $differ:ident],
         $stream:ident, $items:ident, $predicate:ident, [$($out:ident),*], $count:ident) => {{
         let aligned = aligned($items, None);
         let (kernels, x, y) = $predicate.kind();
-        let (x, y) = (x.bits(), y.bits());
+        let (x, y) = (Word::from_bits(x.bits()), Word::from_bits(y.bits()));
         match kernels {
-            Kernels::InRange => launch!($in_range | $in_range_wide, $stream, $items, (from: x, to: y), aligned, [$($out),*], $count),
-            Kernels::BitsEqual => launch!($equal | $equal_wide, $stream, $items, (mask: x, bits: y), aligned, [$($out),*], $count),
-            Kernels::BitsDiffer => launch!($differ | $differ_wide, $stream, $items, (mask: x, bits: y), aligned, [$($out),*], $count),
+            Kernels::InRange => launch!($in_range, $stream, $items, (from: x, to: y), aligned, [$($out),*], $count),
+            Kernels::BitsEqual => launch!($equal, $stream, $items, (mask: x, bits: y), aligned, [$($out),*], $count),
+            Kernels::BitsDiffer => launch!($differ, $stream, $items, (mask: x, bits: y), aligned, [$($out),*], $count),
         }
     }};
 }
@@ -212,7 +225,7 @@ pub unsafe fn select_async<T: Item>(
 ) -> Result<()> {
     check(stream, items, &out, None, &selected)?;
     check_bitmap(items.len(), bitmap, [Some(&out), None], &selected)?;
-    launch!(select_u32 | select_u64, stream, items, (bitmap: bitmap.global().cast()), aligned(items, None), [out], selected)
+    launch!(select, stream, items, (bitmap: bitmap.global().cast()), aligned(items, None), [out], selected)
 }
 
 /// Queues the selection of places: the numbers, below `n`, of the bits that are set.
@@ -238,7 +251,7 @@ pub unsafe fn select_indices_async(
         stream.fill_bytes(selected.slice_mut(..1), 0)?;
         return Ok(());
     }
-    let shape = kernels::select_u64::SHAPE;
+    let shape = kernels::select::<u64>::SHAPE;
     let tiles = tiles(n, shape.tile())?;
     let mut look_back = LookBack::new(stream, tiles as usize)?;
     let (words, ticket, bitmap) = (look_back.words(), look_back.ticket(), bitmap.global().cast());
@@ -269,7 +282,7 @@ pub unsafe fn select_flagged_async<T: Item>(
     check(stream, items, &out, None, &selected)?;
     check_flags(items.len(), flags, [Some(&out), None], &selected)?;
     let aligned = aligned(items, Some(flags));
-    launch!(select_flagged_u32 | select_flagged_u64, stream, items, (flags: flags.global()), aligned, [out], selected)
+    launch!(select_flagged, stream, items, (flags: flags.global()), aligned, [out], selected)
 }
 
 /// [`select_async`] of the items that a predicate keeps.
@@ -304,7 +317,7 @@ pub unsafe fn unique_async<T: Item>(
     mut selected: DeviceSliceMut<'_, u64>,
 ) -> Result<()> {
     check(stream, items, &out, None, &selected)?;
-    launch!(unique_u32 | unique_u64, stream, items, (), aligned(items, None), [out], selected)
+    launch!(unique, stream, items, (), aligned(items, None), [out], selected)
 }
 
 /// [`select_async`], and the items whose bit is not set go to the start of `rejected`, in order too.
@@ -326,7 +339,7 @@ pub unsafe fn partition_async<T: Item>(
     check_bitmap(items.len(), bitmap, [Some(&out), Some(&rejected)], &selected)?;
     let bitmap = bitmap.global().cast();
     let aligned = aligned(items, None);
-    launch!(partition_u32 | partition_u64, stream, items, (bitmap: bitmap), aligned, [out, rejected], selected)
+    launch!(partition, stream, items, (bitmap: bitmap), aligned, [out, rejected], selected)
 }
 
 /// [`select_flagged_async`], and the items whose flag is 0 go to the start of `rejected`, in order too.
@@ -348,7 +361,7 @@ pub unsafe fn partition_flagged_async<T: Item>(
     check_flags(items.len(), flags, [Some(&out), Some(&rejected)], &selected)?;
     let aligned = aligned(items, Some(flags));
     let flags = flags.global();
-    launch!(partition_flagged_u32 | partition_flagged_u64, stream, items, (flags: flags), aligned, [out, rejected], selected)
+    launch!(partition_flagged, stream, items, (flags: flags), aligned, [out, rejected], selected)
 }
 
 /// [`select_if_async`], and the items that the predicate does not keep go to the start of `rejected`, in order too.
@@ -418,7 +431,7 @@ pub unsafe fn unique_by_key_async<K: Item, V: Item>(
             }
         }};
     }
-    match (K::WIDE, V::WIDE) {
+    match (size_of::<K>() == 8, size_of::<V>() == 8) {
         (false, false) => launch!(unique_by_key_u32_u32),
         (false, true) => launch!(unique_by_key_u32_u64),
         (true, false) => launch!(unique_by_key_u64_u32),

@@ -248,9 +248,9 @@ struct Outputs<T, V> {
 /// One tile. `PARTITION` asks for the rejected items too, `PAIRS` for values beside the items.
 ///
 /// # Safety
-/// As [`select_u32`] and the others state.
+/// As [`select`] and the others state.
 #[inline(always)]
-unsafe fn select<
+unsafe fn select_tile<
     T: Item,
     V: Item,
     I: Input<T>,
@@ -439,17 +439,20 @@ unsafe fn scatter<T: Item, const REJECTED: bool>(
     }
 }
 
-/// Kernels that select, and where they are named that partition. Their source is made of the arguments in brackets.
+/// Kernels that select and, where they are named, kernels that partition: each with the blocks per multiprocessor that
+/// it asks for with items of either width. Their source is made of the arguments in brackets.
 macro_rules! select_kernels {
-    ($($name:ident $threads:literal x $blocks:literal $(| $partition:ident $p_threads:literal x $p_blocks:literal)?:
-        $item:ty, $what:literal, $arguments:tt $aligned:ident => $source:expr;)*) => {$(
+    ($($name:ident: $u32:ident x $blocks32:literal, $u64:ident x $blocks64:literal;
+        $($partition:ident: $p_u32:ident x $p_blocks32:literal, $p_u64:ident x $p_blocks64:literal;)?
+        $what:literal, $arguments:tt $aligned:ident => $source:expr;)*) => {$(
         select_kernel! {
-            concat!("Copies the `", stringify!($item), "` ", $what, ", in order.");
-            $name $threads x $blocks: $item, $source, false, $arguments $aligned, []
+            concat!("Copies the items ", $what, ", in order.");
+            $name, 512: $u32 x $blocks32, $u64 x $blocks64; $source, false, $arguments $aligned, []
         }
         $(select_kernel! {
-            concat!("Copies the `", stringify!($item), "` ", $what, ", and to `rejected` the others, in order.");
-            $partition $p_threads x $p_blocks: $item, $source, true, $arguments $aligned, [rejected: GlobalMut<$item>]
+            concat!("Copies the items ", $what, ", and to `rejected` the others, in order.");
+            $partition, 256: $p_u32 x $p_blocks32, $p_u64 x $p_blocks64;
+            $source, true, $arguments $aligned, [rejected: GlobalMut<T>]
         })?
     )*};
 }
@@ -464,10 +467,11 @@ macro_rules! last {
     };
 }
 
-/// A kernel; what is not kept goes to the other output, if there is one.
+/// A kernel for items of type `T`; what is not kept goes to the other output, if there is one.
 macro_rules! select_kernel {
-    ($doc:expr; $name:ident $threads:literal x $blocks:literal: $item:ty, $source:expr, $partition:literal,
-        [$($arg:ident: $ty:ty),*] $aligned:ident, [$($other:ident: $other_ty:ty)?]) => {
+    ($doc:expr; $name:ident, $threads:literal: $u32:ident x $blocks32:literal, $u64:ident x $blocks64:literal;
+        $source:expr, $partition:literal, [$($arg:ident: $ty:ty),*] $aligned:ident,
+        [$($other:ident: $other_ty:ty)?]) => {
         kernel! {
             #[doc = $doc]
             ///
@@ -479,53 +483,51 @@ macro_rules! select_kernel {
             /// - `out`: valid for as many writes as items are kept, overlaps nothing else, nothing else accesses it;
             ///   `rejected`, where there is one, likewise for the others.
             /// - `count`: one word, set to the number of items that are kept; used by this launch alone.
-            #[launch_bounds($threads, $blocks)]
-            pub unsafe fn $name(
-                items: Global<$item>, n: usize, $($arg: $ty,)* $aligned: u32, look_back: GlobalMut<u64>,
-                ticket: GlobalMut<u32>, out: GlobalMut<$item>, $($other: $other_ty,)? count: GlobalMut<u64>,
-            ) {
+            pub unsafe fn $name<T>(
+                items: Global<T>, n: usize, $($arg: $ty,)* $aligned: u32, look_back: GlobalMut<u64>,
+                ticket: GlobalMut<u32>, out: GlobalMut<T>, $($other: $other_ty,)? count: GlobalMut<u64>,
+            ) for [
+                #[launch_bounds($threads, $blocks32)] u32 => $u32,
+                #[launch_bounds($threads, $blocks64)] u64 => $u64,
+            ] {
                 let out = Outputs { kept: out, values: out, rejected: last!(out $($other)?), count };
                 // SAFETY: the caller keeps this kernel's contract.
                 unsafe {
-                    select::<$item, $item, _, _, $threads, $partition, false>(
+                    select_tile::<T, T, _, _, $threads, $partition, false>(
                         items, items, n, $source, $aligned, look_back, ticket, out,
                     )
                 }
             }
         }
 
-        launch_shape!($name: $threads, ITEMS, shared_bytes($threads, size_of::<$item>()));
+        launch_shape!($name<T>: $threads, ITEMS, shared_bytes($threads, size_of::<T>()));
     };
 }
 
 select_kernels! {
-    select_u32 512 x 3 | partition_u32 256 x 4: u32, "whose bit is set", [bitmap: Global<u32>] aligned => Bitmap(bitmap);
-    select_u64 512 x 2 | partition_u64 256 x 3: u64, "whose bit is set", [bitmap: Global<u32>] aligned => Bitmap(bitmap);
-    select_flagged_u32 512 x 3 | partition_flagged_u32 256 x 4: u32, "whose flag is not zero", [flags: Global<u8>] aligned =>
-        Flags { flags, aligned: aligned & FLAGS_ALIGNED != 0 };
-    select_flagged_u64 512 x 2 | partition_flagged_u64 256 x 3: u64, "whose flag is not zero", [flags: Global<u8>] aligned =>
-        Flags { flags, aligned: aligned & FLAGS_ALIGNED != 0 };
-    select_in_range_u32 512 x 3 | partition_in_range_u32 256 x 4: u32, "in a range", [from: u32, to: u32] aligned =>
-        If(InRange { from, to });
-    select_in_range_u64 512 x 2 | partition_in_range_u64 256 x 3: u64, "in a range", [from: u64, to: u64] aligned =>
-        If(InRange { from, to });
-    select_bits_equal_u32 512 x 3 | partition_bits_equal_u32 256 x 4: u32, "with these bits", [mask: u32, bits: u32] aligned =>
-        If(BitsEqual { mask, bits });
-    select_bits_equal_u64 512 x 2 | partition_bits_equal_u64 256 x 3: u64, "with these bits", [mask: u64, bits: u64] aligned =>
-        If(BitsEqual { mask, bits });
-    select_bits_differ_u32 512 x 3 | partition_bits_differ_u32 256 x 4: u32, "without these bits", [mask: u32, bits: u32] aligned =>
-        If(BitsDiffer { mask, bits });
-    select_bits_differ_u64 512 x 2 | partition_bits_differ_u64 256 x 3: u64, "without these bits", [mask: u64, bits: u64] aligned =>
-        If(BitsDiffer { mask, bits });
-    unique_u32 512 x 3: u32, "that differ from the one before", [] aligned => Unique;
-    unique_u64 512 x 2: u64, "that differ from the one before", [] aligned => Unique;
+    select: select_u32 x 3, select_u64 x 2; partition: partition_u32 x 4, partition_u64 x 3;
+        "whose bit is set", [bitmap: Global<u32>] aligned => Bitmap(bitmap);
+    select_flagged: select_flagged_u32 x 3, select_flagged_u64 x 2;
+        partition_flagged: partition_flagged_u32 x 4, partition_flagged_u64 x 3;
+        "whose flag is not zero", [flags: Global<u8>] aligned => Flags { flags, aligned: aligned & FLAGS_ALIGNED != 0 };
+    select_in_range: select_in_range_u32 x 3, select_in_range_u64 x 2;
+        partition_in_range: partition_in_range_u32 x 4, partition_in_range_u64 x 3;
+        "in a range", [from: T, to: T] aligned => If(InRange { from, to });
+    select_bits_equal: select_bits_equal_u32 x 3, select_bits_equal_u64 x 2;
+        partition_bits_equal: partition_bits_equal_u32 x 4, partition_bits_equal_u64 x 3;
+        "with these bits", [mask: T, bits: T] aligned => If(BitsEqual { mask, bits });
+    select_bits_differ: select_bits_differ_u32 x 3, select_bits_differ_u64 x 2;
+        partition_bits_differ: partition_bits_differ_u32 x 4, partition_bits_differ_u64 x 3;
+        "without these bits", [mask: T, bits: T] aligned => If(BitsDiffer { mask, bits });
+    unique: unique_u32 x 3, unique_u64 x 2;
+        "that differ from the one before", [] aligned => Unique;
 }
 
 kernel! {
     /// Writes the places whose bit is set, in order.
     ///
     /// # Safety
-    /// As for [`select_u64`], without items, and launched as that is.
+    /// As for [`select`], without items, and launched as that is.
     #[launch_bounds(512, 2)]
     pub unsafe fn select_indices(
         n: usize, bitmap: Global<u32>, look_back: GlobalMut<u64>, ticket: GlobalMut<u32>, out: GlobalMut<u64>,
@@ -534,7 +536,7 @@ kernel! {
         let out = Outputs { kept: out, values: out, rejected: out, count };
         // SAFETY: the caller keeps this kernel's contract; nothing is read of values.
         unsafe {
-            select::<u64, u64, _, _, 512, false, false>(
+            select_tile::<u64, u64, _, _, 512, false, false>(
                 Places, out.kept.as_const(), n, Bitmap(bitmap), ITEMS_ALIGNED, look_back, ticket, out,
             )
         }
@@ -548,7 +550,7 @@ macro_rules! unique_by_key_kernels {
                 stringify!($value), "`, in order.")]
             ///
             /// # Safety
-            /// As [`select_u32`], for keys and values alike.
+            /// As [`select`], for keys and values alike.
             #[launch_bounds($threads, $blocks)]
             pub unsafe fn $name(
                 keys: Global<$key>, values: Global<$value>, n: usize, aligned: u32, look_back: GlobalMut<u64>,
@@ -556,7 +558,7 @@ macro_rules! unique_by_key_kernels {
             ) {
                 let out = Outputs { kept: out_keys, values: out_values, rejected: out_keys, count };
                 // SAFETY: the caller keeps this kernel's contract.
-                unsafe { select::<$key, $value, _, _, $threads, false, true>(keys, values, n, Unique, aligned, look_back, ticket, out) }
+                unsafe { select_tile::<$key, $value, _, _, $threads, false, true>(keys, values, n, Unique, aligned, look_back, ticket, out) }
             }
         }
 

@@ -9,7 +9,7 @@ use crate::Error;
 use crate::cpu::select as cpu;
 
 /// Items of a tile.
-const TILE: usize = kernels::select_u32::SHAPE.tile();
+const TILE: usize = kernels::select::<u32>::SHAPE.tile();
 const SIZES: [usize; 9] = [0, 1, 31, 64, 65, 1023, TILE - 1, TILE, 2 * TILE + 5];
 
 /// Outputs of one operation, and what is in them afterwards.
