@@ -212,9 +212,9 @@ unsafe fn across_warps<O: Operator<Value: Value>, const WARPS: u32>(
 /// What the values of the block's threads before this one amount to, and what those of all do. One barrier.
 ///
 /// # Safety
-/// All threads of a one-dimensional block of `WARPS` full warps (at most 32) come here together. `scratch` is
-/// [`scratch_bytes`] of shared memory, aligned to 8 bytes, that nothing else accesses meanwhile and until the next
-/// barrier.
+/// - All threads of a one-dimensional block of `WARPS` full warps (at most 32) come here together.
+/// - `scratch` is [`scratch_bytes`] of shared memory, aligned to 8 bytes, that nothing else accesses meanwhile and
+///   until the next barrier.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn exclusive_scan<O: Operator<Value: Value>, const WARPS: u32>(

@@ -229,8 +229,9 @@ published! {
 /// Takes the block's tile: the number of blocks that did so before. All threads get it.
 ///
 /// # Safety
-/// All threads of the block come here together. `counter` is one word, zero before the launch, used by this launch
-/// alone; `slot` is one word of shared memory that nothing else accesses meanwhile and until the next barrier.
+/// - All threads of the block come here together.
+/// - `counter` is one word, zero before the launch, used by this launch alone.
+/// - `slot` is one word of shared memory that nothing else accesses meanwhile and until the next barrier.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn ticket(counter: GlobalMut<u32>, slot: Shared<u32>) -> usize {
@@ -247,8 +248,8 @@ pub unsafe fn ticket(counter: GlobalMut<u32>, slot: Shared<u32>) -> usize {
 /// Publishes `value` as value `at` of `look_back`, in `state` ([`AGGREGATE`] or [`INCLUSIVE`]).
 ///
 /// # Safety
-/// `look_back` has room for it, at an address divisible by 16, and is accessed by this module's functions only; no
-/// other thread publishes there.
+/// - `look_back` has room for it, at an address divisible by 16, and is accessed by this module's functions only.
+/// - No other thread publishes there.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn publish<V: Published>(look_back: GlobalMut<u64>, at: usize, state: u64, value: V) {
@@ -279,7 +280,8 @@ unsafe fn look<V: Published>(look_back: GlobalMut<u64>, at: usize) -> (u64, V) {
 /// Value `at`, which was published before.
 ///
 /// # Safety
-/// As [`publish`], for reading; a fence of the publisher and one of the reader stand between the two.
+/// - As [`publish`], for reading.
+/// - A fence of the publisher and one of the reader stand between the two.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn published<V: Published>(look_back: GlobalMut<u64>, at: usize) -> V {
@@ -290,8 +292,8 @@ pub unsafe fn published<V: Published>(look_back: GlobalMut<u64>, at: usize) -> V
 /// What values `0..tile` of `look_back` amount to; by one warp, each lane of which gets it.
 ///
 /// # Safety
-/// All lanes of the warp come here together. `look_back` is as [`publish`] asks, and each of the tiles before `tile`
-/// publishes without waiting for this one.
+/// - All lanes of the warp come here together.
+/// - `look_back` is as [`publish`] asks, and each of the tiles before `tile` publishes without waiting for this one.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn exclusive_prefix<O: Operator<Value: Published>>(look_back: GlobalMut<u64>, tile: usize) -> O::Value {
@@ -340,9 +342,10 @@ pub unsafe fn exclusive_prefix<O: Operator<Value: Published>>(look_back: GlobalM
 /// The first warp looks back.
 ///
 /// # Safety
-/// As for [`exclusive_prefix`]; besides, all threads of the block come here together, `aggregate` is the first thread's
-/// (others need not know it), and `slot` is room for a value in shared memory, aligned to 8 bytes, that nothing else
-/// accesses meanwhile and until the next barrier.
+/// - As for [`exclusive_prefix`].
+/// - All threads of the block come here together, `aggregate` is the first thread's (others need not know it), and
+///   `slot` is room for a value in shared memory, aligned to 8 bytes, that nothing else accesses meanwhile and until
+///   the next barrier.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn tile_prefix<O: Operator<Value: Published>>(

@@ -21,8 +21,9 @@ pub const fn words(form: u32, n: usize) -> usize {
 /// Puts the result of key `i` of `n`.
 ///
 /// # Safety
-/// All threads of a block arrive together, with `i` the global index of the thread in a 1-D grid whose blocks are a
-/// multiple of 64 threads; `out` has [`words`] words, used by this launch alone.
+/// - All threads of a block arrive together, with `i` the global index of the thread in a 1-D grid whose blocks are a
+///   multiple of 64 threads.
+/// - `out` has [`words`] words, used by this launch alone.
 #[inline(always)]
 pub unsafe fn put(form: u32, out: GlobalMut<u64>, i: usize, n: usize, yes: bool) {
     // SAFETY: bytes: `i < n`. Bits: a warp writes its own half of a word, and a word is written if its first key is

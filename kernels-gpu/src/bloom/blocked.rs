@@ -22,7 +22,8 @@ pub const BLOCK: u32 = 256;
 /// Inserts the hashes of a warp's lanes, those whose bit is set in `valid`.
 ///
 /// # Safety
-/// All lanes of the warp arrive together; `words` holds `blocks > 0` blocks of `shape` and is only accessed atomically.
+/// - All lanes of the warp arrive together.
+/// - `words` holds `blocks > 0` blocks of `shape` and is only accessed atomically.
 #[inline(always)]
 unsafe fn insert_warp(words: GlobalMut<u32>, blocks: u64, shape: BlockShape, hash: u64, valid: u32) {
     let lane = warp::lane_id();
@@ -87,8 +88,9 @@ fn missing(mask: [u32; 4], words: [u32; 4]) -> u32 {
 /// Whether the filter contains each lane's hash.
 ///
 /// # Safety
-/// All lanes of the warp arrive together; `words` holds `blocks > 0` blocks of `shape`, 16-byte aligned, not written
-/// while the kernel runs; `shape` has blocks of `BLOCK_BITS`.
+/// - All lanes of the warp arrive together.
+/// - `words` holds `blocks > 0` blocks of `shape`, 16-byte aligned, not written while the kernel runs.
+/// - `shape` has blocks of `BLOCK_BITS`.
 #[inline(always)]
 unsafe fn contains_warp<const BLOCK_BITS: u32>(words: Global<u32>, blocks: u64, shape: BlockShape, hash: u64) -> bool {
     let block = block_of(hash, blocks);
@@ -122,7 +124,8 @@ unsafe fn contains_warp<const BLOCK_BITS: u32>(words: Global<u32>, blocks: u64, 
 /// `LANES` lanes look up each other's keys in turn, 16 bytes each.
 ///
 /// # Safety
-/// As [`contains_warp`]; `block` is below the number of blocks, and below 2^32 unless `wide`.
+/// - As [`contains_warp`].
+/// - `block` is below the number of blocks, and below 2^32 unless `wide`.
 #[inline(always)]
 unsafe fn contains_lanes<const LANES: usize>(
     words: Global<u32>,
@@ -317,7 +320,8 @@ kernel! {
     /// Second half: of the keys marked by [`blocked_claim`] leaves those marked that won their hash, and inserts them.
     ///
     /// # Safety
-    /// As for [`blocked_claim`], which has run with the same arguments; `words` is only accessed atomically.
+    /// - As for [`blocked_claim`], which has run with the same arguments.
+    /// - `words` is only accessed atomically.
     #[launch_bounds(256, 4)]
     pub unsafe fn blocked_settle(
         words: GlobalMut<u32>, blocks: u64, shape: BlockShape, keys: Global<u64>, kind: u32, spread: u64, n: usize, form: u32,

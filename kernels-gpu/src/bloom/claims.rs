@@ -42,7 +42,8 @@ impl Claims {
     /// Claims `hash` for key `index`, if no key with a smaller index does.
     ///
     /// # Safety
-    /// The table is as [`Claims::new`] says; `hash_of` gives the hash of any index that has been claimed with.
+    /// - The table is as [`Claims::new`] says.
+    /// - `hash_of` gives the hash of any index that has been claimed with.
     #[inline(always)]
     pub unsafe fn claim(self, hash: u64, index: usize, hash_of: impl Fn(usize) -> u64) {
         let own = (hash & ((1 << TAG_BITS) - 1)) << INDEX_BITS | index as u64;

@@ -80,7 +80,8 @@ fn in_tile(tile: u32, n: usize) -> impl Iterator<Item = usize> {
 /// Zeroes `n` words of shared memory, by the whole block.
 ///
 /// # Safety
-/// There are `n` words; all threads of the block arrive together.
+/// - There are `n` words.
+/// - All threads of the block arrive together.
 #[inline(always)]
 unsafe fn clear(here: Shared<u32>, n: u32) {
     let mut i = thread::thread_idx_x();

@@ -1,8 +1,8 @@
 //! Insertion and lookup when block size and number of sectors are constants and the number of bits per key is not.
 //!
 //! The little-endian image of a block depends on its size, its sectors and the bits per key, not on the word size of
-//! its [`BlockShape`](warpset_core::bloom::blocked::BlockShape). So 20 pairs of a block size and a number of sectors stand for
-//! all shapes, and all shifts are constants.
+//! its [`BlockShape`](warpset_core::bloom::blocked::BlockShape). So 20 pairs of a block size and a number of sectors
+//! stand for all shapes, and all shifts are constants.
 
 use warpset_core::bloom::blocked::{MAX_HASHES, Pattern, SALT, block_of};
 use warpset_simt::{Global, GlobalMut, atomic, warp};
@@ -74,8 +74,8 @@ impl<const BLOCK_BITS: u32, const SECTORS: u32> Sectored<BLOCK_BITS, SECTORS> {
 /// Inserts the hashes of a warp's lanes, those whose bit is set in `valid`; as many lanes a key as 64-bit words.
 ///
 /// # Safety
-/// All lanes of the warp arrive together; `words` holds `blocks > 0` blocks of these, 8-byte aligned, and is only
-/// accessed atomically.
+/// - All lanes of the warp arrive together.
+/// - `words` holds `blocks > 0` blocks of these, 8-byte aligned, and is only accessed atomically.
 #[inline(always)]
 pub(crate) unsafe fn insert_warp<const BLOCK_BITS: u32, const SECTORS: u32>(
     words: GlobalMut<u32>,
@@ -114,8 +114,8 @@ pub(crate) unsafe fn insert_warp<const BLOCK_BITS: u32, const SECTORS: u32>(
 /// Whether the filter contains each lane's hash.
 ///
 /// # Safety
-/// All lanes of the warp arrive together; `words` holds `blocks > 0` blocks of these, 16-byte aligned, not written
-/// while the kernel runs.
+/// - All lanes of the warp arrive together.
+/// - `words` holds `blocks > 0` blocks of these, 16-byte aligned, not written while the kernel runs.
 #[inline(always)]
 pub(crate) unsafe fn contains_warp<const BLOCK_BITS: u32, const SECTORS: u32>(
     words: Global<u32>,
@@ -151,7 +151,8 @@ pub(crate) unsafe fn contains_warp<const BLOCK_BITS: u32, const SECTORS: u32>(
 /// `LANES` lanes look up each other's keys in turn, 16 bytes each.
 ///
 /// # Safety
-/// As [`contains_warp`]; `block` is below the number of blocks, and below 2^32 unless `wide`.
+/// - As [`contains_warp`].
+/// - `block` is below the number of blocks, and below 2^32 unless `wide`.
 #[inline(always)]
 unsafe fn contains_lanes<const BLOCK_BITS: u32, const SECTORS: u32, const LANES: usize>(
     words: Global<u64>,

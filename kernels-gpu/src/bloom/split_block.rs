@@ -18,7 +18,8 @@ pub const BLOCK: u32 = 256;
 /// Inserts the hashes of a warp's lanes, those whose bit is set in `valid`.
 ///
 /// # Safety
-/// All lanes of the warp arrive together; `words` holds `blocks > 0` blocks and is only accessed atomically.
+/// - All lanes of the warp arrive together.
+/// - `words` holds `blocks > 0` blocks and is only accessed atomically.
 #[inline(always)]
 unsafe fn insert_warp(words: GlobalMut<u32>, blocks: u64, hash: u64, valid: u32) {
     let lane = warp::lane_id();
@@ -137,7 +138,8 @@ kernel! {
     /// them.
     ///
     /// # Safety
-    /// As for [`split_block_claim`], which has run with the same arguments; `words` is only accessed atomically.
+    /// - As for [`split_block_claim`], which has run with the same arguments.
+    /// - `words` is only accessed atomically.
     #[launch_bounds(256, 6)]
     pub unsafe fn split_block_settle(
         words: GlobalMut<u32>, blocks: u64, keys: Global<u64>, kind: u32, n: usize, form: u32, out: GlobalMut<u64>,

@@ -88,8 +88,10 @@ impl<K: SortKey, const WARPS: u32, const TILE: u32> BlockSort<K, WARPS, TILE> {
     /// where the items are now.
     ///
     /// # Safety
-    /// All threads of the block arrive with the same `rows`, at most `TILE / (32 * WARPS)`, all of whose items are set;
-    /// the memory is used by nothing else; digits are below [`DIGITS`].
+    /// - All threads of the block arrive with the same `rows`, at most `TILE / (32 * WARPS)`, all of whose items are
+    ///   set.
+    /// - The memory is used by nothing else.
+    /// - Digits are below [`DIGITS`].
     #[inline(always)]
     #[must_use]
     pub unsafe fn pass<const ORIGINS: bool>(self, rows: u32, digit_of: impl Fn(K, u32) -> u32) -> Self {

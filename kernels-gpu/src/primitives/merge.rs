@@ -62,7 +62,8 @@ const fn values_at<K>(threads: u32, items: u32) -> u32 {
 /// bytes.
 ///
 /// # Safety
-/// As for the methods that it calls, with [`shared_bytes`] of dynamic shared memory; all threads come here together.
+/// - As for the methods that it calls, with [`shared_bytes`] of dynamic shared memory.
+/// - All threads come here together.
 #[inline(always)]
 #[track_caller]
 unsafe fn merge_tile_of_keys<K: Vectors, const THREADS: u32, const ITEMS: usize>(
@@ -94,8 +95,8 @@ unsafe fn merge_tile_of_keys<K: Vectors, const THREADS: u32, const ITEMS: usize>
 /// Merges a tile of keys with values: parts of the runs, as they stand in global memory, to the outputs.
 ///
 /// # Safety
-/// As for the methods that it calls, with [`shared_bytes`] of dynamic shared memory; all threads come here
-/// together.
+/// - As for the methods that it calls, with [`shared_bytes`] of dynamic shared memory.
+/// - All threads come here together.
 #[inline(always)]
 #[track_caller]
 unsafe fn merge_tile_of_pairs<
@@ -134,8 +135,9 @@ unsafe fn merge_tile_of_pairs<
 /// The thread's part of the tile, of which the runs' parts begin at `a_at` and `b_at`, merged.
 ///
 /// # Safety
-/// The tile is in shared memory and nothing writes there meanwhile; after it there are as many places as a thread
-/// merges and one more. All lanes of the warp come here together.
+/// - The tile is in shared memory and nothing writes there meanwhile.
+/// - After it there are as many places as a thread merges and one more.
+/// - All lanes of the warp come here together.
 #[inline(always)]
 #[track_caller]
 unsafe fn merge_part<K: MergeKey, V: Word, const THREADS: u32, const ITEMS: usize, const PAIRS: bool>(

@@ -27,8 +27,9 @@ pub fn goes_first<K: MergeKey>(first: K, second: K, mask: K) -> bool {
 /// How many of the first `diagonal` items of the merge come from `a`; by one warp, which tries 32 places at a time.
 ///
 /// # Safety
-/// All lanes of the warp come here together with the same arguments; the runs are valid for `a_len` and `b_len` reads
-/// and not written while the kernel runs; `diagonal` is at most their sum.
+/// - All lanes of the warp come here together with the same arguments.
+/// - The runs are valid for `a_len` and `b_len` reads and not written while the kernel runs.
+/// - `diagonal` is at most their sum.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn crossing_by_warp<K: MergeKey>(
@@ -88,7 +89,8 @@ pub unsafe fn crossing_by_thread<K: MergeKey>(
 /// How many of the first `diagonal` items of the merge of two runs in shared memory come from `a`.
 ///
 /// # Safety
-/// The runs are there and nothing writes them meanwhile; `diagonal` is at most the sum of their lengths.
+/// - The runs are there and nothing writes them meanwhile.
+/// - `diagonal` is at most the sum of their lengths.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn crossing_in_shared<K: MergeKey>(
@@ -162,8 +164,9 @@ impl<const THREADS: u32, const ITEMS: usize> Tile<THREADS, ITEMS> {
     /// Writes the thread's merged items to `out`, by way of shared memory.
     ///
     /// # Safety
-    /// All threads of the block come here together; no thread reads `shared` any more; `out` is valid for the tile and
-    /// used by this launch alone.
+    /// - All threads of the block come here together.
+    /// - No thread reads `shared` any more.
+    /// - `out` is valid for the tile and used by this launch alone.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn store<T: Word, const FULL: bool>(self, shared: Shared<T>, items: [T; ITEMS], out: GlobalMut<T>) {

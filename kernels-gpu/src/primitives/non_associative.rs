@@ -27,8 +27,8 @@ pub const BLOCK: u32 = 256;
 /// adds to the value before it, or begins with.
 ///
 /// # Safety
-/// `items`, `labels` and `added` have `n` places, `heads` a bit for each, in whole words; nothing else accesses the
-/// last three.
+/// - `items`, `labels` and `added` have `n` places, `heads` a bit for each, in whole words.
+/// - Nothing else accesses the last three.
 #[inline(always)]
 pub unsafe fn prepare<R: Additive>(
     items: Global<R::Item>,
@@ -83,8 +83,10 @@ unsafe fn find_starts(labels: Global<u32>, n: usize, starts: GlobalMut<u32>) {
 /// Algorithm 5, one iteration: each segment moves if the value before it pushes its head.
 ///
 /// # Safety
-/// `starts` are those of `segments` segments and their end; `items` and `numbers` reach to there; `change` is a word.
-/// Nothing else accesses numbers and change.
+/// - `starts` are those of `segments` segments and their end.
+/// - `items` and `numbers` reach to there.
+/// - `change` is a word.
+/// - Nothing else accesses numbers and change.
 #[inline(always)]
 pub unsafe fn shift_segments<R: Additive>(
     items: Global<R::Item>,
@@ -117,8 +119,9 @@ pub unsafe fn shift_segments<R: Additive>(
 /// push from before that one is lost on its way through it. Labels count from 1.
 ///
 /// # Safety
-/// The first arrays have `n` places; `offsets` and `carries` one for each segment of the round (a label less 1, over
-/// 2^round), and nothing else accesses those.
+/// - The first arrays have `n` places.
+/// - `offsets` and `carries` have one for each segment of the round (a label less 1, over 2^round), and nothing else
+///   accesses those.
 #[inline(always)]
 pub unsafe fn calc_offsets<R: Additive>(
     items: Global<R::Item>,
@@ -178,7 +181,8 @@ unsafe fn shift_items(
 /// Numbers as values.
 ///
 /// # Safety
-/// Both have `n` places; nothing else accesses `out`.
+/// - Both have `n` places.
+/// - Nothing else accesses `out`.
 #[inline(always)]
 pub unsafe fn write_values<R: Additive>(numbers: Global<i64>, n: usize, out: GlobalMut<R::Value>) {
     for i in thread::grid_stride(n) {
@@ -202,9 +206,10 @@ pub enum Round {
 /// Algorithm 6, one iteration: each thread goes over a segment of `length` items.
 ///
 /// # Safety
-/// `items` has `n` places, and `out` in the last round; `incoming` and `outgoing`, not the same, one for each
-/// `length > 0` of them, but in the first round `incoming` is not read, in the last `outgoing` not written.
-/// Nothing else accesses those that are written.
+/// - `items` has `n` places, and `out` in the last round.
+/// - `incoming` and `outgoing`, not the same, have one for each `length > 0` of them, but in the first round `incoming`
+///   is not read, in the last `outgoing` not written.
+/// - Nothing else accesses those that are written.
 #[inline(always)]
 pub unsafe fn layout<R: Recurrence>(
     items: Global<R::Item>,
@@ -391,8 +396,8 @@ macro_rules! non_associative_kernels {
             ///
             /// # Safety
             /// - Launch: 1-D, blocks of `BLOCK` threads.
-            /// - The first arrays have `n` places; `offsets` and `carries` one for each segment of the round (a label
-            ///   less 1, over 2^round), and nothing else accesses those.
+            /// - The first arrays have `n` places; `offsets` and `carries` have one for each segment of the round (a
+            ///   label less 1, over 2^round), and nothing else accesses those.
             #[launch_bounds(256)]
             pub unsafe fn $calc_offsets(items: $crate::simt::Global<<$recurrence as $crate::operators::non_associative::Recurrence>::Item>, n: usize, round: u32, labels: $crate::simt::Global<u32>, numbers: $crate::simt::Global<i64>, credits: $crate::simt::Global<i64>, offsets: $crate::simt::GlobalMut<i64>, carries: $crate::simt::GlobalMut<i64>) {
                 // SAFETY: the caller keeps this kernel's contract.

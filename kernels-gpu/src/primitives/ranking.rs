@@ -96,8 +96,9 @@ impl Digit {
 /// The rank of this lane's item after what the warp's `row` has counted of its digit; counts it.
 ///
 /// # Safety
-/// All lanes of the warp arrive together; `row` holds [`DIGITS`] words that no other warp touches meanwhile; `digit` is
-/// below [`DIGITS`].
+/// - All lanes of the warp arrive together.
+/// - `row` holds [`DIGITS`] words that no other warp accesses meanwhile.
+/// - `digit` is below [`DIGITS`].
 #[inline(always)]
 pub unsafe fn rank(row: Shared<u32>, digit: u32) -> u32 {
     // SAFETY: indices are below `DIGITS`; a warp barrier stands before the one lane of each digit that writes and after
@@ -117,8 +118,8 @@ pub unsafe fn rank(row: Shared<u32>, digit: u32) -> u32 {
 /// Zeroes the warp's `row`.
 ///
 /// # Safety
-/// All lanes of the warp arrive together; `row` holds [`DIGITS`] words, aligned to 16 bytes, that no other warp touches
-/// meanwhile.
+/// - All lanes of the warp arrive together.
+/// - `row` holds [`DIGITS`] words, aligned to 16 bytes, that no other warp accesses meanwhile.
 #[inline(always)]
 pub unsafe fn clear_row(row: Shared<u32>) {
     let lane = warp::lane_id();
@@ -135,8 +136,9 @@ pub unsafe fn clear_row(row: Shared<u32>) {
 /// [`DIGITS`] threads), after handing the count to `publish`.
 ///
 /// # Safety
-/// All threads of a block of `WARPS` warps arrive, after a barrier that follows the counting; `counters` holds
-/// `rows` rows of [`DIGITS`] words and `sums` one word per warp, which nothing else accesses before a further barrier.
+/// - All threads of a block of `WARPS` warps arrive, after a barrier that follows the counting.
+/// - `counters` holds `rows` rows of [`DIGITS`] words and `sums` one word per warp, which nothing else accesses before
+///   a further barrier.
 #[inline(always)]
 pub unsafe fn place_digits<const WARPS: u32>(
     counters: Shared<u32>,
@@ -245,8 +247,8 @@ impl<C: CountWord> LookBack<C> {
     /// How many of `digit` the tiles before this one have; publishes the sum with this tile's `count`.
     ///
     /// # Safety
-    /// As [`publish`](Self::publish), which this thread has called; every tile before publishes without waiting for
-    /// this one.
+    /// - As [`publish`](Self::publish), which this thread has called.
+    /// - Every tile before publishes without waiting for this one.
     #[inline(always)]
     pub unsafe fn before(self, tile: u32, digit: u32, count: C) -> C {
         let mut before = C::default();

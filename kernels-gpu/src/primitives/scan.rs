@@ -351,8 +351,8 @@ macro_rules! scan_kernels {
             #[doc = concat!("Scans by `", stringify!($operator), "`, starting over at every item whose bit is set.")]
             ///
             /// # Safety
-            /// As for the scan, with `ScanKernels::SEGMENTED`'s shape; `heads` has one bit per item and is not written
-            /// meanwhile.
+            /// - As for the scan, with `ScanKernels::SEGMENTED`'s shape.
+            /// - `heads` has one bit per item and is not written meanwhile.
             #[launch_bounds(128, 5)]
             pub unsafe fn $segmented(
                 input: $crate::simt::Global<<$operator as $crate::operators::Operator>::Value>,
@@ -427,7 +427,8 @@ macro_rules! recurrence_kernels {
             #[doc = concat!("Scans by the recurrence `", stringify!($recurrence), "`, lifted.")]
             ///
             /// # Safety
-            /// As for a scan (see `scan_kernels`), with `RecurrenceKernels::SCAN`'s shape; inclusive.
+            /// - As for a scan (see `scan_kernels`), with `RecurrenceKernels::SCAN`'s shape.
+            /// - The results are inclusive.
             #[launch_bounds(128, 5)]
             pub unsafe fn $name(
                 input: $crate::simt::Global<<$recurrence as $crate::operators::non_associative::Recurrence>::Item>,

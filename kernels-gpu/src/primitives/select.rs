@@ -47,7 +47,8 @@ pub trait Item: Word + Default + PartialEq {
     /// Items `i` to `i + 3`.
     ///
     /// # Safety
-    /// They are valid for reads and not written while the kernel runs; the address of the first is a multiple of 16.
+    /// - They are valid for reads and not written while the kernel runs.
+    /// - The address of the first is a multiple of 16.
     unsafe fn read_four(items: Global<Self>, i: usize) -> [Self; 4];
 }
 
@@ -80,7 +81,8 @@ trait Input<T>: Copy {
     /// Items `i` to `i + 3`.
     ///
     /// # Safety
-    /// They are there; in memory the address of the first is a multiple of 16.
+    /// - They are there.
+    /// - In memory the address of the first is a multiple of 16.
     unsafe fn four(self, i: usize) -> [T; 4];
 }
 

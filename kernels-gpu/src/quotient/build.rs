@@ -80,7 +80,8 @@ trait Slot: Fingerprint + ShuffleWord + Number {
     /// Items `i` to `i + 3`.
     ///
     /// # Safety
-    /// As for reads, of each; their address is a multiple of 16.
+    /// - As for reads, of each.
+    /// - Their address is a multiple of 16.
     unsafe fn read4(from: Global<Self>, i: usize) -> [Self; 4];
 }
 
@@ -166,7 +167,8 @@ impl<F: Slot> Items<F> {
     /// `base` the tile's first slot.
     ///
     /// # Safety
-    /// As [`build`], whose window and words these are; the part's words are in the window.
+    /// - As [`build`], whose window and words these are.
+    /// - The part's words are in the window.
     #[inline(always)]
     unsafe fn compose<const PACKED: bool>(
         &self,

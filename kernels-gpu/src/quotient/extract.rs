@@ -69,7 +69,8 @@ trait Metadata: Slots {
     /// Writes occupied, continuation and shifted bits of the tile's blocks to their rows, by all threads of a block.
     ///
     /// # Safety
-    /// The rows are the block's; a barrier follows before they are read.
+    /// - The rows are the block's.
+    /// - A barrier follows before they are read.
     unsafe fn stage(&self, first_block: u64, blocks: u64);
 }
 

@@ -69,8 +69,8 @@ unsafe fn with_slots<T>(
 /// in the second word of `changed`.
 ///
 /// # Safety
-/// As [`with_slots`]; besides, the fingerprint's supercluster is this thread's alone, and `changed` has two words that
-/// are accessed atomically.
+/// - As [`with_slots`].
+/// - The fingerprint's supercluster is this thread's alone, and `changed` has two words that are accessed atomically.
 #[inline(always)]
 unsafe fn change<const REMOVES: bool>(
     words: GlobalMut<u64>,

@@ -41,8 +41,9 @@ fn choose<T: Copy>(runs: [T; RUNS], number: u32) -> T {
 /// How many of the first `rank` items of the merge come from the run of number `lane / 4`; by one warp.
 ///
 /// # Safety
-/// All lanes of the warp come here together with the same arguments; the runs are valid for as many reads and not
-/// written meanwhile; `rank` is at most the sum of their lengths.
+/// - All lanes of the warp come here together with the same arguments.
+/// - The runs are valid for as many reads and not written meanwhile.
+/// - `rank` is at most the sum of their lengths.
 #[inline(always)]
 #[track_caller]
 unsafe fn split_by_warp<K: MergeKey + ShuffleWord>(

@@ -117,7 +117,8 @@ unsafe fn search_sorted<K: MergeKey, const THREADS: u32, const ITEMS: usize, con
 /// One tile: the places of its needles go to the start of `out`.
 ///
 /// # Safety
-/// As the caller's; the parts are as long as the tile says.
+/// - As the caller's.
+/// - The parts are as long as the tile says.
 #[inline(always)]
 unsafe fn search_tile<K: MergeKey, const THREADS: u32, const ITEMS: usize, const UPPER: bool, const FULL: bool>(
     tile: Tile<THREADS, ITEMS>,

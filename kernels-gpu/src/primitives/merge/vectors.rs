@@ -118,9 +118,9 @@ pub const fn slack<K: Vectors>() -> u32 {
 /// Brings the tile's parts of both runs into shared memory, and says where they begin there.
 ///
 /// # Safety
-/// All threads of the block come here together; the parts are valid for as many reads as the tile has items of them,
-/// and nothing writes their runs meanwhile; shared memory has room for the tile and its slack, and nothing else
-/// accesses it.
+/// - All threads of the block come here together.
+/// - The parts are valid for as many reads as the tile has items of them, and nothing writes their runs meanwhile.
+/// - Shared memory has room for the tile and its slack, and nothing else accesses it.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn load<K: Vectors, const THREADS: u32, const ITEMS: usize>(
@@ -176,8 +176,9 @@ pub unsafe fn load<K: Vectors, const THREADS: u32, const ITEMS: usize>(
 /// memory.
 ///
 /// # Safety
-/// All threads of the block come here together; no thread reads `shared`, which has room for a tile, any more; `out` is
-/// valid for the tile, used by this launch alone, and begins at a multiple of 16 bytes.
+/// - All threads of the block come here together.
+/// - No thread reads `shared`, which has room for a tile, any more.
+/// - `out` is valid for the tile, used by this launch alone, and begins at a multiple of 16 bytes.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn store<K: Vectors, const THREADS: u32, const ITEMS: usize>(

@@ -95,7 +95,8 @@ impl Bitmap {
     /// and how many segments; `(_, 0, 0)` if there are none.
     ///
     /// # Safety
-    /// All threads of the block arrive; `words` holds `total` words.
+    /// - All threads of the block arrive.
+    /// - `words` holds `total` words.
     #[inline(always)]
     unsafe fn load(self, words: Global<u32>, total: usize, window: u32) -> (u32, u32, u32) {
         let t = thread::thread_idx_x();
@@ -153,7 +154,8 @@ impl Bitmap {
     /// The number of item `i`'s segment among the block's.
     ///
     /// # Safety
-    /// After [`load`](Self::load); `i` is below its count.
+    /// - After [`load`](Self::load).
+    /// - `i` is below its count.
     #[inline(always)]
     unsafe fn segment_of(self, i: u32) -> u32 {
         // SAFETY: `i / 32` is below `WORDS`.

@@ -46,8 +46,8 @@ impl<const PACKED: bool> Writer<PACKED> {
     }
 
     /// # Safety
-    /// The word is the window's, and so are all that items put so far have bits in; threads add to them and nothing
-    /// else.
+    /// - The word is the window's, and so are all that items put so far have bits in.
+    /// - Threads add to them and nothing else.
     #[inline(always)]
     unsafe fn or(&self, index: u32, bits: u32) {
         if bits != 0 {

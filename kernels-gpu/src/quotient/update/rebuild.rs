@@ -76,7 +76,8 @@ impl Tile {
     /// The block's tile.
     ///
     /// # Safety
-    /// All threads of the block come here together. As [`quotient_update_rebuild`], whose arguments these are.
+    /// - All threads of the block come here together.
+    /// - As [`quotient_update_rebuild`], whose arguments these are.
     #[inline(always)]
     pub(super) unsafe fn open<F: Fingerprint>(
         ticket: GlobalMut<u32>,

@@ -53,7 +53,8 @@ impl<F: Near> Theirs<F> {
 /// all.
 ///
 /// # Safety
-/// As for [`Ours::start`] and [`Theirs::get`]; the batch is ascending.
+/// - As for [`Ours::start`] and [`Theirs::get`].
+/// - The batch is ascending.
 #[inline(always)]
 unsafe fn combine<F: Near, const PACKED: bool, const REMOVES: bool>(
     ours: &mut Ours<PACKED>,
@@ -201,9 +202,9 @@ kernel! {
     /// Rewrites a filter with the fingerprints of an ascending batch besides its own.
     ///
     /// # Safety
-    /// As [`quotient_update_rebuild`](super::rebuild::quotient_update_rebuild), which has the same result; besides,
-    /// there are fewer than [`MAX_SLOTS`], quotients have at least [`MIN_QUOTIENT_BITS`], and the batch has fewer than
-    /// 2^32 fingerprints.
+    /// - As [`quotient_update_rebuild`](super::rebuild::quotient_update_rebuild), which has the same result.
+    /// - There are fewer than [`MAX_SLOTS`], quotients have at least [`MIN_QUOTIENT_BITS`], and the batch has fewer
+    ///   than 2^32 fingerprints.
     pub unsafe fn quotient_update_insert_relative<F>(
         old: Global<u64>, slots: u64, parameters: u32, batch: Global<F>, n: usize, look_back: GlobalMut<u64>,
         ticket: GlobalMut<u32>, words: GlobalMut<u64>, totals: GlobalMut<u64>,

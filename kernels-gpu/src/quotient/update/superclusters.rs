@@ -126,8 +126,8 @@ unsafe fn work_off<F: Fingerprint, const REMOVES: bool>(
 /// Sets the bit of each of `n` items that is left, one per thread.
 ///
 /// # Safety
-/// All threads of the warp come here together, one thread per item in the order of the grid; `left` has one bit per
-/// item, in words of 64 bits.
+/// - All threads of the warp come here together, one thread per item in the order of the grid.
+/// - `left` has one bit per item, in words of 64 bits.
 #[inline(always)]
 pub(super) unsafe fn put_left(n: usize, left: GlobalMut<u32>, is_left: bool) {
     let i = thread::index_1d() as usize;
@@ -143,7 +143,8 @@ pub(super) unsafe fn put_left(n: usize, left: GlobalMut<u32>, is_left: bool) {
 /// Adds the number of threads of the block that changed the filter.
 ///
 /// # Safety
-/// All threads of the block come here together; `changed` is one word that is accessed atomically.
+/// - All threads of the block come here together.
+/// - `changed` is one word that is accessed atomically.
 #[inline(always)]
 pub(super) unsafe fn put_changed(changed: GlobalMut<u64>, done: bool) {
     let count = thread::sync_threads_count(done);

@@ -86,7 +86,8 @@ impl<const PACKED: bool> Ours<PACKED> {
     /// The first slot of the block's fingerprints, relative to it; zero if there are none.
     ///
     /// # Safety
-    /// `words` are a sound filter of `slots` slots in this container; the block has quotients.
+    /// - `words` are a sound filter of `slots` slots in this container.
+    /// - The block has quotients.
     #[inline(always)]
     pub(super) unsafe fn start(words: Global<u64>, slots: u64, remainder_bits: u32, block: u64) -> u32 {
         let words = ReadOnly(words);
@@ -162,7 +163,8 @@ impl<const PACKED: bool> Ours<PACKED> {
     /// Goes on to the next.
     ///
     /// # Safety
-    /// As for [`start`](Self::start); this is not the end.
+    /// - As for [`start`](Self::start).
+    /// - This is not the end.
     #[inline(always)]
     pub(super) unsafe fn advance(&mut self) {
         self.at += 1;

@@ -39,7 +39,8 @@ impl<const PACKED: bool> Writer<PACKED> {
     }
 
     /// # Safety
-    /// The word exists, as do those of all that has been put so far; all are accessed by such operations alone.
+    /// - The word exists, as do those of all that has been put so far.
+    /// - All are accessed by such operations alone.
     #[inline(always)]
     unsafe fn or(&self, index: u32, bits: u64) {
         if bits != 0 {
