@@ -19,7 +19,7 @@ pub(crate) mod work_stealing;
 
 use crate::RecSplit;
 use crate::elias_fano::Least;
-use crate::encode::{Bucket, Encoder, Part};
+use crate::encode::{Bucket, CodeTable, Encoder, Part};
 use crate::find::cpu::CpuFinder;
 use crate::find::{Finder, Simd, Trees, Unsolved};
 use crate::progress::Meter;
@@ -70,6 +70,7 @@ const SHARED: f64 = 1e6;
 pub(crate) struct Construction {
     settings: Settings,
     trees: Trees,
+    codes: CodeTable,
     keys: u64,
     buckets: u64,
     /// Expected hashes from which on threads share a tree, if there are few partitions.
@@ -124,7 +125,8 @@ impl Construction {
     pub(crate) fn new(settings: Settings, keys: u64) -> Self {
         let largest = u64::from(settings.largest_bucket()).min(keys) as u32;
         let trees = Trees::new(settings.shape, settings.remix, largest);
-        Self { settings, trees, keys, buckets: settings.buckets(keys), share_from: SHARED }
+        let codes = CodeTable::new(&trees);
+        Self { settings, trees, codes, keys, buckets: settings.buckets(keys), share_from: SHARED }
     }
 
     pub(crate) fn buckets(&self) -> u64 {
@@ -221,7 +223,7 @@ impl Construction {
         let numbers = &mut numbers[..count];
         let found_all = finder.find(&self.trees, sort.buckets(), numbers, find);
         found_all.map_err(|unsolved| explain(sort, first, unsolved))?;
-        Ok(encoder.encode(&self.trees, sort.bounds(), numbers, found))
+        Ok(encoder.encode((&self.trees, &self.codes), sort.bounds(), numbers, found))
     }
 }
 

@@ -10,7 +10,6 @@
 use crate::bit_vec::BitVec;
 use crate::elias_fano::Least;
 use crate::find::Trees;
-use warpset_core::recsplit::Node;
 
 /// What a bucket has.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,6 +31,40 @@ pub(crate) struct Part {
     pub bits: BitVec,
 }
 
+/// Golomb-Rice parameters of all nodes of a tree without higher levels, in preorder, by number of keys.
+pub(crate) struct CodeTable {
+    parameters: Vec<u8>,
+    /// Where the list of each number of keys begins, and where the last one ends.
+    bounds: Vec<usize>,
+}
+
+impl CodeTable {
+    pub(crate) fn new(trees: &Trees) -> Self {
+        let (nodes, second_unit) = (trees.nodes(), trees.shape.second_unit() as usize);
+        let (mut parameters, mut bounds) = (Vec::new(), vec![0]);
+        for (keys, node) in nodes.iter().enumerate().take(second_unit + 1) {
+            if node.nodes > 0 {
+                parameters.push(node.golomb);
+            }
+            let (full, unit) = (usize::from(node.fanout).saturating_sub(1), usize::from(node.unit));
+            if node.fanout > 0 {
+                (0..full).for_each(|_| parameters.extend_from_within(bounds[unit]..bounds[unit + 1]));
+                let rest = keys - full * unit;
+                parameters.extend_from_within(bounds[rest]..bounds[rest + 1]);
+            }
+            bounds.push(parameters.len());
+        }
+        Self { parameters, bounds }
+    }
+
+    /// The parameters of a tree of `keys` keys; `None` if it has higher levels.
+    #[inline]
+    fn get(&self, keys: u32) -> Option<&[u8]> {
+        let keys = keys as usize;
+        self.parameters.get(*self.bounds.get(keys)?..*self.bounds.get(keys + 1)?)
+    }
+}
+
 /// Encodes parts, one after the other.
 #[derive(Default)]
 pub(crate) struct Encoder {
@@ -42,35 +75,34 @@ pub(crate) struct Encoder {
     pub least: Least,
 }
 
-/// A tree on its way from numbers to codes.
-struct Codes<'a> {
-    nodes: &'a [Node],
-    /// Nodes of more keys are of the higher levels.
-    second_unit: u32,
-    numbers: std::slice::Iter<'a, u64>,
-    fixed: &'a mut BitVec,
-    higher: &'a mut BitVec,
-    unary: &'a mut BitVec,
-}
-
 impl Encoder {
     /// Encodes the trees of consecutive buckets, whose keys begin and end at `bounds`, from their `numbers` in the order
     /// that [`crate::find`] describes. Says in `found` what each bucket has.
-    pub(crate) fn encode(&mut self, trees: &Trees, bounds: &[u32], numbers: &[u64], found: &mut [Bucket]) -> Part {
+    pub(crate) fn encode(
+        &mut self,
+        (trees, table): (&Trees, &CodeTable),
+        bounds: &[u32],
+        mut numbers: &[u64],
+        found: &mut [Bucket],
+    ) -> Part {
         let mut bits = BitVec::default();
         let (mut begin, mut largest) = (0, 0);
-        let mut codes = Codes {
-            nodes: trees.nodes(),
-            second_unit: trees.shape.second_unit(),
-            numbers: numbers.iter(),
-            fixed: &mut bits,
-            higher: &mut self.higher,
-            unary: &mut self.unary,
-        };
         for (bounds, bucket) in bounds.windows(2).zip(&mut *found) {
             let keys = bounds[1] - bounds[0];
-            codes.tree(keys);
-            let end = codes.fixed.len();
+            if let Some(parameters) = table.get(keys) {
+                let (of_tree, rest) = numbers.split_at(parameters.len());
+                numbers = rest;
+                let codes = || of_tree.iter().zip(parameters);
+                codes().for_each(|(&number, &golomb)| bits.push(number, golomb.into()));
+                codes().for_each(|(&number, &golomb)| bits.push_unary(number >> golomb));
+            } else {
+                self.higher.clear();
+                self.unary.clear();
+                self.subtree((trees, table), keys, &mut numbers, &mut bits);
+                bits.append(&self.higher);
+                bits.append(&self.unary);
+            }
+            let end = bits.len();
             *bucket = Bucket { keys, bits: (end - begin) as u32 };
             self.least.see(keys as usize, end - begin);
             largest = largest.max(keys);
@@ -79,68 +111,26 @@ impl Encoder {
         let keys = bounds.last().map_or(0, |&keys| keys.into());
         Part { buckets: found.len(), keys, largest, bits }
     }
-}
 
-impl Codes<'_> {
-    /// A bucket's whole tree.
-    #[inline]
-    fn tree(&mut self, keys: u32) {
-        let node = &self.nodes[keys as usize];
-        if node.nodes <= 1 {
-            // A single code has its parts beside each other.
-            if node.nodes == 1 {
-                let number = self.next();
-                self.fixed.push(number, node.golomb.into());
-                self.fixed.push_unary(number >> node.golomb);
+    /// Appends the fixed parts of a subtree to `fixed`, and its unary parts to those of the levels that they belong to.
+    fn subtree(&mut self, (trees, table): (&Trees, &CodeTable), keys: u32, numbers: &mut &[u64], fixed: &mut BitVec) {
+        if let Some(parameters) = table.get(keys) {
+            let (of_subtree, rest) = numbers.split_at(parameters.len());
+            *numbers = rest;
+            for (&number, &golomb) in of_subtree.iter().zip(parameters) {
+                fixed.push(number, golomb.into());
+                self.unary.push_unary(number >> golomb);
             }
             return;
         }
-        self.unary.clear();
-        self.higher.clear();
-        self.subtree(keys);
-        if keys > self.second_unit {
-            self.fixed.append(self.higher);
-        }
-        self.fixed.append(self.unary);
-    }
-
-    fn subtree(&mut self, keys: u32) {
-        let (nodes, is_higher) = (self.nodes, keys > self.second_unit);
-        let node = &nodes[keys as usize];
-        if node.fanout == 0 {
-            return self.leaf(node);
-        }
-        self.code(node, is_higher);
-        let (full, unit) = (u32::from(node.fanout) - 1, u32::from(node.unit));
-        let (child, rest) = (&nodes[unit as usize], keys - full * unit);
-        if child.fanout == 0 {
-            (0..full).for_each(|_| self.leaf(child));
-            self.leaf(&nodes[rest as usize]);
-        } else {
-            (0..full).for_each(|_| self.subtree(unit));
-            self.subtree(rest);
-        }
-    }
-
-    #[inline(always)]
-    fn leaf(&mut self, node: &Node) {
-        if node.nodes > 0 {
-            self.code(node, false);
-        }
-    }
-
-    /// The code of one node.
-    #[inline(always)]
-    fn code(&mut self, node: &Node, is_higher: bool) {
-        let number = self.next();
-        self.fixed.push(number, node.golomb.into());
-        let unary = if is_higher { &mut *self.higher } else { &mut *self.unary };
-        unary.push_unary(number >> node.golomb);
-    }
-
-    #[inline(always)]
-    fn next(&mut self) -> u64 {
-        self.numbers.next().copied().unwrap_or(0)
+        let node = &trees.nodes()[keys as usize];
+        let Some((&number, rest)) = numbers.split_first() else { return };
+        *numbers = rest;
+        fixed.push(number, node.golomb.into());
+        self.higher.push_unary(number >> node.golomb);
+        let unit = u32::from(node.unit);
+        self.subtree((trees, table), unit, numbers, fixed);
+        self.subtree((trees, table), keys - unit, numbers, fixed);
     }
 }
 
@@ -163,7 +153,7 @@ mod tests {
         let preorder = [2, 16, 8, 4, 2, 2, 4, 2, 2, 8, 4, 2, 2, 4, 2, 2];
         let numbers: Vec<u64> = (0..).zip(preorder).map(|(unary, keys)| unary << golomb(keys) | (unary & 1)).collect();
         let mut found = [Bucket::default(); 3];
-        let part = Encoder::default().encode(&trees, &bounds, &numbers, &mut found);
+        let part = Encoder::default().encode((&trees, &CodeTable::new(&trees)), &bounds, &numbers, &mut found);
         assert_eq!((part.buckets, part.keys, part.largest), (3, 19, 16));
         assert_eq!(part.bits.len(), found.iter().map(|bucket| u64::from(bucket.bits)).sum::<u64>());
         assert_eq!(found.map(|bucket| bucket.keys), [1, 2, 16]);

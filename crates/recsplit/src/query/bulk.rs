@@ -1,6 +1,8 @@
 //! Lookups of many keys: batches on all threads, with the instructions that there are.
 
-use super::{Lookup, Parameters};
+use super::Lookup;
+#[cfg(target_arch = "x86_64")]
+use super::Parameters;
 use crate::batch::BATCH;
 #[cfg(target_arch = "x86_64")]
 use crate::batch::u64_vector::{avx2::Avx2, avx512::Avx512};
