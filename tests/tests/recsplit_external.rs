@@ -1,5 +1,5 @@
 //! Builds from keys on disk and from iterators give the functions that builds in memory give, with little memory, and
-//! leave nothing behind.
+//! leave no files.
 
 use std::cell::Cell;
 use std::fs;
@@ -105,7 +105,7 @@ fn duplicates_are_named() {
         }
         other => panic!("{other:?}"),
     }
-    // So many that they are more than a bucket, and than memory.
+    // More of them than a bucket, and memory, can hold.
     for n in [10, 1000, 200_000] {
         let equal = external.build_from(|| Ok((0..n).map(|_| Ok(Bytes("same")))));
         assert!(matches!(&equal, Err(Error::DuplicateKey { first: 0, second: 1, .. })), "{equal:?}");
@@ -194,7 +194,7 @@ fn progress_covers_both_stages() {
     assert!(seen.iter().all(|progress| progress.keys == if progress.stage == Stage::Hashing { 0 } else { 200_000 }));
 }
 
-/// A source of one's own.
+/// A source that users write.
 struct Countdown(u64);
 
 impl KeySource for Countdown {

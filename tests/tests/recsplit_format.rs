@@ -244,7 +244,7 @@ fn version_1_stays_as_it_is() {
         ("brute force", hashes(&builder(6, 2000).method(Method::BruteForce), &strings)),
         ("64-bit remix, fanouts", hashes(&builder(5, 50).remix(Remix::Bits64).fanouts(4, 3), &keys)),
         ("load factor", hashes(&builder(8, 100).load_factor(0.8), &keys)),
-        ("keys a value", hashes(&builder(8, 1000).keys_per_value(6), &keys)),
+        ("keys per value", hashes(&builder(8, 1000).keys_per_value(6), &keys)),
     ];
     for ((kind, found), expected) in kinds.into_iter().zip(HASHES_OF_VERSION_1) {
         assert_eq!(found, expected, "{kind}");

@@ -33,7 +33,7 @@ fn bits_of_the_trees_of_the_large_thesis_shapes() {
     }
 }
 
-/// The same with so many keys that all bits can be compared.
+/// The same with enough keys to compare all bits.
 #[test]
 #[ignore = "half a minute or more on two cores: cargo test --release -p warpset-tests --test recsplit_rates -- --ignored"]
 fn bits_per_key_of_the_large_thesis_shapes() {

@@ -48,7 +48,7 @@ fn k_perfect() {
             if n == 20_000 {
                 assert!(function.values() <= (n as u64) / u64::from(k) + 21, "values");
                 let bits = function.bits_per_key();
-                assert!(bits < 1.35, "{bits} bits for {k} keys a value");
+                assert!(bits < 1.35, "{bits} bits for {k} keys per value");
             }
         }
     }

@@ -65,7 +65,7 @@ impl BitVec {
         self.push(other.open, rest);
     }
 
-    /// Puts all bits at position `start` of `to`, where there are zeros so far. Others may do the same beside.
+    /// Puts all bits at position `start` of `to`, where there are zeros so far. Other threads may do the same with other bits at the same time.
     pub(crate) fn copy_to(&self, to: &[AtomicU64], start: u64) {
         if self.len == 0 {
             return;
@@ -77,7 +77,7 @@ impl BitVec {
             let moved = carry | word << shift;
             // Two shifts, since a shift by 64 has no meaning.
             carry = (word >> 1) >> (63 - shift);
-            // Only the first and the last word may be shared with others.
+            // Only the first and the last word may hold bits of other threads.
             if at == first || at == last {
                 to[at].fetch_or(moved, Ordering::Relaxed);
             } else {
@@ -107,8 +107,9 @@ mod tests {
 
     #[test]
     fn appends_at_every_offset() {
-        for offset in 0..70 {
-            for len in 0..200_u32 {
+        let step = if cfg!(miri) { 23 } else { 1 };
+        for offset in (0..70).step_by(step) {
+            for len in (0..200_u32).step_by(step) {
                 let mut all = BitVec::default();
                 let mut part = BitVec::default();
                 (0..offset).for_each(|_| all.push(1, 1));
@@ -127,7 +128,7 @@ mod tests {
 
     #[test]
     fn copies_to_every_offset_beside_others() {
-        for offset in 0..130 {
+        for offset in (0..130).step_by(if cfg!(miri) { 63 } else { 1 }) {
             for len in [0, 1, 2, 63, 64, 65, 127, 128, 129, 200] {
                 let mut part = BitVec::default();
                 (0..len).for_each(|i| part.push(u64::from(i % 3 == 0), 1));

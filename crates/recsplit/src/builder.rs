@@ -125,8 +125,8 @@ impl<S> Builder<S> {
         self
     }
 
-    /// Threads to build with, which are started for each build; 0 for as many as rayon would start. Default: the global rayon
-    /// pool.
+    /// Threads to build with, which are started for each build; 0 for as many as rayon would start. Default: those of
+    /// the current rayon pool.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
         self
@@ -288,7 +288,7 @@ impl Builder<RecSplit> {
 
     /// Builds the function of `keys`, which must be distinct.
     ///
-    /// Takes 10 bytes per key beside the keys (26 for keys whose hash is not cheap), and all threads.
+    /// Takes 10 bytes per key besides the keys (26 for keys whose hash is not cheap), and all threads.
     pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<RecSplit, Error> {
         self.function_from(keys)
     }

@@ -219,6 +219,7 @@ mod tests {
     use crate::RecSplit;
 
     #[test]
+    #[cfg_attr(miri, ignore = "arithmetic without `unsafe`, on many keys")]
     fn predicted_space_is_what_is_built() {
         let keys: Vec<u64> = (0..100_000).collect();
         for (leaf, first, second, bucket) in
@@ -242,6 +243,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "arithmetic without `unsafe`, on many keys")]
     fn predicted_times_are_those_measured() {
         use Method::{Grouped, Rotation};
         // On one core of the host of an H200 (`docs/performance-log.md`).
@@ -271,6 +273,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "arithmetic without `unsafe`, on many keys")]
     fn brute_force_is_told() {
         let share = |builder: Builder| builder.leaf_size(16).bucket_size(2000).estimate().unwrap().brute_force_share;
         assert_eq!(share(RecSplit::builder()), 0.0);
@@ -281,6 +284,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "arithmetic without `unsafe`, on many keys")]
     fn a_target_of_space_is_met() {
         let keys: Vec<u64> = (0..200_000).collect();
         for target in [3.0, 2.4, 1.9, 1.7, 1.62] {
@@ -292,6 +296,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "arithmetic without `unsafe`, on many keys")]
     fn nothing_that_is_as_small_is_much_faster() {
         let chosen = [3.0, 2.2, 1.9, 1.7, 1.58].map(|target| {
             let estimate = RecSplit::builder().for_space(target).estimate().unwrap();

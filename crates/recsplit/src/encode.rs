@@ -1,7 +1,7 @@
 //! Encoding trees: the numbers of their nodes become Golomb-Rice codes.
 //!
 //! Source: section 4.4 (fixed and unary parts apart, in preorder). Departure: the unary parts of a bucket's higher levels
-//! stand before all of its other unary parts, so that a lookup has the long way over whole subtrees once (`query.rs`).
+//! stand before all of its other unary parts, so that a lookup skips whole subtrees once, not on each level (`query.rs`).
 //!
 //! ```text
 //! a bucket: fixed parts of all nodes, unary parts of the higher levels, unary parts of the other levels

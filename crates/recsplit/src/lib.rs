@@ -1,6 +1,6 @@
 //! Minimal perfect hashing with RecSplit.
 //!
-//! A minimal perfect hash function maps `n` known keys to `0..n`, each to its own number, in 1.5 to 3 bits a key, without
+//! A minimal perfect hash function maps `n` known keys to `0..n`, each to its own number, in 1.5 to 3 bits per key, without
 //! storing the keys.
 //!
 //! ```

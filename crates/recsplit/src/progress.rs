@@ -21,7 +21,7 @@ pub struct Progress {
     pub stage: Stage,
     /// Keys for which it is done.
     pub keys_done: u64,
-    /// All keys; 0 where nobody knows yet: while an external build reads them.
+    /// All keys; 0 while their number is unknown, as an external build reads them.
     pub keys: u64,
     /// Which seed is being tried: 0 unless hash values collided.
     pub attempt: u32,

@@ -1,4 +1,4 @@
-//! A static filter: fingerprints beside a minimal perfect hash function.
+//! A static filter: fingerprints next to a minimal perfect hash function.
 //!
 //! Source: introduction of the thesis. A key is taken for a member if the fingerprint at its number is its own, which a
 //! key that is no member passes with probability 2^-w, for fingerprints of `w` bits.

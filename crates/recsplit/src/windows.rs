@@ -78,9 +78,10 @@ mod tests {
     fn scans_to_every_one() {
         let words: Vec<u64> = (0..40_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) & (i << 60 | 0xff0f)).collect();
         let ones: Vec<u64> = (0..40 * 64).filter(|at| words[*at as usize / 64] >> (at % 64) & 1 == 1).collect();
-        for from in (0..40 * 64).step_by(7) {
+        let step = if cfg!(miri) { 100 } else { 1 };
+        for from in (0..40 * 64).step_by(7 * step) {
             let first = ones.partition_point(|&at| at < from);
-            for rank in 0..ones.len() - first + 3 {
+            for rank in (0..ones.len() - first + 3).step_by(step) {
                 let expected = ones.get(first + rank).copied().unwrap_or(40 * 64);
                 assert_eq!(scan::<1>(&words, from, rank as u32, Portable), expected);
                 assert_eq!(scan::<6>(&words, from, rank as u32, Portable), expected);

@@ -1,4 +1,4 @@
-//! Vectors of eight lanes of 64 bits, as few operations as batches of look-ups need.
+//! Vectors of eight lanes of 64 bits, with the operations that batches of lookups need.
 
 pub(crate) mod avx2;
 pub(crate) mod avx512;
@@ -15,7 +15,7 @@ pub(crate) const LANES: usize = 8;
 /// Vectors of a batch.
 pub(crate) const VECTORS: usize = BATCH / LANES;
 
-/// A number for each look-up of a batch, aligned as vectors like it.
+/// One number per lookup of a batch, aligned to cache lines, so that no vector crosses one.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct Lanes([[u64; LANES]; VECTORS]);
@@ -113,7 +113,7 @@ pub(crate) trait Vector:
     }
 }
 
-/// A way to work with vectors: whoever has one may use its instructions.
+/// The instructions of a kind of vectors: a value exists only where the processor has them.
 pub(crate) trait Vectors: Copy {
     type V: Vector;
     type Select: Select;

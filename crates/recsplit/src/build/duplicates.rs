@@ -16,7 +16,7 @@ pub(crate) fn check_duplicates<K: Key>(mut colliding: impl Iterator<Item = (u64,
     colliding.try_for_each(|(position, key)| duplicates.see(position, &key))
 }
 
-/// Keys that collide. They are taken for equal if their 128-bit hashes are under two more seeds.
+/// Keys that collide. They count as equal if their 128-bit hashes are equal under two more seeds.
 #[derive(Default)]
 pub(crate) struct Duplicates {
     seen: Vec<((Hash128, Hash128), u64)>,

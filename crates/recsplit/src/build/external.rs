@@ -1,10 +1,10 @@
 //! Building from keys that need not fit in memory.
 //!
-//! The keys are read once. Their hashes go to a temporary file, spread over ranges of the hash's high half, which picks the
-//! bucket by a multiplication that keeps the order: a range of high halves is a range of buckets, however many buckets
-//! there are in the end, so the number of keys need not be known beforehand. Then the ranges are read back, as many at a
-//! time as memory allows, and their buckets built by all threads; the keys of a bucket that reaches over the end of a range
-//! wait for the next. A range that is larger than memory is spread over a temporary file of its own first.
+//! The keys are read once. Their hashes go to a temporary file, spread over ranges of the hash's high half. That half picks
+//! the bucket by a multiplication that keeps the order, so a range of high halves is a range of buckets, whatever the number
+//! of buckets turns out to be, and the number of keys need not be known beforehand. Then the ranges are read back, as many
+//! at a time as memory allows, and all threads build their buckets; the keys of a bucket that reaches beyond the end of a
+//! range wait for the next range. A range that is larger than memory is first spread over a temporary file of its own.
 //!
 //! Only after a collision are the keys read again: to name duplicates, or to hash with another seed.
 
@@ -24,7 +24,7 @@ use warpset_base::key::{Hash128, Seed};
 use warpset_core::recsplit::hash::bucket_of;
 use warpset_core::recsplit::shape::MAX_BUCKET;
 
-/// Memory for each key that is being built: its hash, what its partition has of it, and what the threads take besides.
+/// Memory per key that is being built: its hash, its data in a partition, and the threads' own memory.
 const BYTES_PER_KEY: u64 = 40;
 /// The least memory that can be asked for.
 const LEAST_MEMORY: u64 = 1 << 22;
@@ -69,7 +69,7 @@ impl External {
         self
     }
 
-    /// Where the temporary file goes, which takes 16 bytes a key; none, where memory has room for that. It has no name in the
+    /// Where the temporary file goes, which takes 16 bytes per key. There is none where memory has room for that. It has no name in the
     /// folder where the system allows that, and disappears with the build, however that ends. Default:
     /// [`std::env::temp_dir`].
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
@@ -148,7 +148,7 @@ impl External {
         Ok(construction.join(ranges.parts))
     }
 
-    /// Takes the ranges of `hashed` in order, each whole, and builds when memory is full and at the end.
+    /// Loads the ranges of `hashed` in order, each as a whole, and builds when memory is full and at the end.
     fn drain(&self, mut hashed: Spill, ranges: &mut Ranges) -> Result<(), Stop> {
         let all = hashed.is_everything();
         let bytes = hashed.len() * (size_of::<Hash128>() as u64 + BYTES_PER_KEY);
@@ -219,7 +219,7 @@ impl Ranges<'_> {
 /// Why the bucket that a range lies in cannot be built: it has more keys than memory was kept for, and so more than a
 /// bucket can have.
 fn overfull(hashed: &mut Spill, range: usize, bucket: u64) -> Result<Failure, Error> {
-    // With so many keys in one bucket, keys that are equal are likely to be among any of them.
+    // Of that many keys in one bucket, any sample is likely to have equal ones.
     let mut sample: Vec<u64> = Vec::new();
     hashed.read(range, |hashes| {
         sample.extend(hashes.iter().map(|hash| hash.low).take((MAX_BUCKET + 1).saturating_sub(sample.len())));

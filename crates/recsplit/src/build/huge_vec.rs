@@ -1,9 +1,9 @@
-//! HugeVec for what a build has of every key or bucket.
+//! Large arrays in huge pages: what a build has of every key or bucket.
 //!
-//! These are the largest allocations of a build, and new each time. In pages of 4 KiB, a fifth of a build on many threads goes into
-//! faults, which the threads of a process take in turns, and into giving the pages back; so on Linux they are asked for in
-//! huge pages. All threads write to all of them, so each page is touched by one of them first: otherwise many would find it
-//! missing at once, and each would make a page of zeros, of which one is taken.
+//! These are the largest allocations of a build, and new each time. With pages of 4 KiB, a fifth of a build on many threads
+//! goes into page faults, which the system handles one after the other within a process, and into giving pages back. So on
+//! Linux huge pages are asked for. All threads write to all pages; one thread touches each page first, because otherwise
+//! many threads would fault on it at once, and the system would zero a page for each of them and take one.
 
 use super::work_stealing;
 use rayon::prelude::*;
@@ -13,7 +13,7 @@ use std::mem::MaybeUninit;
 /// Bytes of a huge page. Linux puts a mapping of whole huge pages where they begin.
 const HUGE: usize = 2 << 20;
 
-/// Values that are written in any order.
+/// An array whose values are written in any order.
 pub(crate) enum HugeVec<T> {
     /// On the heap.
     Heap(Vec<T>),
@@ -23,17 +23,18 @@ pub(crate) enum HugeVec<T> {
 }
 
 impl<T: Copy> HugeVec<T> {
-    /// HugeVec for `len` values, of which there are none yet.
+    /// Memory for `len` values, none of which is written yet.
     pub(crate) fn new(len: usize) -> Self {
         /// Bytes from which on this pays: those of some huge pages.
         #[cfg(target_os = "linux")]
         const LARGE: usize = 4 << 20;
         const { assert!(align_of::<T>() <= 4096) };
         #[cfg(target_os = "linux")]
-        if len.checked_mul(size_of::<T>()).is_some_and(|bytes| bytes >= LARGE)
+        if !cfg!(miri)
+            && len.checked_mul(size_of::<T>()).is_some_and(|bytes| bytes >= LARGE)
             && let Ok(pages) = memmap2::MmapMut::map_anon((len * size_of::<T>()).next_multiple_of(HUGE))
         {
-            // Where there are none, these are pages like others.
+            // Where there are no huge pages, these are usual pages.
             let _ = pages.advise(memmap2::Advice::HugePage);
             return Self::Pages(pages, 0);
         }
@@ -56,7 +57,7 @@ impl<T: Copy> HugeVec<T> {
         vec
     }
 
-    /// Its fresh pages, for threads to touch. There are none on the heap.
+    /// Fresh pages, for threads to touch; none if the values are on the heap.
     pub(crate) fn pages(&mut self) -> impl Iterator<Item = &mut [u8]> {
         let pages: &mut [u8] = match self {
             Self::Heap(_) => &mut [],
@@ -68,7 +69,7 @@ impl<T: Copy> HugeVec<T> {
         pages.chunks_mut(HUGE)
     }
 
-    /// Places for `len` values, and maybe more.
+    /// Places for `len` values or more.
     pub(crate) fn slots(&mut self) -> &mut [MaybeUninit<T>] {
         match self {
             Self::Heap(values) => {
@@ -85,7 +86,8 @@ impl<T: Copy> HugeVec<T> {
     }
 
     /// # Safety
-    /// There is room for `len` values, and they were written.
+    /// - `len` is at most the number of values that the vector was made for.
+    /// - The first `len` of [`HugeVec::slots`] were written.
     pub(crate) unsafe fn set_len(&mut self, len: usize) {
         match self {
             // SAFETY: as the caller says.
@@ -105,7 +107,7 @@ impl<T: Copy> HugeVec<T> {
     }
 }
 
-/// All `slots`, with `value` in each.
+/// Writes `value` to all `slots`.
 pub(crate) fn fill<T: Copy>(slots: &mut [MaybeUninit<T>], value: T) -> &mut [T] {
     slots.fill(MaybeUninit::new(value));
     // SAFETY: all were written, and `MaybeUninit` has the layout of what is in it.
@@ -118,7 +120,8 @@ mod tests {
 
     #[test]
     fn keeps_what_is_written() {
-        for len in [0, 1, 1000, (4 << 20) / 8 - 1, (4 << 20) / 8 + 1] {
+        let large = if cfg!(miri) { 2000 } else { (4 << 20) / 8 };
+        for len in [0, 1, 1000, large - 1, large + 1] {
             let mut vec = HugeVec::new(len);
             assert!(vec.as_slice().is_empty());
             for i in (0..len).rev() {

@@ -27,14 +27,14 @@ impl Construction {
             tree_bits: sums.all().bits,
             layout,
         };
-        // Fresh pages, which the threads that write to them get from the system.
+        // Zeroed in parallel, so that all threads take the page faults.
         let zeros = rayon::iter::repeat_n(0, header.words() as usize);
         let mut words: Vec<u64> = zeros.with_min_len(ZEROED).collect();
         let (head, rest) = words.split_at_mut(format::HEADER_WORDS as usize);
         head.copy_from_slice(&header.to_words());
         let (trees, lists) = bit_vec::shared(rest).split_at(header.tree_bits.div_ceil(64) as usize);
         let stretches = elias_fano::stretches(&sums);
-        // Several parts at a time, since most are small.
+        // Several parts per item, since most are small.
         let some = parts.len().div_ceil(rayon::current_num_threads() * 8).max(1);
         let work = |space: &mut elias_fano::Space, item| {
             if item < stretches {
@@ -56,7 +56,7 @@ impl Construction {
     }
 }
 
-/// Words that are made at a time.
+/// Words that a thread zeroes at a time.
 const ZEROED: usize = 1 << 12;
 
 /// Where a part begins.

@@ -1,4 +1,4 @@
-//! Look-ups in the lists for all keys of a batch, in vectors ([`crate::query::batch_simd`]).
+//! Lookups in the lists for all keys of a batch, in vectors ([`crate::query::batch_simd`]).
 
 use super::{BLOCK, Lists};
 use crate::batch::reads::{Keys, Reader, Starts, Within, keys_of, next_key, windows_of, words_of};
@@ -12,7 +12,7 @@ pub(crate) struct Entries {
     pub bits_before: Lanes,
 }
 
-/// Windows in which the ones of [`super::two_ones`] are as a rule: one up to a stride of 16, or one of two.
+/// The windows that usually hold the ones of [`super::two_ones`]: one window up to a stride of 16, above that one of two.
 #[inline(always)]
 fn near_words<T: Vectors>(reader: Reader<T>, from: &Lanes, ranks: &Lanes, stride: u64, within: &mut Within) {
     windows_of(reader, from, ranks, within);
@@ -20,7 +20,7 @@ fn near_words<T: Vectors>(reader: Reader<T>, from: &Lanes, ranks: &Lanes, stride
         let vectors = reader.vectors;
         let half = vectors.splat(32);
         for v in 0..VECTORS {
-            // The window of what is not in the lower half of the first. Always loaded: nobody could predict a branch.
+            // The window of what is not in the lower half of the first. Always loaded: a branch could not be predicted.
             let (from, rank, word) = (from.get(vectors, v), ranks.get(vectors, v), within.words.get(vectors, v));
             let further = reader.bits_from(from + half);
             let before = word.shl::<32>().count_ones();
@@ -73,7 +73,7 @@ impl Lists {
             }
         }
         let [mut near_phi, mut near_chi] = [Within::NOTHING; 2];
-        // One list after the other, so that nothing waits for what was just stored.
+        // One list after the other, so that no load waits for what was just stored.
         if stride <= 32 {
             near_words(reader, &phi, &ranks, stride, &mut near_phi);
             near_words(reader, &chi, &ranks, stride, &mut near_chi);
@@ -88,7 +88,7 @@ impl Lists {
         self.entries(reader, buckets, small, (&near_phi, &phi), (&near_chi, &chi))
     }
 
-    /// Whether all factors of a list with so many keys are signed numbers of 32 bits.
+    /// Whether all factors of the lists of that many keys are signed numbers of 32 bits.
     #[inline(always)]
     pub(crate) fn is_small(&self, keys: u64) -> bool {
         let layout = &self.layout;
@@ -122,7 +122,7 @@ impl Lists {
             let (phi_one, chi_one) = (phi_ones.get(vectors, v), chi_ones.get(vectors, v));
             let phi_at = phi.starts.get(vectors, v) + phi_one.trailing_zeros(one);
             let chi_at = chi.starts.get(vectors, v) + chi_one.trailing_zeros(one);
-            // The next one is not far as a rule.
+            // The next one is usually near.
             let rest = reader.bits_from(phi_at + one);
             let zeros = rest.trailing_zeros(one);
             missing |= keys_of(phi_one.equals(zero) | chi_one.equals(zero) | rest.equals(zero), v);

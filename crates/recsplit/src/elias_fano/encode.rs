@@ -8,13 +8,13 @@ use warpset_core::recsplit::elias_fano::elias_fano_low_bits;
 /// Entries that are encoded at a time. A block of the jump array has whole stretches.
 const STRETCH: usize = 1 << 11;
 
-/// Prefix sums, one entry more than there are buckets: keys before a bucket, and the bit position of its tree. Both begin
-/// with 0.
+/// Prefix sums: the number of keys before each bucket, and the bit position of its tree. Both begin with 0, and there is
+/// one entry more than there are buckets.
 pub(crate) trait Prefixes: Sync {
     /// Number of entries, at least one.
     fn len(&self) -> usize;
 
-    /// Writes the entries from `first` on to `to`, as many as that takes.
+    /// Writes the entries from `first` on to `to`, until `to` is full.
     fn read(&self, first: usize, to: &mut [(u64, u64)]);
 
     /// One entry.
@@ -116,7 +116,7 @@ pub(crate) struct Space {
 }
 
 /// Encodes a stretch of the prefix sums in `words`, all of them 0 to begin with and as many as their `layout` says. `None` if the jump
-/// array's 16 bits do not do, which hashed keys make impossible in practice.
+/// array's 16 bits are too few, which does not happen with hashed keys in practice.
 pub(crate) fn encode_stretch<P: Prefixes>(
     layout: &Layout,
     prefixes: &P,
@@ -159,8 +159,8 @@ pub(crate) fn encode_stretch<P: Prefixes>(
     }
     let mut rest = words;
     let mut section = |words: u64| {
-        let (section, behind) = rest.split_at(words as usize);
-        rest = behind;
+        let (section, after) = rest.split_at(words as usize);
+        rest = after;
         section
     };
     lower.copy_to(section(layout.lower_words()), first * u64::from(layout.low_keys + layout.low_bits));

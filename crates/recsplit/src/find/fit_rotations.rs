@@ -1,5 +1,5 @@
-//! Fitting rotations: the positions of a leaf's groups are known, each group may be turned by itself; which rotations
-//! make all of them together cover every position?
+//! Fitting rotations: the positions of a leaf's groups are known, each group may be turned on its own; which rotations
+//! make all groups together cover every position?
 //!
 //! Two groups are the bijection rotation of section 5.5, with all rotations of the second group in the lanes of a
 //! vector. More groups meet in the middle: all disjoint unions of the first half of the groups, all of the second half,
@@ -11,7 +11,7 @@ use std::mem::MaybeUninit;
 use warpset_core::recsplit::hash::rotate;
 use warpset_core::recsplit::shape::MAX_GROUPS;
 
-/// Three groups of a half, two of them turned: 24² unions at most, and room for one vector to be written past the end.
+/// A half has up to three groups, two of which are turned: at most 24² unions, and room for one vector after the last.
 const CAPACITY: usize = 24 * 24 + 16;
 
 /// Unions of groups, with the rotations that made them as the digits of a number.
@@ -61,7 +61,7 @@ impl Unions {
     unsafe fn extend<V: U32Vector, const M: usize>(&mut self, from: &Self, group: u32, weight: u32) {
         self.len = 0;
         // SAFETY: the caller vouches for the instructions. A union of k groups arises at most M^(k-1) times, k is at
-        // most 3 and M at most 24, so `len` stays at most 576, and the 16 words behind are there.
+        // most 3 and M at most 24, so `len` stays at most 576, and there is room for the 16 words after them.
         unsafe {
             let turned = Rotations::<V>::of::<M>(group);
             for (&mask, &code) in from.masks().iter().zip(from.codes()) {
@@ -98,7 +98,7 @@ impl<V: U32Vector> Rotations<V> {
             let mut by = 0;
             for vector in vectors.iter_mut().take(M.div_ceil(V::N)) {
                 let left = V::iota().add(V::splat(by));
-                // Beyond M the count wraps around and gives zero, in lanes that nobody looks at.
+                // Beyond M the count wraps around and gives zero, in lanes that are not used.
                 let right = V::splat(M as u32).sub(left);
                 *vector = word.shlv(left).or(word.shrv(right)).and(mask);
                 by += V::N as u32;
@@ -165,7 +165,7 @@ pub(super) unsafe fn fit<V: U32Vector, const M: usize>(groups: &[u32]) -> Option
         }
         let keys = M as u32;
         let (left, right) = groups.split_at(groups.len().div_ceil(2));
-        // Unions of two groups, and of three if there are so many; the same for the other half further down.
+        // Unions of two groups, and of three if there are three; the same for the other half further down.
         let (one, mut two, mut three) = (Unions::of(left[0]), Unions::empty(), Unions::empty());
         two.extend::<V, M>(&one, left[1], 1);
         let mut weight = keys;

@@ -23,7 +23,7 @@ pub(super) unsafe fn leaf<V: U32Vector, const M: usize>(task: &Task) -> Result<u
     // SAFETY: the caller vouches for the instructions and the number of keys; below `without` nothing carries.
     unsafe {
         if task.node.groups > 1 {
-            // So few trials are expected that one with a carry is a rarity.
+            // Few trials are expected, so that one with a carry is a rarity.
             return match grouped::<V, M>(task, without) {
                 Some(number) => Ok(number),
                 None => one_by_one::leaf_from(task, without),
@@ -145,8 +145,8 @@ unsafe fn grouped<V: U32Vector, const M: usize>(task: &Task, to: u64) -> Option<
     for (i, &key) in task.keys.iter().enumerate().take(M) {
         (lows[i], highs[i]) = (key as u32, (key >> 32) as u32);
     }
-    // SAFETY: as the caller says; loads and stores of vectors stay within their arrays: the keys' have a vector's room
-    // behind the last key.
+    // SAFETY: as the caller says; loads and stores of vectors stay within their arrays: the keys' arrays have
+    // room for a vector after the last key.
     unsafe {
         let hasher = Hasher::<V>::new(task.start);
         let (mut sorted_lows, mut sorted_highs) = ([0_u32; 48], [0_u32; 48]);

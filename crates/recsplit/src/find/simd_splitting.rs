@@ -21,7 +21,7 @@ pub(super) unsafe fn splitting<V: U32Vector>(task: &Task) -> Result<u64, NoSolut
             let found = parts::<V, false>(task, 0, without).or_else(|| parts::<V, true>(task, without, task.budget));
             return found.ok_or(NoSolution);
         }
-        // So few trials are expected that one with a carry is a rarity.
+        // Few trials are expected, so that one with a carry is a rarity.
         let found = if task.node.fanout == 2 { halves::<V>(task, without) } else { grouped_parts::<V>(task, without) };
         match found {
             Some(number) => Ok(number),

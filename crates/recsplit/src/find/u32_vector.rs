@@ -1,4 +1,4 @@
-//! Vectors of 32-bit lanes, as few operations as the search needs.
+//! Vectors of 32-bit lanes, with the operations that the search needs.
 
 pub(super) mod portable;
 #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! Look-ups of many keys: [`BATCH`] at a time, through each stage together.
+//! Lookups of many keys without vector types: [`BATCH`] at a time, through each stage together.
 //!
 //! Every load is prefetched a stage ahead, and the chains of different keys overlap. A processor looks only a few hundred
 //! instructions ahead, so each level of the trees is three short loops over the keys: codes are read, hashes are mixed and
@@ -16,7 +16,7 @@ use warpset_core::bits::Select;
 use warpset_core::recsplit::Remix;
 use warpset_core::recsplit::hash::{self, LEVEL_FIRST, LEVEL_LEAF, LEVEL_ROOT, LEVEL_SECOND, remix32, start_seed};
 
-/// One number for each look-up of a batch, from one loop to the next.
+/// One number per lookup of a batch, from one loop to the next.
 type Lane = [u32; BATCH];
 
 /// The walks that are on a level, in the first places.
@@ -71,7 +71,7 @@ fn mixed(remix: Remix, x: u32) -> u32 {
     }
 }
 
-/// Prefetches a bucket's tree: all of the fixed parts and most of the unary ones.
+/// Prefetches a bucket's tree: all of the fixed parts and most of the unary parts.
 #[inline(always)]
 pub(super) fn prefetch_tree(words: &[u64], fixed: u64, unary: u64) {
     for line in 0..=unary.wrapping_sub(fixed) / 352 {
@@ -80,10 +80,10 @@ pub(super) fn prefetch_tree(words: &[u64], fixed: u64, unary: u64) {
 }
 
 impl Lookup<'_> {
-    /// Whether the function may not be in caches that are near enough.
+    /// Whether the function is too large for the nearer caches.
     #[inline(always)]
     pub(super) fn is_far(self) -> bool {
-        /// Words up to which it is.
+        /// Words that they hold.
         const NEAR: usize = 1 << 16;
         self.words.len() > NEAR
     }

@@ -14,7 +14,7 @@ pub(super) fn rows(shape: &TreeShape, largest: u32) -> (Levels, Arc<[Row]>) {
     (Levels::of(shape, &nodes), shared(&ROWS, shape, largest, |keys, _| Row::of(shape, keys, &nodes)))
 }
 
-/// What a look-up needs to know of a node: a row of the table of section 4.4.3.
+/// What a lookup needs to know of a node: a row of the table of section 4.4.3.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(32))]
 pub(super) struct Row {
@@ -135,7 +135,7 @@ static POWERS: [u64; 256] = {
     table
 };
 
-/// What look-ups need to know of the shape.
+/// What lookups need to know of the shape.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Levels {
     pub(super) leaf: u32,

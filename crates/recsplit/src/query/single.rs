@@ -9,13 +9,13 @@ use warpset_core::bits::{Portable, Select};
 use warpset_core::recsplit::Remix;
 use warpset_core::recsplit::hash::{self, LEVEL_FIRST, LEVEL_LEAF, LEVEL_ROOT, LEVEL_SECOND, start_seed};
 
-/// Trials that regroup leaves differently; more come of damaged words only.
+/// The largest trial for which leaves are regrouped differently; only damaged words give more.
 pub(super) const MOST_TRIALS: u64 = (1 << 31) * hash::REGROUP - 1;
 
-/// Unary parts that one window of bits has as a rule.
+/// Unary parts that one window of bits usually holds.
 pub(super) const NEAR_CODES: u32 = 24;
 
-/// A look-up on its way down a tree.
+/// A lookup on its way down a tree.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Walk {
     pub(super) low: u64,
@@ -31,7 +31,7 @@ pub(super) struct Walk {
     pub(super) keys: u32,
 }
 
-/// What is above the second level of a look-up.
+/// What a lookup remembers of the levels above the second.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Above {
     /// Where the bucket's unary parts begin.
@@ -126,7 +126,7 @@ impl Lookup<'_> {
     /// The root of a bucket's tree.
     #[inline(always)]
     pub(super) fn enter(self, bucket: u64, entry: Entry, low: u64) -> Walk {
-        // A bucket larger than the largest exists in damaged words only.
+        // Only damaged words have a bucket that is larger than the largest.
         let keys = if entry.keys < self.parameters.rows.len() as u64 { entry.keys as u32 } else { 0 };
         let fixed = self.parameters.trees.wrapping_add(entry.bits_before);
         let unary = fixed.wrapping_add(u64::from(self.parameters.rows[keys as usize].fixed_bits));
@@ -227,8 +227,8 @@ impl Lookup<'_> {
         self.value(walk, row, hash::leaf_position(hash, row.values) + rotation)
     }
 
-    /// The value at a leaf's position, still below twice the positions. Only damaged words that were made to pass the checks
-    /// make it too large.
+    /// The value at a leaf's position, which may still be up to twice the number of positions. Only damaged words that were
+    /// made to pass the checks make the value too large.
     #[inline(always)]
     pub(super) fn value(self, walk: &Walk, row: &Row, position: u32) -> u64 {
         let turned = position.wrapping_sub(row.values);

@@ -222,7 +222,7 @@ impl Vectors for Avx512 {
             )
         }
     }
-    /// A load and a count for each key: the bytes of eight keys are put beside each other, word by word, and then transposed.
+    /// One load and one count per key: the counts of eight keys are gathered byte by byte, and then transposed.
     #[inline(always)]
     fn counts(self, words: &[u64], firsts: &Lanes, masks: &Lanes, counts: &mut Lanes) {
         /// Place `8 a + b` is `8 b + a`.
