@@ -19,7 +19,7 @@ use warpset_kernels::primitives::tile_shape::TileShape;
 use warpset_simt::{Global, GlobalMut};
 
 use crate::check::{apart, on_device_of, same_len, tiles};
-use crate::sort::{Payload, SortKey};
+use crate::sort::{Payload, SortKey, Widths, by_widths};
 use crate::{KeyMask, Result};
 
 pub use many::{MAX_RUNS, merge_many_keys_async, merge_many_pairs_async};
@@ -203,7 +203,7 @@ unsafe fn merge_by<K: SortKey, V: Payload>(
     };
     macro_rules! launch {
         ($kernel:ident) => {{
-            let shape = kernels::$kernel::SHAPE;
+            let shape = $kernel::SHAPE;
             let tiles = tiles(total, shape.tile())?;
             let splits = splits(shape, tiles as usize)?;
             let config = LaunchConfig::new(tiles, shape.threads).shared(shape.shared_bytes);
@@ -214,7 +214,7 @@ unsafe fn merge_by<K: SortKey, V: Payload>(
             // SAFETY: the shape is the kernel's own, and the types have the sizes of the kernel's; the rest is the
             // caller's promise.
             unsafe {
-                kernels::$kernel {
+                $kernel {
                     a_keys: a.0,
                     a_values: a.1,
                     a_len,
@@ -231,19 +231,22 @@ unsafe fn merge_by<K: SortKey, V: Payload>(
             }
         }};
     }
-    match (K::WIDE, V::WIDE, pairs, launches == Launches::OneShort) {
-        (false, _, false, false) => launch!(merge_u32),
-        (false, _, false, true) => launch!(merge_u32_short),
-        (true, _, false, false) => launch!(merge_u64),
-        (true, _, false, true) => launch!(merge_u64_short),
-        (false, false, true, false) => launch!(merge_u32_u32),
-        (false, false, true, true) => launch!(merge_u32_u32_short),
-        (false, true, true, false) => launch!(merge_u32_u64),
-        (false, true, true, true) => launch!(merge_u32_u64_short),
-        (true, false, true, false) => launch!(merge_u64_u32),
-        (true, false, true, true) => launch!(merge_u64_u32_short),
-        (true, true, true, false) => launch!(merge_u64_u64),
-        (true, true, true, true) => launch!(merge_u64_u64_short),
+    let widths = if pairs { Widths::pairs::<K, V>() } else { Widths::keys::<K>() };
+    if launches == Launches::OneShort {
+        by_widths!(
+            widths,
+            kernels::{
+                merge_u32_short, merge_u32_u32_short, merge_u32_u64_short, merge_u64_short, merge_u64_u32_short,
+                merge_u64_u64_short
+            },
+            |kernel| launch!(kernel)
+        );
+    } else {
+        by_widths!(
+            widths,
+            kernels::{merge_u32, merge_u32_u32, merge_u32_u64, merge_u64, merge_u64_u32, merge_u64_u64},
+            |kernel| launch!(kernel)
+        );
     }
     Ok(())
 }

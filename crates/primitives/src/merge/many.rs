@@ -6,7 +6,7 @@ use warpset_simt::{Global, GlobalMut};
 
 use super::Pairs;
 use crate::check::{apart, on_device_of, same_len, tiles};
-use crate::sort::{Payload, SortKey};
+use crate::sort::{Payload, SortKey, Widths, by_widths};
 use crate::{Error, KeyMask, Result};
 
 /// The most runs that are merged in one pass.
@@ -109,7 +109,7 @@ unsafe fn merge<K: SortKey, V: Payload>(
     let mask = mask.bits();
     macro_rules! launch {
         ($kernel:ident) => {{
-            let shape = kernels::$kernel::SHAPE;
+            let shape = $kernel::SHAPE;
             let tiles = tiles(total, shape.tile())?;
             let mut splits = stream.alloc_uninit::<u64>(RUNS * (tiles as usize + 1))?;
             let [v0, v1, v2, v3, v4, v5, v6, v7] = values.map(|run| run.cast());
@@ -146,7 +146,7 @@ unsafe fn merge<K: SortKey, V: Payload>(
                 .launch(stream, config)?;
                 let config = LaunchConfig::new(tiles, shape.threads).shared(shape.shared_bytes);
                 let [k0, k1, k2, k3, k4, k5, k6, k7] = keys.map(|run| run.cast());
-                kernels::$kernel {
+                $kernel {
                     k0,
                     k1,
                     k2,
@@ -173,14 +173,15 @@ unsafe fn merge<K: SortKey, V: Payload>(
             }
         }};
     }
-    match (K::WIDE, V::WIDE, pairs) {
-        (false, _, false) => launch!(merge_many_u32),
-        (true, _, false) => launch!(merge_many_u64),
-        (false, false, true) => launch!(merge_many_u32_u32),
-        (false, true, true) => launch!(merge_many_u32_u64),
-        (true, false, true) => launch!(merge_many_u64_u32),
-        (true, true, true) => launch!(merge_many_u64_u64),
-    }
+    let widths = if pairs { Widths::pairs::<K, V>() } else { Widths::keys::<K>() };
+    by_widths!(
+        widths,
+        kernels::{
+            merge_many_u32, merge_many_u32_u32, merge_many_u32_u64, merge_many_u64, merge_many_u64_u32,
+            merge_many_u64_u64
+        },
+        |kernel| launch!(kernel)
+    );
     Ok(())
 }
 
