@@ -45,12 +45,14 @@ pub(crate) fn text(module: &Module) -> Option<Cow<'static, str>> {
 }
 
 /// The names of all kernels in `ptx`.
+#[cfg(any(test, feature = "cuda"))]
 pub(crate) fn kernels(ptx: &str) -> impl Iterator<Item = &str> {
     ptx.lines().filter_map(entry_name)
 }
 
 /// `ptx` without the bodies of other kernels than this one, so that the driver compiles no others; `None` if it is not
 /// there. Everything that kernels share (declarations, functions, constants) stays.
+#[cfg(any(test, feature = "cuda"))]
 pub(crate) fn kernel_alone(ptx: &str, kernel: &str) -> Option<String> {
     let mut text = String::new();
     // Inside of a kernel: whether it is the one, and how many braces are open, if there were any yet.
@@ -86,6 +88,7 @@ pub(crate) fn kernel_alone(ptx: &str, kernel: &str) -> Option<String> {
 }
 
 /// The kernel that an `.entry` directive on this line begins.
+#[cfg(any(test, feature = "cuda"))]
 fn entry_name(line: &str) -> Option<&str> {
     let line = line.strip_prefix(".visible ").or_else(|| line.strip_prefix(".weak ")).unwrap_or(line);
     let rest = line.strip_prefix(".entry ")?;
