@@ -14,8 +14,8 @@
 //!
 //! What happens on the way:
 //!
-//! 1. [`DeviceToolchain`]: one exact release of Rust, [`RUST_RELEASE`], with the sources of its standard library. Whoever
-//!    builds a crate whose PTX is [checked in](Builder::checked_in) and matches its sources needs none.
+//! 1. [`DeviceToolchain`]: one exact release of Rust, [`RUST_RELEASE`], with the sources of its standard library. It is
+//!    not needed to build a crate whose PTX is [checked in](Builder::checked_in) and matches its sources.
 //! 2. The crate is compiled for [`TARGET`] with pinned flags. The assembly of that target is PTX, so nothing is linked.
 //! 3. The text is made independent of the machine; launch bounds become directives ([`with_launch_bounds`]); a stamp at
 //!    its head names its sources and one hash over them.
