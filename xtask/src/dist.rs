@@ -28,7 +28,7 @@ const RUN_SCRIPT: &str = include_str!("dist/run.sh");
 const PARTS: [&str; 3] = ["bin", "tests", "workspace"];
 
 /// The compressor, with a window that holds dozens of executables. Unpacking takes as much memory as the window.
-const COMPRESSOR: &str = "xz --lzma2=preset=6,dict=192MiB";
+const COMPRESSOR: &str = "xz --lzma2=preset=2,dict=192MiB";
 
 /// The arguments of `dist`.
 #[derive(clap::Args)]
