@@ -17,7 +17,7 @@ pub trait SlotKind: sealed::Sealed + Copy + fmt::Debug + Send + Sync + 'static {
     /// For messages: "standard quotient filter".
     const NAME: &'static str;
 
-    /// The way through all fingerprints.
+    /// An iterator over all fingerprints, by blocks.
     type Walk<'a>: Walk;
 
     /// From the first fingerprint on whose quotient is at least `quotient`.
@@ -82,7 +82,7 @@ pub trait SlotKind: sealed::Sealed + Copy + fmt::Debug + Send + Sync + 'static {
     fn validate(view: &View<'_, Self>) -> Result<(), Error>;
 }
 
-/// The way through fingerprints in ascending order, a block of slots at a time.
+/// Iterates over fingerprints in ascending order, one block of slots at a time.
 pub trait Walk {
     /// Writes the next fingerprints; returns how many, zero only at the end.
     fn next_block(&mut self, fingerprints: &mut [u64; 64]) -> usize;

@@ -1,4 +1,4 @@
-//! The standard quotient filter on slots: lookup, insertion, removal, the way through all fingerprints.
+//! The standard quotient filter on slots: lookup, insertion, removal, iteration over all fingerprints.
 //!
 //! Source: section III-A and the serial parts of algorithms 1, 3, 7 and 8. A *run* is the remainders of one quotient, in
 //! ascending order; a *cluster* is an unshifted slot and the shifted ones after it; a *supercluster* reaches from one
@@ -158,7 +158,7 @@ pub fn remove<S: SlotsMut>(slots: &mut S, quotient: u64, remainder: u64) -> bool
     true
 }
 
-/// The fingerprints of a filter in ascending order, from some quotient on.
+/// The fingerprints of a filter in ascending order, from a given quotient on.
 #[derive(Clone, Debug)]
 pub struct Fingerprints<S> {
     slots: S,

@@ -1,4 +1,4 @@
-//! Ascending batches worked off in place, each thread in its own part of the slots.
+//! Ascending batches applied in place, each thread in its own part of the slots.
 
 use rayon::prelude::*;
 use warpset_core::quotient::slots::BLOCK_SLOTS;
@@ -8,7 +8,7 @@ use crate::slot_kind::{Change, Changed, SlotKind};
 
 /// Blocks of the smallest part that a thread takes.
 const LEAST_PART_BLOCKS: u64 = 64;
-/// Fingerprints that are worked off as one part.
+/// Fewer fingerprints are applied as one part.
 const FEW: usize = 256;
 
 impl<S: SlotKind> QuotientFilter<S> {
@@ -36,10 +36,10 @@ impl<S: SlotKind> QuotientFilter<S> {
         true
     }
 
-    /// Works off an ascending batch; returns how many fingerprints were stored or removed. Insertions must have slots.
+    /// Applies an ascending batch; returns how many fingerprints were stored or removed. Insertions must have slots.
     ///
-    /// The filter is cut into parts at multiples of 64 slots; a fingerprint whose cluster lies wholly in a part is worked
-    /// off by the part's thread, and the few others afterwards.
+    /// The filter is cut into parts at multiples of 64 slots; a fingerprint whose cluster lies wholly in a part is
+    /// applied by the part's thread, and the few others afterwards.
     pub(super) fn change_in_place(&mut self, batch: &[u64], change: Change) -> u64 {
         let layout = self.layout;
         let split = layout.split;

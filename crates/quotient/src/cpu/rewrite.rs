@@ -33,7 +33,7 @@ struct Item {
     follows: bool,
 }
 
-/// Goes through the fingerprints of quotients `first..end`; equal ones once, unless duplicates are kept.
+/// Visits the fingerprints of quotients `first..end`; equal ones once, unless duplicates are kept.
 #[inline(always)]
 fn for_each_item(layout: &Layout, source: &impl Source, first: u64, end: u64, mut visit: impl FnMut(Item)) {
     let (split, keep) = (layout.split, layout.keeps_duplicates());

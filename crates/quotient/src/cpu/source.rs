@@ -11,10 +11,10 @@ use crate::slot_kind::{SlotKind, Walk};
 
 /// Ascending fingerprints, a few at a time.
 pub(crate) trait Ascending {
-    /// Those that come next, none only at the end.
+    /// Those that come next; none only at the end.
     fn ready(&mut self) -> &[u64];
 
-    /// Goes past the first `count` of those that are ready.
+    /// Skips the first `count` of those that are ready.
     fn advance(&mut self, count: usize);
 }
 
@@ -256,7 +256,7 @@ impl<A: Source, B: Source> Source for Combined<A, B> {
 /// Ranges of fingerprints, inclusive, that together are `0..=last`: enough of them for all threads.
 fn ranges(last: u64) -> impl IndexedParallelIterator<Item = (u64, u64)> {
     let parts = if rayon::current_num_threads() == 1 { 1 } else { 256.min(last.saturating_add(1)) };
-    // In 128 bits, as the number of fingerprints of 64 bits has 65.
+    // In 128 bits, as the number of 64-bit fingerprints takes 65.
     let bound = move |i: u64| ((last as u128 + 1) * i as u128 / parts as u128) as u64;
     (0..parts as u32).into_par_iter().map(move |i| {
         let i = i as u64;

@@ -224,7 +224,7 @@ fn in_the_other_container(filter: &StandardQuotientFilter) -> StandardQuotientFi
     filter.with_container(other).unwrap()
 }
 
-/// Tiny filters, in which every shape of cluster comes about; their fingerprints are few.
+/// Tiny filters, in which every shape of cluster occurs; their fingerprints are few.
 fn tiny() -> impl Strategy<Value = (Layout, Vec<Op>)> {
     (1..9u32, 1..5u32, 0.5..0.99, any::<bool>(), any::<bool>()).prop_flat_map(|(q, r, load, packed, keep)| {
         let layout = layout(q, r, load, packed, keep);

@@ -17,7 +17,7 @@ pub trait DeviceSlotKind: SlotKind {
     /// Ways to lay out ascending fingerprints. All give the same bytes.
     type BuildMethod: Copy + Debug + Default;
 
-    /// Ways to work off a batch. All give the same bytes.
+    /// Ways to insert or remove a batch. All give the same bytes.
     type UpdateMethod: Copy + Debug + Default;
 
     /// Words in which ascending fingerprints are laid out, and how many are stored. Waits for all of `stream`, because only

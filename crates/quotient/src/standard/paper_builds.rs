@@ -47,7 +47,7 @@ impl BuildMethod {
 
 impl StandardBuilder {
     /// [`Builder::build_from`](crate::Builder::build_from) by a method of choice; all give the same bytes. The paper's are
-    /// worked off step by step, on this thread.
+    /// executed step by step, on this thread.
     pub fn build_from_with<K: Key>(&self, keys: &[K], method: BuildMethod) -> Result<StandardQuotientFilter, Error> {
         let layout = self.layout()?;
         let mut sorted = sorted_fingerprints(&layout, keys);

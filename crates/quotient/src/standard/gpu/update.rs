@@ -13,10 +13,10 @@ mod in_place;
 mod rebuild;
 mod superclusters;
 
-use in_place::work_in_place;
+use in_place::change_in_place;
 use rebuild::rebuilt;
+use superclusters::change_by_superclusters;
 pub(super) use superclusters::fill_by_superclusters;
-use superclusters::work_by_superclusters;
 
 /// How a batch is inserted into a standard quotient filter on a device, or removed from it. All give the same bytes. Batches
 /// of 2^32 keys and filters of 2^32 slots are always rebuilt.
@@ -28,7 +28,7 @@ pub enum UpdateMethod {
     #[default]
     Automatic,
     /// The paper's (algorithms 3 and 7): in rounds, each a pass over the filter that labels its superclusters, and one
-    /// fingerprint worked off in each. As many rounds as fingerprints belong to one supercluster.
+    /// fingerprint inserted or removed in each. As many rounds as fingerprints belong to one supercluster.
     Superclusters,
     /// In rounds too, but the batch is sorted and walks to its superclusters, so that a round costs as much as the batch
     /// is large. A removal takes one round; what an insertion has left after 24 rounds is merged.
@@ -114,7 +114,7 @@ impl Filter {
     ) -> Result<Option<u64>, Error> {
         let (layout, before) = (self.layout, self.items);
         self.change_words(stream, batch.len(), change, |words| {
-            let Changed { done, failed } = work_by_superclusters(stream, &layout, words, batch, change)?;
+            let Changed { done, failed } = change_by_superclusters(stream, &layout, words, batch, change)?;
             Ok(match change {
                 Change::Remove => Some(before - done),
                 Change::Insert => (failed == 0).then_some(before + done),
@@ -132,7 +132,7 @@ impl Filter {
     ) -> Result<Option<u64>, Error> {
         let (layout, before) = (self.layout, self.items);
         self.change_words(stream, batch.len(), change, |words| {
-            let (Changed { done, failed }, left) = work_in_place(stream, &layout, words, batch, change)?;
+            let (Changed { done, failed }, left) = change_in_place(stream, &layout, words, batch, change)?;
             if change == Change::Remove {
                 return Ok(Some(before - done));
             }

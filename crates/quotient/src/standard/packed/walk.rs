@@ -1,4 +1,4 @@
-//! The way through all fingerprints of packed slots on the CPU, a block of slots at a time: each word of metadata is read
+//! All fingerprints of packed slots on the CPU in ascending order, by blocks of slots: each word of metadata is read
 //! once, and the end of a run does not branch.
 
 #[cfg(target_arch = "x86_64")]

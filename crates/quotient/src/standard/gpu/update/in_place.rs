@@ -1,4 +1,4 @@
-//! Ascending batches worked off in place, in rounds.
+//! Ascending batches applied in place, in rounds.
 
 use warpset_gpu::{DeviceVec, Stream};
 use warpset_kernels::quotient::update::in_place::{
@@ -18,7 +18,7 @@ pub(super) type Left<W> = Option<(DeviceVec<W>, usize)>;
 
 /// Changes words of this layout in rounds, of which removals take one; the batch is ascending. What is left after
 /// [`ROUNDS`](crossover::ROUNDS) is returned.
-pub(super) fn work_in_place<W: StandardWord>(
+pub(super) fn change_in_place<W: StandardWord>(
     stream: &Stream,
     layout: &Layout,
     words: &mut DeviceVec<u64>,

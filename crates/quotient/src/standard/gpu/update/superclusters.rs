@@ -20,12 +20,12 @@ pub(in crate::standard::gpu) fn fill_by_superclusters(
     words: &mut DeviceVec<u64>,
     batch: Fingerprints,
 ) -> Result<Changed, Error> {
-    with_width!(batch, |batch| work_by_superclusters(stream, layout, words, batch, Change::Insert))
+    with_width!(batch, |batch| change_by_superclusters(stream, layout, words, batch, Change::Insert))
 }
 
 /// Changes words of this layout in rounds: superclusters are flagged and labelled, the batch bids for them, one
-/// fingerprint is worked off in each, and those that lost are compacted.
-pub(super) fn work_by_superclusters<W: StandardWord>(
+/// fingerprint is inserted or removed in each, and those that lost are compacted.
+pub(super) fn change_by_superclusters<W: StandardWord>(
     stream: &Stream,
     layout: &Layout,
     words: &mut DeviceVec<u64>,

@@ -73,7 +73,7 @@ fn batches(layout: Layout, most: usize) -> impl Strategy<Value = Vec<(Vec<u64>, 
     prop::collection::vec((prop::collection::vec(fingerprint, 0..most), any::<bool>()), 1..6)
 }
 
-/// Tiny filters, in which every shape of cluster comes about.
+/// Tiny filters, in which every shape of cluster occurs.
 fn tiny() -> impl Strategy<Value = (Layout, Vec<(Vec<u64>, bool)>, u64)> {
     (1..9u32, 1..5u32, 0.5..0.99, any::<bool>(), any::<bool>()).prop_flat_map(|(q, r, load, packed, keep)| {
         let layout = layout(q, r, load, packed, keep);
