@@ -6,6 +6,7 @@
 
 mod bloom;
 mod clock;
+mod first_use;
 mod gpu_limits;
 mod limits;
 mod machine;
@@ -71,6 +72,9 @@ pub struct Args {
     /// `brute`, `rotation` or `grouped`
     #[arg(long, value_name = "METHOD:LEAF:BUCKET[:FANOUT:FANOUT]")]
     shape: Vec<recsplit::Settings>,
+    /// Makes one first call and prints its seconds
+    #[arg(long, hide = true)]
+    first_call: Option<String>,
     /// Write all rows to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -94,6 +98,9 @@ enum Backend {
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<()> {
+    if let Some(name) = &args.first_call {
+        return first_use::call(name);
+    }
     let effort = match (args.quick, args.full) {
         (true, _) => Effort::Quick,
         (_, true) => Effort::Full,
@@ -117,6 +124,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         .collect();
     let mut steps: Vec<_> = chosen.iter().flat_map(|suite| suite.real(&setup)).collect();
     steps.extend(chosen.iter().flat_map(|suite| suite.generated(&setup)));
+    if args.structure.is_empty() {
+        steps.extend(first_use::steps(&setup));
+    }
 
     if !args.step.is_empty() {
         steps.retain(|step| args.step.iter().any(|text| step.title.contains(text)));
