@@ -3,7 +3,8 @@
 //! Nothing is linked: an executable built with the feature `cuda` starts on machines without a driver, and every
 //! function here then answers [`NO_DRIVER`]. Handles are opaque pointers, as in the driver's headers.
 
-#![allow(non_snake_case)] // the driver's own names
+// The driver's own names and parameters.
+#![allow(non_snake_case, clippy::too_many_arguments)]
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;

@@ -1,0 +1,217 @@
+//! One grammar: bodies that are generic over every filter, run on the host, on the emulator and on a CUDA device.
+//!
+//! What names look like is the business of `grammar_names.rs`; this holds what they do.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+
+use warpset_base::filter::{Count, Filter, Insert, Remove, TestAndInsert};
+use warpset_bloom::{BlockedBloom, RaoBloom, SplitBlockBloom};
+use warpset_gpu::emulator::Config;
+use warpset_gpu::{Device, testing};
+use warpset_quotient::{Duplicates, StandardQuotientFilter};
+use warpset_recsplit::StaticFilter;
+
+/// Keys that a filter holds, and other ones.
+fn keys(count: u64, salt: u64) -> Vec<u64> {
+    (0..count).map(|i| (i * 0x9e37_79b9_7f4a_7c15) ^ (salt << 60)).collect()
+}
+
+/// The texts of an error and its causes.
+fn words(error: &dyn Error) -> String {
+    let mut all = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        all = format!("{all}: {cause}");
+        next = cause.source();
+    }
+    all
+}
+
+/// Asking: every shape of answers says the same, empty input is no error, wrong lengths are one.
+fn answers_agree<F: Filter>(filter: &F, present: &[u64]) {
+    let asked = [present, &keys(500, 7)].concat();
+    let answers = filter.contains_bulk(&asked).unwrap();
+    assert!(answers[..present.len()].iter().all(|&answer| answer), "a key that was inserted is missing");
+
+    let mut into = vec![false; asked.len()];
+    filter.contains_bulk_into(&asked, &mut into).unwrap();
+    assert_eq!(into, answers);
+    let bitmap = filter.contains_bitmap_bulk(&asked).unwrap();
+    assert_eq!(bitmap.iter().collect::<Vec<_>>(), answers);
+    let contained = answers.iter().filter(|&&answer| answer).count();
+    assert_eq!(filter.count_contained_bulk(&asked).unwrap(), contained);
+    assert!(contained < present.len() + 250, "{contained} of {} keys", asked.len());
+
+    assert!(filter.contains_bulk::<u64>(&[]).unwrap().is_empty());
+    filter.contains_bulk_into::<u64>(&[], &mut []).unwrap();
+    assert!(filter.contains_bitmap_bulk::<u64>(&[]).unwrap().is_empty());
+    assert_eq!(filter.count_contained_bulk::<u64>(&[]).unwrap(), 0);
+
+    for places in [0, 1, asked.len() - 1, asked.len() + 1] {
+        let refused = filter.contains_bulk_into(&asked, &mut vec![false; places]).unwrap_err();
+        let told = words(&refused);
+        assert!(told.contains(&format!("{} keys, and {places} places", asked.len())), "{told}");
+    }
+    assert!(filter.memory_bytes() > 0);
+}
+
+/// Changing: inserted keys are found, merging adds, clearing removes, empty input changes nothing.
+fn changes<F: Insert>(make: impl Fn() -> F) {
+    let (first, second) = (keys(1000, 1), keys(700, 2));
+    let mut filter = make();
+    filter.insert_bulk::<u64>(&[]).unwrap();
+    assert_eq!(filter.count_contained_bulk(&first).unwrap(), 0);
+
+    filter.insert_bulk(&first).unwrap();
+    answers_agree(&filter, &first);
+    let mut other = make();
+    other.insert_bulk(&second).unwrap();
+    filter.merge(&other).unwrap();
+    answers_agree(&filter, &[first, second.clone()].concat());
+    answers_agree(&other, &second);
+
+    let bytes = filter.memory_bytes();
+    filter.clear().unwrap();
+    assert_eq!((filter.count_contained_bulk(&second).unwrap(), filter.memory_bytes()), (0, bytes));
+    filter.insert_bulk(&second).unwrap();
+    answers_agree(&filter, &second);
+}
+
+/// Every key is new at most once.
+fn tests_and_inserts<F: TestAndInsert>(make: impl Fn() -> F) {
+    let mut filter = make();
+    let batch = [keys(300, 1), keys(300, 1), keys(100, 3)].concat();
+    let new = filter.test_and_insert_bulk(&batch).unwrap();
+    assert!(new[300..600].iter().all(|&new| !new));
+    assert!(new.iter().filter(|&&new| new).count() > 350);
+    assert!(filter.test_and_insert_bulk(&batch).unwrap().iter().all(|&new| !new));
+    assert!(filter.test_and_insert_bulk::<u64>(&[]).unwrap().is_empty());
+    answers_agree(&filter, &batch);
+}
+
+/// Copies are counted and removed one by one; in a set there is one of each.
+fn counts_and_removes<F: Remove + Count>(make: impl Fn() -> F, is_set: bool) {
+    let mut filter = make();
+    let batch = [keys(200, 1), keys(100, 1), keys(50, 4)].concat();
+    let mut model = BTreeMap::new();
+    for &key in &batch {
+        let copies = model.entry(key).or_insert(0u64);
+        *copies = if is_set { 1 } else { *copies + 1 };
+    }
+    filter.insert_bulk(&batch).unwrap();
+    let distinct: Vec<u64> = model.keys().copied().collect();
+    assert_eq!(filter.count_bulk(&distinct).unwrap(), model.values().copied().collect::<Vec<_>>());
+    assert!(filter.count_bulk::<u64>(&[]).unwrap().is_empty());
+    assert_eq!(filter.remove_bulk::<u64>(&[]).unwrap(), 0);
+
+    assert_eq!(filter.remove_bulk(&distinct).unwrap(), distinct.len() as u64);
+    model.values_mut().for_each(|copies| *copies -= 1);
+    assert_eq!(filter.count_bulk(&distinct).unwrap(), model.values().copied().collect::<Vec<_>>());
+    assert_eq!(filter.remove_bulk(&keys(20, 9)).unwrap(), 0);
+}
+
+/// The devices that device filters are held to the grammar on.
+fn on_devices(body: impl Fn(&Device)) {
+    testing::devices(5).iter().for_each(body);
+}
+
+#[test]
+fn bloom_filters_on_the_host() {
+    let (split, blocked) = (SplitBlockBloom::builder(2000).fpr(0.001), BlockedBloom::builder(2000).fpr(0.001));
+    let rao = RaoBloom::builder(4000).fpr(0.001);
+    changes(|| split.build().unwrap());
+    changes(|| blocked.build().unwrap());
+    changes(|| rao.build().unwrap());
+    tests_and_inserts(|| split.build().unwrap());
+    tests_and_inserts(|| blocked.build().unwrap());
+    tests_and_inserts(|| rao.build().unwrap());
+}
+
+#[test]
+fn bloom_filters_on_devices() {
+    let (split, blocked) = (SplitBlockBloom::builder(2000).fpr(0.001), BlockedBloom::builder(2000).fpr(0.001));
+    let rao = RaoBloom::builder(4000).fpr(0.001);
+    on_devices(|device| {
+        changes(|| split.clone().on(device).build().unwrap());
+        changes(|| blocked.clone().on(device).build().unwrap());
+        changes(|| rao.clone().on(device).build().unwrap());
+        tests_and_inserts(|| split.clone().on(device).build().unwrap());
+        tests_and_inserts(|| blocked.clone().on(device).build().unwrap());
+        tests_and_inserts(|| rao.clone().on(device).build().unwrap());
+    });
+}
+
+#[test]
+fn quotient_filters_on_the_host() {
+    let set = StandardQuotientFilter::builder(2000).fpr(1e-6);
+    let multiset = set.clone().duplicates(Duplicates::Kept);
+    changes(|| set.build().unwrap());
+    changes(|| multiset.build().unwrap());
+    counts_and_removes(|| set.build().unwrap(), true);
+    counts_and_removes(|| multiset.build().unwrap(), false);
+}
+
+#[test]
+fn quotient_filters_on_devices() {
+    let set = StandardQuotientFilter::builder(2000).fpr(1e-6);
+    let multiset = set.clone().duplicates(Duplicates::Kept);
+    on_devices(|device| {
+        changes(|| set.clone().on(device).build().unwrap());
+        changes(|| multiset.clone().on(device).build().unwrap());
+        counts_and_removes(|| set.clone().on(device).build().unwrap(), true);
+        counts_and_removes(|| multiset.clone().on(device).build().unwrap(), false);
+    });
+}
+
+#[test]
+fn filters_that_never_change() {
+    let present = keys(1000, 1);
+    answers_agree(&StaticFilter::builder(16).build_from(&present).unwrap(), &present);
+}
+
+#[test]
+fn views_answer_as_what_they_borrow() {
+    let present = keys(1000, 1);
+    let mut split = SplitBlockBloom::builder(2000).fpr(0.001).build().unwrap();
+    split.insert_bulk(&present);
+    answers_agree(&split.view(), &present);
+    let quotient = StandardQuotientFilter::builder(2000).fpr(1e-6).build_from(&present).unwrap();
+    answers_agree(&quotient.view(), &present);
+    let fixed = StaticFilter::builder(16).build_from(&present).unwrap();
+    answers_agree(&fixed.view(), &present);
+}
+
+/// Memory of another device is one and the same error on every type.
+#[test]
+fn memory_of_another_device() {
+    let (here, there) = (Device::emulator(Config::seeded(1)), Device::emulator(Config::seeded(2)));
+    let mut foreign = there.from_slice(&keys(100, 1)).unwrap();
+    let mut answers = there.alloc_zeroed::<u8>(100).unwrap();
+
+    macro_rules! refused {
+        ($($result:expr),* $(,)?) => {$({
+            let told = words(&$result.err().expect(stringify!($result)));
+            assert!(told.contains("was given something of"), "{}: {told}", stringify!($result));
+        })*};
+    }
+    let mut split = SplitBlockBloom::builder(1000).on(&here).build().unwrap();
+    let mut quotient = StandardQuotientFilter::builder(1000).on(&here).build().unwrap();
+    refused![
+        split.insert_device(foreign.as_slice()),
+        split.contains_device(foreign.as_slice(), answers.as_mut_slice()),
+        quotient.insert_device(foreign.as_slice()),
+        quotient.remove_device(foreign.as_slice()),
+        quotient.contains_device(foreign.as_slice(), answers.as_mut_slice()),
+        SplitBlockBloom::builder(1000).on(&here).build_from_device(foreign.as_slice()),
+        StandardQuotientFilter::builder(1000).on(&here).build_from_device(foreign.as_slice()),
+        split.merge(&SplitBlockBloom::builder(1000).on(&there).build().unwrap()),
+        quotient.merge(&StandardQuotientFilter::builder(1000).on(&there).build().unwrap()),
+    ];
+    assert_eq!(split.count_contained_bulk(&keys(100, 1)).unwrap(), 0);
+    assert!(quotient.is_empty());
+    // Empty slices do nothing, wherever they are.
+    let nothing = foreign.as_mut_slice().slice(..0).to_vec().unwrap();
+    split.insert_bulk(&nothing).unwrap();
+    quotient.insert_bulk(&nothing).unwrap();
+}
