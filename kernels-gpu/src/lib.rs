@@ -114,19 +114,11 @@ pub mod selftest;
 pub mod block;
 pub mod look_back;
 
-// The builder's own file, for PTX from before the builder wrote the directives itself.
-#[cfg(not(target_arch = "nvptx64"))]
-#[path = "../../crates/builder/src/launch_bounds.rs"]
-mod launch_bounds;
-
 // What macros that make kernels name.
 #[doc(hidden)]
 pub use warpset_core::scan as operators;
 #[doc(hidden)]
 pub use warpset_simt as simt;
-
-#[cfg(not(target_arch = "nvptx64"))]
-pub use launch_bounds::with_launch_bounds;
 
 #[cfg(not(target_arch = "nvptx64"))]
 macro_rules! modules {

@@ -19,8 +19,8 @@ fn registered() -> MutexGuard<'static, Option<HashMap<String, Cow<'static, str>>
 /// Makes the PTX of kernels that live outside this workspace known to every device, under the name of the module in
 /// which [`kernel!`](warpset_simt::kernel!) declares them (the first segment after the crate's name).
 ///
-/// The text is compiled by the driver on first use. Comments `// @launch_bounds THREADS [BLOCKS]` in a kernel's body
-/// become directives. The emulator needs no PTX.
+/// The text is compiled by the driver on first use, as it is: launch bounds are directives in what `warpset-builder`
+/// makes. The emulator needs no PTX.
 ///
 /// # Errors
 /// [`GpuError::ModuleExists`] if the name already stands for another text.

@@ -102,7 +102,6 @@ impl CudaDevice {
         let text = ptx::text(module).ok_or_else(|| GpuError::UnknownModule { module: module.name.into() })?;
         let unknown = || GpuError::UnknownKernel { module: module.name.into(), kernel: name.into() };
         let text = ptx::kernel_alone(&text, name).ok_or_else(unknown)?;
-        let text = warpset_kernels::with_launch_bounds(&text);
         let rejected = |code, log| GpuError::PtxRejected { module: module.name.into(), code, log };
         let Ok(text) = CString::new(text) else {
             return Err(rejected(DriverCode::INVALID_VALUE, "the text contains a zero byte".into()));
