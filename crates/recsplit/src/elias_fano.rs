@@ -132,7 +132,7 @@ pub(crate) struct Lists {
 /// Where a lookup searches in the upper bits: positions of ones of both lists that have `rank` ones between them and the
 /// bucket's own.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Near {
+pub(crate) struct Jump {
     phi: u64,
     chi: u64,
     rank: u32,
@@ -147,10 +147,10 @@ impl Lists {
         Self { layout, lower: base * 64, upper_keys: upper_keys * 64, upper_bits: upper_bits * 64, jumps }
     }
 
-    /// Prefetches what [`Lists::near`] reads for `bucket`, and the lower bits.
+    /// Prefetches what [`Lists::jump_to`] reads for `bucket`, and the lower bits.
     #[inline(always)]
     pub(crate) fn prefetch_first(&self, words: &[u64], bucket: u64) {
-        let (block, pair) = self.jump(bucket);
+        let (block, pair) = self.jump_place(bucket);
         prefetch(words, block);
         prefetch(words, block + 2 + pair / 2);
         prefetch(words, (self.lower + bucket * u64::from(self.layout.low_keys + self.layout.low_bits)) / 64);
@@ -158,26 +158,26 @@ impl Lists {
 
     /// Prefetches the upper bits.
     #[inline(always)]
-    pub(crate) fn prefetch_second(&self, words: &[u64], near: Near) {
+    pub(crate) fn prefetch_second(&self, words: &[u64], jump: Jump) {
         // An entry takes two to three upper bits.
-        let ahead = u64::from(near.rank) * 9 / 4;
-        prefetch(words, near.phi.wrapping_add(ahead) / 64);
-        prefetch(words, near.chi.wrapping_add(ahead) / 64);
+        let ahead = u64::from(jump.rank) * 9 / 4;
+        prefetch(words, jump.phi.wrapping_add(ahead) / 64);
+        prefetch(words, jump.chi.wrapping_add(ahead) / 64);
     }
 
     /// Word and 16-bit pair of the jump array for an entry: first word of the block, index of the pair.
     #[inline(always)]
-    fn jump(&self, index: u64) -> (u64, u64) {
+    fn jump_place(&self, index: u64) -> (u64, u64) {
         let block = self.jumps + index / BLOCK * self.layout.block_words();
         (block, (index % BLOCK) >> self.layout.log_stride)
     }
 
     /// What the jump array says of `bucket`.
     #[inline(always)]
-    pub(crate) fn near(&self, words: &[u64], bucket: u64) -> Near {
-        let (block, pair) = self.jump(bucket);
+    pub(crate) fn jump_to(&self, words: &[u64], bucket: u64) -> Jump {
+        let (block, pair) = self.jump_place(bucket);
         let pair_word = word(words, (block + 2 + pair / 2) as usize) >> (32 * (pair % 2));
-        Near {
+        Jump {
             phi: self.upper_keys.wrapping_add(word(words, block as usize)).wrapping_add(pair_word & 0xffff),
             chi: self.upper_bits.wrapping_add(word(words, block as usize + 1)).wrapping_add(pair_word >> 16 & 0xffff),
             rank: bucket as u32 & ((1 << self.layout.log_stride) - 1),
@@ -186,7 +186,7 @@ impl Lists {
 
     /// The entry of `bucket`, below the number of buckets.
     #[inline(always)]
-    pub(crate) fn get(&self, words: &[u64], bucket: u64, near: Near, select: impl Select) -> Entry {
+    pub(crate) fn get(&self, words: &[u64], bucket: u64, jump: Jump, select: impl Select) -> Entry {
         let layout = &self.layout;
         let width = layout.low_keys + layout.low_bits;
         let at = self.lower + bucket * u64::from(width);
@@ -201,8 +201,8 @@ impl Lists {
                 field(words, at + u64::from(width), layout.low_keys),
             )
         };
-        let (phi_at, next_at) = two_ones(words, near.phi, near.rank, layout.log_stride, select);
-        let (chi_at, _) = two_ones(words, near.chi, near.rank, layout.log_stride, select);
+        let (phi_at, next_at) = two_ones(words, jump.phi, jump.rank, layout.log_stride, select);
+        let (chi_at, _) = two_ones(words, jump.chi, jump.rank, layout.log_stride, select);
 
         let phi = (phi_at.wrapping_sub(self.upper_keys).wrapping_sub(bucket)) << layout.low_keys | low_phi;
         let more = next_at.wrapping_sub(phi_at).wrapping_sub(1) << layout.low_keys;
@@ -275,7 +275,7 @@ mod tests {
             let (layout, words) = encode::tests::build(&keys, &bits, log_stride);
             let lists = Lists::at(layout, 0);
             for i in 0..buckets {
-                let entry = lists.get(&words, i as u64, lists.near(&words, i as u64), Portable);
+                let entry = lists.get(&words, i as u64, lists.jump_to(&words, i as u64), Portable);
                 let expected = Entry { keys_before: keys[i], keys: keys[i + 1] - keys[i], bits_before: bits[i] };
                 assert_eq!(entry, expected, "{buckets} {log_stride} {i}");
             }

@@ -139,11 +139,11 @@ pub(crate) trait Vectors: Copy {
     fn pairs(self, words: &Lanes, ranks: &Lanes, ones: &mut Lanes);
 }
 
-/// [`Vectors::pairs`] with `pdep`. A call, so that words and ranks go through memory: taking registers apart and putting
+/// [`Vectors::pairs`] with `pdep`. Not inlined, so that words and ranks go through memory: taking registers apart and putting
 /// them together costs more.
 ///
 /// # Safety
-/// The processor must have BMI2.
+/// - The processor has BMI2.
 #[target_feature(enable = "bmi2")]
 #[inline(never)]
 pub(super) unsafe fn pairs_bmi2(words: &Lanes, ranks: &Lanes, ones: &mut Lanes) {

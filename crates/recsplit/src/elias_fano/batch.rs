@@ -44,7 +44,7 @@ fn product<T: Vectors>(vectors: T, x: T::V, by: u64, small: bool) -> T::V {
 impl Lists {
     /// The entries of `buckets`; `small` if [`Lists::is_small`], `far` if what is read should be prefetched.
     #[inline(always)]
-    pub(crate) fn lanes<T: Vectors>(&self, reader: Reader<T>, buckets: &Lanes, small: bool, far: bool) -> Entries {
+    pub(crate) fn get_batch<T: Vectors>(&self, reader: Reader<T>, buckets: &Lanes, small: bool, far: bool) -> Entries {
         if far {
             buckets.iter().for_each(|&bucket| self.prefetch_first(reader.words, bucket));
         }
@@ -54,7 +54,7 @@ impl Lists {
         let halves = vectors.splat(0xffff);
         let [mut phi, mut chi, mut ranks]: [Lanes; 3] = [Lanes::ZERO; 3];
         for v in 0..VECTORS {
-            // As in `near`.
+            // As in `jump_to`.
             let bucket = buckets.get(vectors, v);
             let block = bucket.shr::<{ BLOCK.ilog2() }>().times(vectors.splat(layout.block_words()));
             let block = block + vectors.splat(self.jumps);
@@ -149,8 +149,8 @@ impl Lists {
             missing = Keys::MAX;
         }
         while let Some(i) = next_key(&mut missing) {
-            let near = self.near(reader.words, buckets[i]);
-            let entry = self.get(reader.words, buckets[i], near, vectors.select());
+            let jump = self.jump_to(reader.words, buckets[i]);
+            let entry = self.get(reader.words, buckets[i], jump, vectors.select());
             (entries.keys_before[i], entries.keys[i], entries.bits_before[i]) =
                 (entry.keys_before, entry.keys, entry.bits_before);
         }

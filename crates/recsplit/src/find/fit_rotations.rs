@@ -56,7 +56,7 @@ impl Unions {
     /// `weight` in the code.
     ///
     /// # Safety
-    /// See [`U32Vector`].
+    /// - The conditions of [`U32Vector`].
     #[inline(always)]
     unsafe fn extend<V: U32Vector, const M: usize>(&mut self, from: &Self, group: u32, weight: u32) {
         self.len = 0;
@@ -87,7 +87,7 @@ struct Rotations<V>([V; 3]);
 
 impl<V: U32Vector> Rotations<V> {
     /// # Safety
-    /// See [`U32Vector`].
+    /// - The conditions of [`U32Vector`].
     #[inline(always)]
     unsafe fn of<const M: usize>(group: u32) -> Self {
         // SAFETY: the caller vouches for the instructions.
@@ -115,7 +115,7 @@ impl<V: U32Vector> Rotations<V> {
     /// The smallest rotation that equals `word`.
     ///
     /// # Safety
-    /// See [`U32Vector`].
+    /// - The conditions of [`U32Vector`].
     #[inline(always)]
     unsafe fn find<const M: usize>(&self, word: u32) -> Option<u32> {
         let mut by = 0;
@@ -134,7 +134,7 @@ impl<V: U32Vector> Rotations<V> {
 /// Numbers of pairs of ones at distances 1 to 4: equal for all rotations of a word.
 ///
 /// # Safety
-/// See [`U32Vector`].
+/// - The conditions of [`U32Vector`].
 #[inline(always)]
 unsafe fn signature<V: U32Vector, const M: usize>(word: V) -> V {
     // SAFETY: the caller vouches for the instructions.
@@ -152,7 +152,8 @@ unsafe fn signature<V: U32Vector, const M: usize>(word: V) -> V {
 /// of keys, and all together have `M`.
 ///
 /// # Safety
-/// See [`U32Vector`]. `groups` has 2 to [`MAX_GROUPS`] entries; with more than two, `M` is more than 4.
+/// - The conditions of [`U32Vector`].
+/// - `groups` has 2 to [`MAX_GROUPS`] entries; with more than two, `M` is more than 4.
 #[inline(always)]
 pub(super) unsafe fn fit<V: U32Vector, const M: usize>(groups: &[u32]) -> Option<u32> {
     let full = u32::MAX >> (32 - M);

@@ -18,7 +18,7 @@ pub(super) struct Hasher<V> {
 
 impl<V: U32Vector> Hasher<V> {
     /// # Safety
-    /// See [`U32Vector`].
+    /// - The conditions of [`U32Vector`].
     #[inline(always)]
     pub(super) unsafe fn new(start: u32) -> Self {
         // SAFETY: the caller vouches for the instructions.
@@ -30,7 +30,8 @@ impl<V: U32Vector> Hasher<V> {
     /// Trial hashes of `key` for the trials `trial`; `trial_high` are their high halves.
     ///
     /// # Safety
-    /// See [`U32Vector`]. Without `CARRY`, no lane of `trial` may reach past 32 bits when added to the key's low half.
+    /// - The conditions of [`U32Vector`].
+    /// - Without `CARRY`, no lane of `trial` carries beyond 32 bits when it is added to the key's low half.
     #[inline(always)]
     pub(super) unsafe fn hash<const CARRY: bool>(self, key: u64, trial: V, trial_high: u32) -> V {
         // SAFETY: the caller vouches for the instructions.
@@ -47,7 +48,7 @@ impl<V: U32Vector> Hasher<V> {
     /// Folds and mixes the halves of sums.
     ///
     /// # Safety
-    /// See [`U32Vector`].
+    /// - The conditions of [`U32Vector`].
     #[inline(always)]
     pub(super) unsafe fn mix(self, low: V, high: V) -> V {
         // SAFETY: the caller vouches for the instructions.

@@ -13,7 +13,8 @@ use warpset_core::recsplit::hash::{self, REGROUP};
 /// Searches a leaf of `M` keys.
 ///
 /// # Safety
-/// See [`U32Vector`]. `task.keys` has `M` keys, 2 to 24.
+/// - The conditions of [`U32Vector`].
+/// - `task.keys` has `M` keys, 2 to 24.
 #[inline(always)]
 pub(super) unsafe fn leaf<V: U32Vector, const M: usize>(task: &Task) -> Result<u64, NoSolution> {
     if task.positions as usize != M {
@@ -41,7 +42,7 @@ pub(super) unsafe fn leaf<V: U32Vector, const M: usize>(task: &Task) -> Result<u
 /// Positions of a leaf's keys as single bits.
 ///
 /// # Safety
-/// See [`U32Vector`].
+/// - The conditions of [`U32Vector`].
 #[inline(always)]
 unsafe fn position_bit<V: U32Vector, const M: usize>(hash: V) -> V {
     // SAFETY: the caller vouches for the instructions.
@@ -51,7 +52,8 @@ unsafe fn position_bit<V: U32Vector, const M: usize>(hash: V) -> V {
 /// Brute force without a midstop.
 ///
 /// # Safety
-/// As [`leaf`]; trials below `to` do not carry unless `CARRY`.
+/// - The conditions of [`leaf`].
+/// - Trials below `to` do not carry, unless `CARRY`.
 #[inline(always)]
 unsafe fn plain<V: U32Vector, const M: usize, const CARRY: bool>(task: &Task, from: u64, to: u64) -> Option<u64> {
     let keys: &[u64; M] = task.keys.first_chunk()?;
@@ -83,7 +85,8 @@ const MIDSTOP_FROM: usize = 12;
 /// fill a vector.
 ///
 /// # Safety
-/// As [`leaf`]; trials below `to` do not carry unless `CARRY`.
+/// - The conditions of [`leaf`].
+/// - Trials below `to` do not carry, unless `CARRY`.
 #[inline(always)]
 unsafe fn midstop<V: U32Vector, const M: usize, const CARRY: bool>(task: &Task, from: u64, to: u64) -> Option<u64> {
     let keys: &[u64; M] = task.keys.first_chunk()?;
@@ -136,7 +139,8 @@ unsafe fn midstop<V: U32Vector, const M: usize, const CARRY: bool>(task: &Task, 
 /// Rotation of groups.
 ///
 /// # Safety
-/// As [`leaf`]; trials below `to` do not carry.
+/// - The conditions of [`leaf`].
+/// - Trials below `to` do not carry.
 #[inline(always)]
 unsafe fn grouped<V: U32Vector, const M: usize>(task: &Task, to: u64) -> Option<u64> {
     let groups = usize::from(task.node.groups);

@@ -11,7 +11,8 @@ use warpset_core::recsplit::shape::field_bits;
 /// Searches a splitting.
 ///
 /// # Safety
-/// See [`U32Vector`]. The node's unit is below 255 unless it splits in two.
+/// - The conditions of [`U32Vector`].
+/// - The node's unit is below 255 unless it splits in two.
 #[inline(always)]
 pub(super) unsafe fn splitting<V: U32Vector>(task: &Task) -> Result<u64, NoSolution> {
     let without = carry_from(task.keys).min(task.budget);
@@ -33,7 +34,8 @@ pub(super) unsafe fn splitting<V: U32Vector>(task: &Task) -> Result<u64, NoSolut
 /// A splitting in two: counts the hashes below the threshold, and, with groups, those that are below it when mirrored.
 ///
 /// # Safety
-/// As [`splitting`]; trials below `to` do not carry.
+/// - The conditions of [`splitting`].
+/// - Trials below `to` do not carry.
 #[inline(always)]
 unsafe fn halves<V: U32Vector>(task: &Task, to: u64) -> Option<u64> {
     let bounds = task.group_bounds();
@@ -91,7 +93,7 @@ unsafe fn halves<V: U32Vector>(task: &Task, to: u64) -> Option<u64> {
 /// The child of each hash.
 ///
 /// # Safety
-/// See [`U32Vector`].
+/// - The conditions of [`U32Vector`].
 #[inline(always)]
 unsafe fn child_index<V: U32Vector>(hash: V, scale: V) -> V {
     // SAFETY: the caller vouches for the instructions.
@@ -101,7 +103,8 @@ unsafe fn child_index<V: U32Vector>(hash: V, scale: V) -> V {
 /// A splitting in more than two parts by brute force: byte-packed counts of all children but the last.
 ///
 /// # Safety
-/// As [`splitting`]; trials below `to` do not carry unless `CARRY`.
+/// - The conditions of [`splitting`].
+/// - Trials below `to` do not carry, unless `CARRY`.
 #[inline(always)]
 unsafe fn parts<V: U32Vector, const CARRY: bool>(task: &Task, from: u64, to: u64) -> Option<u64> {
     let fanout = usize::from(task.node.fanout);
@@ -154,7 +157,9 @@ unsafe fn parts<V: U32Vector, const CARRY: bool>(task: &Task, from: u64, to: u64
 /// like a solution is counted again.
 ///
 /// # Safety
-/// As [`splitting`]; trials below `to` do not carry; the packed counts fit one word.
+/// - The conditions of [`splitting`].
+/// - Trials below `to` do not carry.
+/// - The packed counts fit one word.
 #[inline(always)]
 unsafe fn grouped_parts<V: U32Vector>(task: &Task, to: u64) -> Option<u64> {
     let bounds = task.group_bounds();

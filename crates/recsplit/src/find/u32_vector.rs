@@ -7,11 +7,11 @@ pub(super) mod x86;
 /// A vector of `N` lanes of 32 bits. Masks are words with one bit for each lane.
 ///
 /// # Safety
-/// Every method may only be called where the instructions that the implementation uses are known to exist; this is the
-/// one condition of all methods here, and of all functions that are generic over this trait. Pointers must be valid for
-/// the lanes read or written; none needs to be aligned.
+/// Conditions of every method, and of every function that is generic over this trait:
+/// - The processor has the instructions that the implementation uses.
+/// - Pointers are valid for the lanes that are read or written; they need not be aligned.
 pub(crate) unsafe trait U32Vector: Copy {
-    /// U32Vector in a vector.
+    /// Lanes in a vector.
     const N: usize;
     /// A table of 16 words, kept in registers.
     type Table: Copy;

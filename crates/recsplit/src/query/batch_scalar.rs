@@ -8,7 +8,7 @@ use super::Lookup;
 use super::node_rows::{Levels, Row};
 use super::single::{Above, MOST_TRIALS, Walk};
 use crate::batch::BATCH;
-use crate::elias_fano::Near;
+use crate::elias_fano::Jump;
 use crate::windows::prefetch;
 use std::array::from_fn;
 use warpset_base::key::Hash128;
@@ -134,16 +134,16 @@ impl Lookup<'_> {
                 lists.prefetch_first(words, *bucket);
             }
         }
-        let mut nears = [Near::default(); BATCH];
-        for (near, &bucket) in nears.iter_mut().zip(&buckets[..hashes.len()]) {
-            *near = lists.near(words, bucket);
+        let mut jumps = [Jump::default(); BATCH];
+        for (jump, &bucket) in jumps.iter_mut().zip(&buckets[..hashes.len()]) {
+            *jump = lists.jump_to(words, bucket);
             if far {
-                lists.prefetch_second(words, *near);
+                lists.prefetch_second(words, *jump);
             }
         }
         let mut walks = [Walk::default(); BATCH];
-        for (((walk, &near), bucket), hash) in walks.iter_mut().zip(&nears).zip(buckets).zip(hashes) {
-            *walk = self.enter(bucket, lists.get(words, bucket, near, select), hash.low);
+        for (((walk, &jump), bucket), hash) in walks.iter_mut().zip(&jumps).zip(buckets).zip(hashes) {
+            *walk = self.enter(bucket, lists.get(words, bucket, jump, select), hash.low);
             if far {
                 prefetch_tree(words, walk.fixed, walk.unary);
             }

@@ -58,7 +58,7 @@ fn any_above<T: Vectors>(vectors: T, walks: &Walks, keys: u32) -> bool {
 impl Lookup<'_> {
     /// The values of at most [`BATCH`] keys, with the 32-bit remix; there are keys.
     #[inline(always)]
-    pub(super) fn get_wide<T: Vectors>(self, hashes: &[Hash128], values: &mut [u64], vectors: T) {
+    pub(super) fn get_batch_simd<T: Vectors>(self, hashes: &[Hash128], values: &mut [u64], vectors: T) {
         let memory = Memory::new(&self.parameters.rows, self.words, vectors);
         let mut filled;
         let hashes = match hashes.first_chunk() {
@@ -69,7 +69,7 @@ impl Lookup<'_> {
                 &filled
             }
         };
-        let mut walks = self.enter_wide(memory, hashes);
+        let mut walks = self.enter_simd(memory, hashes);
         let levels = &self.parameters.levels;
         if any_above(vectors, &walks, levels.second_unit) {
             let (root, high) = (walks.unary, walks.keys);
@@ -81,20 +81,20 @@ impl Lookup<'_> {
             }
             let mut level = LEVEL_ROOT;
             while any_above(vectors, &walks, levels.second_unit) {
-                self.halve_wide(memory, &mut walks, &mut codes, level);
+                self.halve_simd(memory, &mut walks, &mut codes, level);
                 level += 1;
             }
-            self.land_wide(memory, &mut walks, &high, &root, &codes);
+            self.land_simd(memory, &mut walks, &high, &root, &codes);
         }
         self.split_some(memory, &mut walks, levels.first_unit, &levels.second, LEVEL_SECOND);
         self.split_some(memory, &mut walks, levels.leaf, &levels.first, LEVEL_FIRST);
-        let numbers = self.finish_wide(memory, &mut walks);
+        let numbers = self.finish_simd(memory, &mut walks);
         values.copy_from_slice(&numbers[..values.len()]);
     }
 
     /// The roots of the keys' buckets.
     #[inline(always)]
-    fn enter_wide<T: Vectors>(self, memory: Memory<T>, hashes: &[Hash128; BATCH]) -> Walks {
+    fn enter_simd<T: Vectors>(self, memory: Memory<T>, hashes: &[Hash128; BATCH]) -> Walks {
         let vectors = memory.vectors;
         let far = self.is_far();
         let low_half = vectors.splat(LOW);
@@ -113,7 +113,7 @@ impl Lookup<'_> {
                 *bucket = bucket_of(hash.high, all_buckets);
             }
         }
-        let entries = self.parameters.lists.lanes(memory.words, &buckets, small, far);
+        let entries = self.parameters.lists.get_batch(memory.words, &buckets, small, far);
         let [mut value, mut keys, mut fixed, mut unary]: [Lanes; 4] = [Lanes::ZERO; 4];
         let (rows, all_keys) =
             (vectors.splat(self.parameters.rows.len() as u64), vectors.splat(self.parameters.header.keys));
@@ -143,7 +143,7 @@ impl Lookup<'_> {
 
     /// `land` for all walks whose buckets have higher levels: `high` are the buckets' keys.
     #[inline(always)]
-    fn land_wide<T: Vectors>(self, memory: Memory<T>, walks: &mut Walks, high: &Lanes, root: &Lanes, codes: &Lanes) {
+    fn land_simd<T: Vectors>(self, memory: Memory<T>, walks: &mut Walks, high: &Lanes, root: &Lanes, codes: &Lanes) {
         let vectors = memory.vectors;
         let (one, zero) = (vectors.splat(1), vectors.splat(0));
         let least = vectors.splat(self.parameters.levels.second_unit.into());
@@ -189,7 +189,7 @@ impl Lookup<'_> {
 
     /// The stored numbers of all nodes of more than `least` keys, which are passed; `golomb` are the bits of fixed parts.
     #[inline(always)]
-    fn stored_wide<T: Vectors>(self, memory: Memory<T>, walks: &mut Walks, least: u32, golomb: &Lanes) -> Lanes {
+    fn stored_simd<T: Vectors>(self, memory: Memory<T>, walks: &mut Walks, least: u32, golomb: &Lanes) -> Lanes {
         let vectors = memory.vectors;
         let (zero, one, most_rank) = (vectors.splat(0), vectors.splat(1), vectors.splat(63));
         let least = vectors.splat(least.into());
@@ -244,7 +244,7 @@ impl Lookup<'_> {
 
     /// Words 1 of the rows of all nodes, and from them the bits of fixed parts.
     #[inline(always)]
-    fn nodes_wide<T: Vectors>(self, memory: Memory<T>, walks: &Walks) -> (Lanes, Lanes) {
+    fn nodes_simd<T: Vectors>(self, memory: Memory<T>, walks: &Walks) -> (Lanes, Lanes) {
         let vectors = memory.vectors;
         let [mut nodes, mut golomb]: [Lanes; 2] = [Lanes::ZERO; 2];
         for v in 0..VECTORS {
@@ -257,12 +257,12 @@ impl Lookup<'_> {
 
     /// `halve` for all walks on the higher levels.
     #[inline(always)]
-    fn halve_wide<T: Vectors>(self, memory: Memory<T>, walks: &mut Walks, codes: &mut Lanes, level: u32) {
+    fn halve_simd<T: Vectors>(self, memory: Memory<T>, walks: &mut Walks, codes: &mut Lanes, level: u32) {
         let vectors = memory.vectors;
         let (one, zero, low_half) = (vectors.splat(1), vectors.splat(0), vectors.splat(LOW));
         let second_codes = vectors.splat(self.parameters.levels.second_codes.into());
-        let (nodes, golomb) = self.nodes_wide(memory, walks);
-        let stored = self.stored_wide(memory, walks, self.parameters.levels.second_unit, &golomb);
+        let (nodes, golomb) = self.nodes_simd(memory, walks);
+        let stored = self.stored_simd(memory, walks, self.parameters.levels.second_unit, &golomb);
         let least = vectors.splat(self.parameters.levels.second_unit.into());
         for v in 0..VECTORS {
             let keys = walks.keys.get(vectors, v);
@@ -298,7 +298,7 @@ impl Lookup<'_> {
             on |= keys_of(above.below(walks.keys.get(vectors, v)), v);
         }
         if on.count_ones() > FEW {
-            return self.split_wide(memory, walks, least, of, level);
+            return self.split_simd(memory, walks, least, of, level);
         }
         while let Some(i) = next_key(&mut on) {
             let mut walk = Walk {
@@ -317,15 +317,15 @@ impl Lookup<'_> {
 
     /// `split` for all walks whose nodes have more than `least` keys.
     #[inline(always)]
-    fn split_wide<T: Vectors>(self, memory: Memory<T>, walks: &mut Walks, least: u32, of: &Child, level: u32) {
+    fn split_simd<T: Vectors>(self, memory: Memory<T>, walks: &mut Walks, least: u32, of: &Child, level: u32) {
         let vectors = memory.vectors;
         let (one, zero, low_half) = (vectors.splat(1), vectors.splat(0), vectors.splat(LOW));
         // The same for all nodes of the level.
         let child_values = vectors.splat(of.values.into());
         let child_fixed = vectors.splat(of.fixed_bits.into());
         let child_codes = vectors.splat(of.codes.into());
-        let (nodes, golomb) = self.nodes_wide(memory, walks);
-        let stored = self.stored_wide(memory, walks, least, &golomb);
+        let (nodes, golomb) = self.nodes_simd(memory, walks);
+        let stored = self.stored_simd(memory, walks, least, &golomb);
         // Nodes of a level have children of as many keys as the level below may have.
         let unit = vectors.splat(least.into());
         for v in 0..VECTORS {
@@ -355,7 +355,7 @@ impl Lookup<'_> {
 
     /// `finish` for all walks.
     #[inline(always)]
-    fn finish_wide<T: Vectors>(self, memory: Memory<T>, walks: &mut Walks) -> Lanes {
+    fn finish_simd<T: Vectors>(self, memory: Memory<T>, walks: &mut Walks) -> Lanes {
         let vectors = memory.vectors;
         let (one, zero, low_half) = (vectors.splat(1), vectors.splat(0), vectors.splat(LOW));
         let byte = vectors.splat(0xff);
@@ -365,7 +365,7 @@ impl Lookup<'_> {
             leaves.set(v, leaf);
             golomb.set(v, leaf.shr::<8>() & vectors.splat(63));
         }
-        let stored = self.stored_wide(memory, walks, 1, &golomb);
+        let stored = self.stored_simd(memory, walks, 1, &golomb);
         let most = vectors.splat(self.parameters.values - 1);
         let mut numbers = Lanes::ZERO;
         for v in 0..VECTORS {
@@ -437,12 +437,12 @@ mod tests {
         for (keys, expected) in keys.chunks(BATCH).zip(expected.chunks(BATCH)) {
             let hashes: Vec<Hash128> = keys.iter().map(|key| Seed::new(function.seed()).hash128(key)).collect();
             let mut values = vec![u64::MAX; keys.len()];
-            lookup.get_wide(&hashes, &mut values, Plain(Portable));
+            lookup.get_batch_simd(&hashes, &mut values, Plain(Portable));
             assert_eq!(values, expected, "{function:?}");
             values.fill(u64::MAX);
             if crate::processor::has_fast_pdep() {
                 // SAFETY: the processor has the instructions.
-                lookup.get_wide(&hashes, &mut values, unsafe { Avx2::new() });
+                lookup.get_batch_simd(&hashes, &mut values, unsafe { Avx2::new() });
                 assert_eq!(values, expected, "{function:?}");
                 values.fill(u64::MAX);
             }

@@ -102,7 +102,7 @@ unsafe fn batch_pdep(words: &[u64], parameters: &Parameters, hashes: &[Hash128],
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 unsafe fn batch_avx2(words: &[u64], parameters: &Parameters, hashes: &[Hash128], numbers: &mut [u64]) {
     // SAFETY: the caller says so.
-    Lookup { words, parameters }.get_wide(hashes, numbers, unsafe { Avx2::new() });
+    Lookup { words, parameters }.get_batch_simd(hashes, numbers, unsafe { Avx2::new() });
 }
 
 /// [`Lookup::get_batch_of`] in vectors of AVX-512.
@@ -114,5 +114,5 @@ unsafe fn batch_avx2(words: &[u64], parameters: &Parameters, hashes: &[Hash128],
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 unsafe fn batch_avx512(words: &[u64], parameters: &Parameters, hashes: &[Hash128], numbers: &mut [u64]) {
     // SAFETY: the caller says so.
-    Lookup { words, parameters }.get_wide(hashes, numbers, unsafe { Avx512::new() });
+    Lookup { words, parameters }.get_batch_simd(hashes, numbers, unsafe { Avx512::new() });
 }

@@ -244,8 +244,8 @@ impl Lookup<'_> {
         }
         let words = self.words;
         let bucket = hash::bucket_of(hash.high, self.parameters.header.layout.buckets);
-        let near = self.parameters.lists.near(words, bucket);
-        let mut walk = self.enter(bucket, self.parameters.lists.get(words, bucket, near, select), hash.low);
+        let jump = self.parameters.lists.jump_to(words, bucket);
+        let mut walk = self.enter(bucket, self.parameters.lists.get(words, bucket, jump, select), hash.low);
         let levels = &self.parameters.levels;
         if walk.keys > levels.second_unit {
             let mut above = self.above(&walk);

@@ -1,6 +1,6 @@
 //! Vectors of eight lanes in two registers of AVX2.
 //!
-//! Ones of words are counted one by one for the lists, and by halves of bytes elsewhere.
+//! For the lists, ones are counted word by word; elsewhere, by halves of bytes.
 
 use super::{LANES, Lanes, Mask, VECTORS, Vector, Vectors, pairs_bmi2, products};
 use std::arch::x86_64::*;
@@ -14,7 +14,7 @@ pub(crate) struct Avx2(Pdep);
 
 impl Avx2 {
     /// # Safety
-    /// The processor must have what [`crate::processor::has_fast_pdep`] asks for.
+    /// - The processor has what [`crate::processor::has_fast_pdep`] asks for.
     #[inline(always)]
     pub(crate) unsafe fn new() -> Self {
         // SAFETY: the caller says that the processor has BMI2.
@@ -36,7 +36,7 @@ macro_rules! operators {
             type Output = Self;
             #[inline(always)]
             fn $name(self, other: Self) -> Self {
-                // SAFETY: there are no registers without the instructions.
+                // SAFETY: a register exists only where the processor has the instructions.
                 unsafe { Self($instruction(self.0, other.0), $instruction(self.1, other.1)) }
             }
         }
@@ -78,7 +78,7 @@ impl Not for Whole {
 impl Mask for Whole {
     #[inline(always)]
     fn bits(self) -> u8 {
-        // SAFETY: there are no registers without the instructions.
+        // SAFETY: a register exists only where the processor has the instructions.
         unsafe {
             let low = _mm256_movemask_pd(_mm256_castsi256_pd(self.0.0));
             let high = _mm256_movemask_pd(_mm256_castsi256_pd(self.0.1));
@@ -150,7 +150,8 @@ fn byte_pairs(x: __m256i) -> __m256i {
 /// Eight bytes from each of the places on, which count `SCALE` bytes from the start of the words, zero if not `within`.
 ///
 /// # Safety
-/// Bytes `within` must be within the words, and the processor must have AVX2.
+/// - Eight bytes from each place that is `within` are inside the words.
+/// - The processor has AVX2.
 #[target_feature(enable = "avx2")]
 #[inline]
 unsafe fn gather<const SCALE: i32>(words: &[u64], Registers(a, b): Registers, Whole(within): Whole) -> Registers {
@@ -167,7 +168,8 @@ unsafe fn gather<const SCALE: i32>(words: &[u64], Registers(a, b): Registers, Wh
 /// The numbers of 32 bits at each index, zero if not `within`.
 ///
 /// # Safety
-/// From `numbers` on those `within` must be readable, and the processor must have AVX2.
+/// - The numbers at all indices that are `within` are readable, counted from `numbers`.
+/// - The processor has AVX2.
 #[target_feature(enable = "avx2")]
 #[inline]
 unsafe fn gather_halves(numbers: *const i32, Registers(a, b): Registers, Whole(within): Whole) -> Registers {
@@ -188,7 +190,7 @@ macro_rules! methods {
     ($($name:ident($($other:ident),*) $function:ident;)*) => {$(
         #[inline(always)]
         fn $name(self $(, $other: Self)*) -> Self {
-            // SAFETY: there are no registers without the instructions.
+            // SAFETY: a register exists only where the processor has the instructions.
             unsafe { Self($function(self.0 $(, $other.0)*), $function(self.1 $(, $other.1)*)) }
         }
     )*};
@@ -222,7 +224,7 @@ impl Vector for Registers {
 
     #[inline(always)]
     fn store(self, to: &mut [u64; LANES]) {
-        // SAFETY: the array has eight words; there are no registers without the instructions.
+        // SAFETY: the array has eight words; a register exists only where the processor has the instructions.
         unsafe {
             let to = to.as_mut_ptr().cast::<__m256i>();
             _mm256_storeu_si256(to, self.0);
@@ -231,7 +233,7 @@ impl Vector for Registers {
     }
     #[inline(always)]
     fn without(self, other: Self) -> Self {
-        // SAFETY: there are no registers without the instructions.
+        // SAFETY: a register exists only where the processor has the instructions.
         unsafe { Self(_mm256_andnot_si256(other.0, self.0), _mm256_andnot_si256(other.1, self.1)) }
     }
     #[inline(always)]
@@ -256,17 +258,17 @@ impl Vector for Registers {
     #[inline(always)]
     fn below(self, other: Self) -> Whole {
         let (a, b) = (self ^ Self::of(1 << 63), other ^ Self::of(1 << 63));
-        // SAFETY: there are no registers without the instructions.
+        // SAFETY: a register exists only where the processor has the instructions.
         Whole(unsafe { Self(_mm256_cmpgt_epi64(b.0, a.0), _mm256_cmpgt_epi64(b.1, a.1)) })
     }
     #[inline(always)]
     fn equals(self, other: Self) -> Whole {
-        // SAFETY: there are no registers without the instructions.
+        // SAFETY: a register exists only where the processor has the instructions.
         Whole(unsafe { Self(_mm256_cmpeq_epi64(self.0, other.0), _mm256_cmpeq_epi64(self.1, other.1)) })
     }
     #[inline(always)]
     fn or_else(self, Whole(mask): Whole, other: Self) -> Self {
-        // SAFETY: there are no registers without the instructions.
+        // SAFETY: a register exists only where the processor has the instructions.
         unsafe { Self(_mm256_blendv_epi8(other.0, self.0, mask.0), _mm256_blendv_epi8(other.1, self.1, mask.1)) }
     }
     #[inline(always)]
@@ -289,7 +291,7 @@ impl Vectors for Avx2 {
     }
     #[inline(always)]
     fn load(self, from: &[u64; LANES]) -> Registers {
-        // SAFETY: the array has eight words; whoever made `self` said that the processor has the instructions.
+        // SAFETY: the array has eight words; a value of this type exists only where the processor has the instructions.
         unsafe {
             let from = from.as_ptr().cast::<__m256i>();
             Registers(_mm256_loadu_si256(from), _mm256_loadu_si256(from.add(1)))
@@ -298,25 +300,25 @@ impl Vectors for Avx2 {
     #[inline(always)]
     fn words(self, words: &[u64], index: Registers) -> Registers {
         let within = index.below(self.splat(words.len() as u64));
-        // SAFETY: only words within are loaded; whoever made `self` said that the processor has the instructions.
+        // SAFETY: only words within are loaded; a value of this type exists only where the processor has the instructions.
         unsafe { gather::<8>(words, index, within) }
     }
     #[inline(always)]
     fn halves(self, words: &[u64], index: Registers) -> Registers {
         let within = index.below(self.splat(words.len() as u64 * 2));
-        // SAFETY: only halves within are loaded; whoever made `self` said that the processor has the instructions.
+        // SAFETY: only halves within are loaded; a value of this type exists only where the processor has the instructions.
         unsafe { gather_halves(words.as_ptr().cast(), index, within) }
     }
     #[inline(always)]
     fn bytes(self, words: &[u64], at: Registers) -> Registers {
         let within = at.below(self.splat((words.len() as u64 * 8).saturating_sub(8)));
-        // SAFETY: only bytes within are loaded; whoever made `self` said that the processor has the instructions.
+        // SAFETY: only bytes within are loaded; a value of this type exists only where the processor has the instructions.
         unsafe { gather::<1>(words, at, within) }
     }
     #[inline(always)]
     fn look_up(self, table: &[u32; 32], index: Registers) -> Registers {
         let (index, all) = (index & self.splat(31), Whole(self.splat(u64::MAX)));
-        // SAFETY: the table has 32 entries; whoever made `self` said that the processor has the instructions.
+        // SAFETY: the table has 32 entries; a value of this type exists only where the processor has the instructions.
         unsafe { gather_halves(table.as_ptr().cast(), index, all) }
     }
     #[inline(always)]
@@ -329,12 +331,12 @@ impl Vectors for Avx2 {
     }
     #[inline(always)]
     fn counts(self, words: &[u64], firsts: &Lanes, masks: &Lanes, counts: &mut Lanes) {
-        // SAFETY: whoever made `self` said that the processor has the instructions.
+        // SAFETY: a value of this type exists only where the processor has the instructions.
         unsafe { self::counts(words, firsts, masks, counts) };
     }
     #[inline(always)]
     fn pairs(self, words: &Lanes, ranks: &Lanes, ones: &mut Lanes) {
-        // SAFETY: whoever made `self` said that the processor has the instructions.
+        // SAFETY: a value of this type exists only where the processor has the instructions.
         unsafe { pairs_bmi2(words, ranks, ones) };
     }
 }

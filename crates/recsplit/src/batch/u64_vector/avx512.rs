@@ -12,7 +12,7 @@ pub(crate) struct Avx512(Pdep);
 
 impl Avx512 {
     /// # Safety
-    /// The processor must have BMI2 and what [`crate::processor::has_avx512`] asks for.
+    /// - The processor has BMI2 and what [`crate::processor::has_avx512`] asks for.
     #[inline(always)]
     pub(crate) unsafe fn new() -> Self {
         // SAFETY: the caller says that the processor has BMI2.
@@ -30,7 +30,7 @@ macro_rules! operators {
             type Output = Self;
             #[inline(always)]
             fn $name(self, other: Self) -> Self {
-                // SAFETY: there are no registers without the instructions.
+                // SAFETY: a register exists only where the processor has the instructions.
                 Self(unsafe { $instruction(self.0, other.0) })
             }
         }
@@ -52,7 +52,7 @@ macro_rules! methods {
     ($($name:ident($($other:ident)?) $instruction:ident;)*) => {$(
         #[inline(always)]
         fn $name(self $(, $other: Self)?) -> Self {
-            // SAFETY: there are no registers without the instructions.
+            // SAFETY: a register exists only where the processor has the instructions.
             Self(unsafe { $instruction(self.0 $(, $other.0)?) })
         }
     )*};
@@ -72,52 +72,52 @@ impl Vector for Register {
 
     #[inline(always)]
     fn store(self, to: &mut [u64; LANES]) {
-        // SAFETY: the array has eight words; there are no registers without the instructions.
+        // SAFETY: the array has eight words; a register exists only where the processor has the instructions.
         unsafe { _mm512_storeu_epi64(to.as_mut_ptr().cast(), self.0) };
     }
     #[inline(always)]
     fn without(self, other: Self) -> Self {
-        // SAFETY: there are no registers without the instructions.
+        // SAFETY: a register exists only where the processor has the instructions.
         Self(unsafe { _mm512_andnot_si512(other.0, self.0) })
     }
     #[inline(always)]
     fn shl<const BY: u32>(self) -> Self {
-        // SAFETY: there are no registers without the instructions.
+        // SAFETY: a register exists only where the processor has the instructions.
         Self(unsafe { _mm512_slli_epi64::<BY>(self.0) })
     }
     #[inline(always)]
     fn shr<const BY: u32>(self) -> Self {
-        // SAFETY: there are no registers without the instructions.
+        // SAFETY: a register exists only where the processor has the instructions.
         Self(unsafe { _mm512_srli_epi64::<BY>(self.0) })
     }
     #[inline(always)]
     fn shr_signed<const BY: u32>(self) -> Self {
-        // SAFETY: there are no registers without the instructions.
+        // SAFETY: a register exists only where the processor has the instructions.
         Self(unsafe { _mm512_srai_epi64::<BY>(self.0) })
     }
     #[inline(always)]
     fn below(self, other: Self) -> u8 {
-        // SAFETY: there are no registers without the instructions.
+        // SAFETY: a register exists only where the processor has the instructions.
         unsafe { _mm512_cmplt_epu64_mask(self.0, other.0) }
     }
     #[inline(always)]
     fn equals(self, other: Self) -> u8 {
-        // SAFETY: there are no registers without the instructions.
+        // SAFETY: a register exists only where the processor has the instructions.
         unsafe { _mm512_cmpeq_epi64_mask(self.0, other.0) }
     }
     #[inline(always)]
     fn or_else(self, mask: u8, other: Self) -> Self {
-        // SAFETY: there are no registers without the instructions.
+        // SAFETY: a register exists only where the processor has the instructions.
         Self(unsafe { _mm512_mask_mov_epi64(other.0, mask, self.0) })
     }
     #[inline(always)]
     fn only(self, mask: u8) -> Self {
-        // SAFETY: there are no registers without the instructions.
+        // SAFETY: a register exists only where the processor has the instructions.
         Self(unsafe { _mm512_maskz_mov_epi64(mask, self.0) })
     }
     #[inline(always)]
     fn quotient(self, fractions: Self) -> Self {
-        // SAFETY: there are no registers without the instructions.
+        // SAFETY: a register exists only where the processor has the instructions.
         unsafe {
             let product = _mm512_mul_pd(_mm512_cvtepu64_pd(self.0), _mm512_castsi512_pd(fractions.0));
             Self(_mm512_cvttpd_epu64(product))
@@ -127,7 +127,7 @@ impl Vector for Register {
     fn digit(self, fractions: Self, radix: Self) -> Self {
         /// What is left by rounding to zero, exceptions suppressed.
         const FRACTIONAL: i32 = 0b1011;
-        // SAFETY: there are no registers without the instructions.
+        // SAFETY: a register exists only where the processor has the instructions.
         unsafe {
             let product = _mm512_mul_pd(_mm512_cvtepu64_pd(self.0), _mm512_castsi512_pd(fractions.0));
             radix.quotient(Self(_mm512_castpd_si512(_mm512_reduce_pd::<FRACTIONAL>(product))))
@@ -135,17 +135,17 @@ impl Vector for Register {
     }
     #[inline(always)]
     fn add_16(self, other: Self) -> Self {
-        // SAFETY: there are no registers without the instructions.
+        // SAFETY: a register exists only where the processor has the instructions.
         Self(unsafe { _mm512_add_epi16(self.0, other.0) })
     }
     #[inline(always)]
     fn byte_pairs(self) -> Self {
-        // SAFETY: there are no registers without the instructions.
+        // SAFETY: a register exists only where the processor has the instructions.
         Self(unsafe { _mm512_maddubs_epi16(self.0, _mm512_set1_epi8(1)) })
     }
     #[inline(always)]
     fn low_16_times_4(self) -> Self {
-        // SAFETY: there are no registers without the instructions.
+        // SAFETY: a register exists only where the processor has the instructions.
         unsafe {
             let bytes = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 0, 1, 0, 1, 0, 1, 8, 9, 8, 9, 8, 9, 8, 9));
             Self(_mm512_shuffle_epi8(self.0, bytes))
@@ -163,18 +163,18 @@ impl Vectors for Avx512 {
     }
     #[inline(always)]
     fn splat(self, x: u64) -> Register {
-        // SAFETY: whoever made `self` said that the processor has the instructions.
+        // SAFETY: a value of this type exists only where the processor has the instructions.
         Register(unsafe { _mm512_set1_epi64(x as i64) })
     }
     #[inline(always)]
     fn load(self, from: &[u64; LANES]) -> Register {
-        // SAFETY: the array has eight words; whoever made `self` said that the processor has the instructions.
+        // SAFETY: the array has eight words; a value of this type exists only where the processor has the instructions.
         Register(unsafe { _mm512_loadu_epi64(from.as_ptr().cast()) })
     }
     #[inline(always)]
     fn words(self, words: &[u64], index: Register) -> Register {
         let within = index.below(self.splat(words.len() as u64));
-        // SAFETY: only words within are loaded; whoever made `self` said that the processor has the instructions.
+        // SAFETY: only words within are loaded; a value of this type exists only where the processor has the instructions.
         Register(unsafe {
             _mm512_mask_i64gather_epi64::<8>(_mm512_setzero_si512(), within, index.0, words.as_ptr().cast())
         })
@@ -182,7 +182,7 @@ impl Vectors for Avx512 {
     #[inline(always)]
     fn halves(self, words: &[u64], index: Register) -> Register {
         let within = index.below(self.splat(words.len() as u64 * 2));
-        // SAFETY: only halves within are loaded; whoever made `self` said that the processor has the instructions.
+        // SAFETY: only halves within are loaded; a value of this type exists only where the processor has the instructions.
         Register(unsafe {
             let zero = _mm256_setzero_si256();
             let halves = _mm512_mask_i64gather_epi32::<4>(zero, within, index.0, words.as_ptr().cast());
@@ -192,14 +192,14 @@ impl Vectors for Avx512 {
     #[inline(always)]
     fn bytes(self, words: &[u64], at: Register) -> Register {
         let within = at.below(self.splat((words.len() as u64 * 8).saturating_sub(8)));
-        // SAFETY: only bytes within are loaded; whoever made `self` said that the processor has the instructions.
+        // SAFETY: only bytes within are loaded; a value of this type exists only where the processor has the instructions.
         Register(unsafe {
             _mm512_mask_i64gather_epi64::<1>(_mm512_setzero_si512(), within, at.0, words.as_ptr().cast())
         })
     }
     #[inline(always)]
     fn look_up(self, table: &[u32; 32], index: Register) -> Register {
-        // SAFETY: the table has 32 entries; whoever made `self` said that the processor has the instructions.
+        // SAFETY: the table has 32 entries; a value of this type exists only where the processor has the instructions.
         Register(unsafe {
             let (low, high) =
                 (_mm512_loadu_epi32(table.as_ptr().cast()), _mm512_loadu_epi32(table[16..].as_ptr().cast()));
@@ -209,8 +209,8 @@ impl Vectors for Avx512 {
     }
     #[inline(always)]
     fn hashes(self, hashes: &[Hash128; LANES]) -> (Register, Register) {
-        // SAFETY: eight hashes are sixteen words, each high half before its low half; whoever made `self` said that the
-        // processor has the instructions.
+        // SAFETY: eight hashes are sixteen words, each high half before its low half; a value of this type exists only
+        // where the processor has the instructions.
         unsafe {
             let words = hashes.as_ptr().cast::<i64>();
             let (first, second) = (_mm512_loadu_epi64(words), _mm512_loadu_epi64(words.add(8)));
@@ -244,8 +244,8 @@ impl Vectors for Avx512 {
         }
         for v in 0..VECTORS {
             let mut all = self.splat(0).0;
-            // SAFETY: the starts are at most `last`, from where on there are eight words; the table has 64 bytes; whoever
-            // made `self` said that the processor has the instructions.
+            // SAFETY: the starts are at most `last`, from where on there are eight words; the table has 64 bytes; a value
+            // of this type exists only where the processor has the instructions.
             let transposed = unsafe {
                 for i in LANES * v..LANES * (v + 1) {
                     let some = _mm512_loadu_epi64(words.as_ptr().add(starts[i] as usize).cast());
@@ -260,7 +260,7 @@ impl Vectors for Avx512 {
     }
     #[inline(always)]
     fn pairs(self, words: &Lanes, ranks: &Lanes, ones: &mut Lanes) {
-        // SAFETY: whoever made `self` said that the processor has BMI2.
+        // SAFETY: a value of this type exists only where the processor has BMI2.
         unsafe { pairs_bmi2(words, ranks, ones) };
     }
 }
