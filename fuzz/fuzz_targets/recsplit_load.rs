@@ -1,7 +1,7 @@
 //! Saved functions and static filters from any bytes: no panic, no memory that the bytes do not justify; what loads is
 //! whole, and answers every key below its number of values.
 //!
-//! Magic, lengths and checksum keep a fuzzer out, so the bytes are also taken as everything else behind a header that is
+//! Magic, lengths and checksum keep a fuzzer out, so the bytes are also tried as everything that follows a header that is
 //! right, as a function and as a function within a filter.
 #![no_main]
 
@@ -43,7 +43,7 @@ fn load(bytes: &[u8]) {
     }
 }
 
-/// `bytes` from the fourth word on, behind the first words and with the checksum that a saved structure has.
+/// `bytes` from the fourth word on, after the first words and with the checksum that a saved structure has.
 fn with_header(structure: u16, bytes: &[u8]) -> Vec<u8> {
     let mut all = vec![0; 24];
     all.extend_from_slice(bytes);
