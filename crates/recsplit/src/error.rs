@@ -40,7 +40,7 @@ pub enum Error {
         largest: u32,
     },
     /// The load factor or the number of keys for a value is out of range.
-    #[error("{what} {value} is not {allowed}")]
+    #[error("{what} is {value}, but must be {allowed}")]
     InvalidParameter {
         /// The parameter.
         what: &'static str,
@@ -67,7 +67,7 @@ pub enum Error {
         later: u64,
     },
     /// A file of keys of one width ends within a key.
-    #[error("the file of keys of {width} bytes ends {rest} bytes into a key")]
+    #[error("the file of keys of {width} bytes ends {rest} bytes into a key: it was cut, or its keys have another width")]
     PartialKey {
         /// Bytes in a key.
         width: u64,
