@@ -6,19 +6,11 @@ use super::super::clock::Effort;
 use super::super::limits::Access;
 use super::super::record::Record;
 use super::super::suite::{Session, Setup, Step, Target, Threads};
+use super::super::table;
 use super::peers::Peer;
-use super::screen::plausible;
 use super::subject::{Keys, Subject};
 use super::variant::Variant;
-
-/// Bits a key at all sizes.
-pub const BITS_PER_KEY: usize = 16;
-/// Seed of all generated keys.
-pub const SEED: u64 = 0x2026;
-/// Streams of keys: inserted, never inserted.
-pub const INSERTED: u64 = 0;
-/// See [`INSERTED`].
-pub const ABSENT: u64 = 1;
+use super::{ABSENT, BITS_PER_KEY, INSERTED, SEED, plausible};
 
 /// Filter sizes in bytes: in the first-level cache, in the second, beyond, in memory.
 fn sizes(effort: Effort) -> &'static [usize] {
@@ -29,174 +21,149 @@ fn sizes(effort: Effort) -> &'static [usize] {
     }
 }
 
-/// CPU steps: one a filter size for us, one for the peers.
+/// CPU steps: one per filter size for us, one for the peers.
 pub fn steps(setup: &Setup) -> Vec<Step> {
     if !setup.cpu() {
         return Vec::new();
     }
+    let ours = Variant::for_generated(setup.effort).into_iter().map(Measured::Ours);
+    let all: Vec<Measured> = ours.chain(Peer::ALL.map(Measured::Peer)).collect();
     let mut steps = Vec::new();
     for &bytes in sizes(setup.effort) {
-        let title = super::super::table::bytes(bytes as f64);
-        for variant in Variant::for_generated(setup.effort) {
-            steps.push(Step::new(format!("bloom: {} on generated keys, {title}", variant.name()), move |session| {
-                measure(session, bytes, &Measured::Ours(variant))
-            }));
-        }
-        for peer in Peer::ALL {
-            steps.push(Step::new(format!("bloom: peer {}, {title}", peer.name()), move |session| {
-                measure(session, bytes, &Measured::Peer(peer))
-            }));
+        for &measured in &all {
+            let title = format!("bloom: {} on generated keys, {}", measured.name(), table::bytes(bytes as f64));
+            steps.push(Step::new(title, move |session| measure(session, bytes, measured)));
         }
     }
     steps
 }
 
+#[derive(Clone, Copy)]
 enum Measured {
     Ours(Variant),
     Peer(Peer),
 }
 
 impl Measured {
-    fn build(&self, bytes: usize, n: usize, threads: Threads) -> anyhow::Result<Box<dyn Subject>> {
+    fn build(self, bytes: usize, n: usize, threads: Threads) -> anyhow::Result<Box<dyn Subject>> {
         match self {
             Measured::Ours(variant) => variant.of_size(bytes),
             Measured::Peer(peer) => Ok(peer.build(bytes, n, threads == Threads::All)),
         }
     }
 
-    fn name(&self) -> (&'static str, String) {
+    fn name(self) -> String {
         match self {
-            Measured::Ours(variant) => ("variant", variant.name()),
-            Measured::Peer(peer) => ("implementation", peer.name()),
+            Measured::Ours(variant) => variant.name(),
+            Measured::Peer(peer) => peer.name(),
         }
     }
 
-    fn inserts(&self, threads: Threads) -> bool {
+    fn is_peer(self) -> bool {
+        matches!(self, Measured::Peer(_))
+    }
+
+    fn inserts(self, threads: Threads) -> bool {
         threads == Threads::One || !matches!(self, Measured::Peer(peer) if !peer.inserts_in_parallel())
     }
 }
 
-fn measure(session: &mut Session, bytes: usize, measured: &Measured) -> anyhow::Result<()> {
+fn measure(session: &mut Session, bytes: usize, measured: Measured) -> anyhow::Result<()> {
     let n = bytes * 8 / BITS_PER_KEY;
     let space = KeySpace::new(SEED);
-    let inserted = space.stream(INSERTED).u64_keys(n);
-    // Enough absent keys for a rate of a thousandth to be seen, not more: they are all asked for.
-    let absent = space.stream(ABSENT).u64_keys(n.max(1 << 19));
-    let (present, absent) = (Keys::U64(&inserted), Keys::U64(&absent[..n]));
-    for threads in [Threads::One, Threads::All] {
-        if session.skips(threads) {
-            continue;
-        }
-        measure_on(session, bytes, measured, threads, present, absent)?;
+    let (present, absent) = (space.stream(INSERTED).u64_keys(n), space.stream(ABSENT).u64_keys(n));
+    for &threads in session.threads(true) {
+        On { bytes, measured, threads }.measure(session, &present, Keys::U64(&absent))?;
     }
     Ok(())
 }
 
-fn measure_on(
-    session: &mut Session,
+/// A filter of a size on these threads.
+#[derive(Clone, Copy)]
+struct On {
     bytes: usize,
-    measured: &Measured,
+    measured: Measured,
     threads: Threads,
-    present: Keys<'_>,
-    absent: Keys<'_>,
-) -> anyhow::Result<()> {
-    let n = present.len();
-    let (label, name) = measured.name();
-    let mut filter = measured.build(bytes, n, threads)?;
-    let ours = matches!(measured, Measured::Ours(_));
-    let row = |operation: &str, seconds: f64, filter: &dyn Subject| {
-        let mut row = Record::new("bloom", operation, n).time(seconds);
-        row = row.param(label, name.clone()).param("input", "generated").param("key", present.kind());
-        row = row.param("filter_bytes", bytes);
+}
+
+impl On {
+    /// A row of an operation on `n` keys, all that the filter is for.
+    fn row(self, operation: &str, n: usize, seconds: f64, filter: &dyn Subject, limit: f64) -> Record {
+        let mut row = Record::new("bloom", operation, n).time(seconds).by(self.measured.name(), self.measured.is_peer());
+        row = row.param("input", "generated").param("key", "u64").param("filter_bytes", self.bytes);
         if let Some(hashes) = filter.hashes() {
             row = row.param("hashes", hashes);
         }
         row.bits_per_item = Some(filter.bytes() as f64 * 8.0 / n as f64);
+        row.limit_fraction = row.items_per_second.map(|rate| rate / limit);
         row
-    };
-    let reads = session.random_limit(threads, Access::Read, bytes);
-    let updates = session.random_limit(threads, Access::Update, bytes);
-    let mut answers = vec![false; n];
-
-    let can_insert = measured.inserts(threads);
-    if can_insert {
-        let insert =
-            session.time_after(threads, &mut filter, |filter| filter.clear(), |filter| filter.insert(present))?;
-        session.pool(threads).install(|| filter.contains(present, &mut answers))?;
-        let mut insert = row("insert", insert, &*filter);
-        insert.checked = session.verify(answers.iter().all(|answer| *answer), || format!("{name} lost keys"));
-        insert.limit_fraction = insert.items_per_second.map(|rate| rate / updates);
-        session.push_on(&Target::Cpu, insert, threads);
-    } else {
-        // Filled by one thread, asked by all.
-        session.pool(Threads::One).install(|| filter.insert(present))?;
     }
 
-    answers.fill(false);
-    let hit = session.time_after(threads, &mut answers, |_| Ok(()), |answers| filter.contains(present, answers))?;
-    let mut hit = row("contains hit", hit, &*filter);
-    hit.checked = session.verify(answers.iter().all(|answer| *answer), || format!("{name} lost keys"));
-    hit.limit_fraction = hit.items_per_second.map(|rate| rate / reads);
-    session.push_on(&Target::Cpu, hit, threads);
+    fn measure(self, session: &mut Session, keys: &[u64], absent: Keys<'_>) -> anyhow::Result<()> {
+        let On { bytes, measured, threads } = self;
+        let (n, present) = (keys.len(), Keys::U64(keys));
+        let mut filter = measured.build(bytes, n, threads)?;
+        let ours = !measured.is_peer();
+        let reads = session.random_limit(threads, Access::Read, bytes);
+        let updates = session.random_limit(threads, Access::Update, bytes);
+        let mut answers = vec![false; n];
+        let all = |answers: &[bool]| answers.iter().all(|answer| *answer);
 
-    let miss = session.time_after(threads, &mut answers, |_| Ok(()), |answers| filter.contains(absent, answers))?;
-    let mut miss = row("contains miss", miss, &*filter);
-    let positives = answers.iter().filter(|answer| **answer).count();
-    let expected = filter.theory(n).map(|rate| rate * n as f64);
-    miss.checked = session.verify(expected.is_none_or(|expected| plausible(positives, expected)), || {
-        format!("{name}, {bytes} bytes: {positives} false positives of {n}, expected {expected:?}")
-    });
-    miss.fpr = Some(positives as f64 / n as f64);
-    miss.limit_fraction = miss.items_per_second.map(|rate| rate / reads);
-    session.push_on(&Target::Cpu, miss, threads);
+        let can_insert = measured.inserts(threads);
+        if can_insert {
+            let insert = |filter: &mut Box<dyn Subject>| filter.insert(present);
+            let seconds = session.time_after(threads, &mut filter, |filter| filter.clear(), insert)?;
+            session.pool(threads).install(|| filter.contains(present, &mut answers))?;
+            let row = self.row("insert", n, seconds, &*filter, updates);
+            session.add(&Target::Cpu, threads, row, all(&answers));
+        } else {
+            // Filled by one thread, asked by all.
+            session.pool(Threads::One).install(|| filter.insert(present))?;
+        }
 
-    if can_insert {
-        let mut state = (&mut filter, &mut answers);
-        let test = session.time_after(
-            threads,
-            &mut state,
-            |(filter, _)| filter.clear(),
-            |(filter, new)| filter.test_and_insert(present, new),
-        )?;
-        let mut test = row("test_and_insert", test, &*filter);
-        let new = answers.iter().filter(|new| **new).count();
-        // One by one, the peers find a few of the distinct keys there already; ours answers for the batch.
-        let wanted = if ours { new == n } else { new as f64 > 0.9 * n as f64 };
-        test.checked = session.verify(wanted, || format!("{name}: {new} of {n} distinct keys were new"));
-        test.limit_fraction = test.items_per_second.map(|rate| rate / updates);
-        session.push_on(&Target::Cpu, test, threads);
+        answers.fill(false);
+        let seconds = session.time(threads, &mut answers, |answers| filter.contains(present, answers))?;
+        session.add(&Target::Cpu, threads, self.row("contains hit", n, seconds, &*filter, reads), all(&answers));
+
+        let seconds = session.time(threads, &mut answers, |answers| filter.contains(absent, answers))?;
+        let positives = answers.iter().filter(|answer| **answer).count();
+        let right = filter.theory(n).is_none_or(|rate| plausible(positives, rate * n as f64));
+        let mut row = self.row("contains miss", n, seconds, &*filter, reads);
+        row.fpr = Some(positives as f64 / n as f64);
+        session.add(&Target::Cpu, threads, row, right);
+
+        if can_insert {
+            let mut state = (&mut filter, &mut answers);
+            let seconds = session.time_after(
+                threads,
+                &mut state,
+                |(filter, _)| filter.clear(),
+                |(filter, new)| filter.test_and_insert(present, new),
+            )?;
+            let new = answers.iter().filter(|new| **new).count();
+            // One by one, the peers find a few of the distinct keys there already; ours answers for the batch.
+            let right = if ours { new == n } else { new as f64 > 0.9 * n as f64 };
+            session.add(&Target::Cpu, threads, self.row("test_and_insert", n, seconds, &*filter, updates), right);
+        }
+        if ours { self.union(session, keys, &*filter) } else { Ok(()) }
     }
-    if ours {
-        union(session, bytes, measured, threads, present, filter, row)?;
-    }
-    Ok(())
-}
 
-/// The union of two halves is the whole.
-fn union(
-    session: &mut Session,
-    bytes: usize,
-    measured: &Measured,
-    threads: Threads,
-    present: Keys<'_>,
-    whole: Box<dyn Subject>,
-    row: impl Fn(&str, f64, &dyn Subject) -> Record,
-) -> anyhow::Result<()> {
-    let Keys::U64(keys) = present else { return Ok(()) };
-    let (low, high) = keys.split_at(keys.len() / 2);
-    let mut halves = (measured.build(bytes, keys.len(), threads)?, measured.build(bytes, keys.len(), threads)?);
-    session.pool(Threads::All).install(|| {
-        halves.0.insert(Keys::U64(low))?;
-        halves.1.insert(Keys::U64(high))
-    })?;
-    let seconds = session.time_after(threads, &mut halves, |_| Ok(()), |(low, high)| low.union(&**high))?;
-    let mut answers = vec![false; keys.len()];
-    session.pool(Threads::All).install(|| halves.0.contains(present, &mut answers))?;
-    let mut union = row("union", seconds, &*whole);
-    // Two reads and a write for each byte, where a copy is a read and a write.
-    let copied = session.copy_limit(threads, bytes);
-    union.limit_fraction = Some(3.0 * bytes as f64 / seconds / copied);
-    union.checked = session.verify(answers.iter().all(|answer| *answer), || "a union lost keys".into());
-    session.push_on(&Target::Cpu, union, threads);
-    Ok(())
+    /// The union of two halves is the whole.
+    fn union(self, session: &mut Session, keys: &[u64], whole: &dyn Subject) -> anyhow::Result<()> {
+        let On { bytes, measured, threads } = self;
+        let (low, high) = keys.split_at(keys.len() / 2);
+        let mut halves = (measured.build(bytes, keys.len(), threads)?, measured.build(bytes, keys.len(), threads)?);
+        session.pool(Threads::All).install(|| {
+            halves.0.insert(Keys::U64(low))?;
+            halves.1.insert(Keys::U64(high))
+        })?;
+        let seconds = session.time(threads, &mut halves, |(low, high)| low.merge(&**high))?;
+        let mut answers = vec![false; keys.len()];
+        session.pool(Threads::All).install(|| halves.0.contains(Keys::U64(keys), &mut answers))?;
+        // Two reads and a write for each byte, where a copy is a read and a write.
+        let copied = session.copy_limit(threads, bytes) / 3.0 / bytes as f64 * keys.len() as f64;
+        let row = self.row("union", keys.len(), seconds, whole, copied);
+        session.add(&Target::Cpu, threads, row, answers.iter().all(|answer| *answer));
+        Ok(())
+    }
 }

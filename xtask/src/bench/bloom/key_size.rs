@@ -1,7 +1,7 @@
 //! Build time by key size, after Rao's Figure 7: integers and strings, on the CPU and on devices.
 
 use warpset::bloom::gpu::{Bloom, DeviceKeys, StringVec};
-use warpset::bloom::{BloomFilter, Builder, Hashed, Key, RaoBloom, RaoLayout, SplitBlockBloom, SplitBlockLayout};
+use warpset::bloom::{Hashed, Insert, Key, RaoBloom, RaoLayout, SplitBlockBloom, SplitBlockLayout};
 use warpset::gpu::Device;
 use warpset_benches::keys::KeySpace;
 use warpset_core::hash::xxh64;
@@ -10,13 +10,12 @@ use super::super::clock::Effort;
 use super::super::gpu_limits;
 use super::super::record::Record;
 use super::super::suite::{Session, Setup, Step, Target, Threads};
-use super::super::table::pivot;
-use super::device::Insert;
-use super::generated::{INSERTED, SEED};
+use super::device::Queued;
 use super::variant::Variant;
+use super::{INSERTED, SEED};
 
-/// Bytes a string.
-const LENGTHS: [usize; 9] = [8, 16, 32, 64, 128, 256, 512, 1024, 2048];
+/// Bytes per string.
+pub const LENGTHS: [usize; 9] = [8, 16, 32, 64, 128, 256, 512, 1024, 2048];
 /// The most bytes that the strings of one length take on a device.
 const MOST_BYTES: usize = 1 << 29;
 
@@ -58,10 +57,9 @@ impl Kind {
 
 fn push(session: &mut Session, target: &Target, variant: Variant, kind: Kind, n: usize, seconds: f64, right: bool) {
     let Kind { key, bytes, part } = kind;
-    let mut row = Record::new("bloom", "build", n).time(seconds).param("variant", variant.name());
-    row = row.param("study", "key size").param("key", key).param("key_bytes", bytes).param("part", part);
-    row.checked = session.verify(right, || format!("{} lost keys: {key} of {bytes} bytes", variant.name()));
-    session.push_on(target, row, Threads::One);
+    let row = Record::new("bloom", "build", n).time(seconds).by(variant.name(), false);
+    let row = row.param("study", "key size").param("key", key).param("key_bytes", bytes).param("part", part);
+    session.add(target, Threads::One, row, right);
 }
 
 fn on_cpu(session: &mut Session) -> anyhow::Result<()> {
@@ -101,7 +99,7 @@ impl Filters {
 }
 
 /// One row of the CPU.
-fn build<F: BloomFilter + Send, K: Key>(
+fn build<F: Insert + Send, K: Key>(
     session: &mut Session,
     variant: Variant,
     filter: &mut F,
@@ -121,12 +119,10 @@ fn on_device(session: &mut Session, device: &Device) -> anyhow::Result<()> {
         (_, Effort::Quick) => 1 << 18,
         _ => 1 << 20,
     };
-    let split_block = *SplitBlockBloom::builder(most as u64).fpr(0.01).build()?.layout();
-    let rao = *RaoBloom::builder(most as u64).fpr(0.01).choices(1).build()?.layout();
     let mut filters = DeviceFilters {
         device,
-        split_block: Builder::with_layout(split_block).on(device).build()?,
-        rao: Builder::with_layout(rao).on(device).build()?,
+        split_block: SplitBlockBloom::builder(most as u64).fpr(0.01).on(device).build()?,
+        rao: RaoBloom::builder(most as u64).fpr(0.01).choices(1).on(device).build()?,
     };
     let stream = KeySpace::new(SEED).stream(INSERTED);
     filters.build(session, U32, device.from_slice(&stream.u32_keys(most))?.as_slice())?;
@@ -155,7 +151,7 @@ impl DeviceFilters<'_> {
 }
 
 /// One row of a device.
-fn build_on<L: Insert, K: DeviceKeys + Copy>(
+fn build_on<L: Queued, K: DeviceKeys + Copy>(
     session: &mut Session,
     device: &Device,
     variant: Variant,
@@ -164,60 +160,25 @@ fn build_on<L: Insert, K: DeviceKeys + Copy>(
     keys: K,
 ) -> anyhow::Result<()> {
     let stream = device.new_stream()?;
-    let cell = std::cell::RefCell::new(filter);
+    let cell = std::cell::RefCell::new(&mut *filter);
     let clear = || {
-        // SAFETY: the filter lives and is used by this stream alone until it has been waited for.
+        // SAFETY: the filter stays alive, and only this stream uses it until it has been waited for.
         unsafe { cell.borrow_mut().clear_async(&stream)? };
         Ok(())
     };
-    let work = || L::insert(&mut cell.borrow_mut(), &stream, keys);
+    // SAFETY: as above; so do the keys.
+    let work = || unsafe { L::insert(&mut cell.borrow_mut(), &stream, keys) };
     let seconds = gpu_limits::seconds(device, &stream, session.effort, clear, work)?;
-    let mut count = device.alloc_zeroed::<u64>(1)?;
-    // SAFETY: the filter, the keys and the count live, and nobody else uses them, until the stream has been waited for in
-    // the next line.
-    unsafe { cell.borrow().count_contained_async(&stream, keys, count.as_mut_slice())? };
     stream.synchronize()?;
-    let right = count.to_vec()?[0] == keys.count() as u64;
+    let right = filter.count_contained_device(keys)? == keys.count();
     push(session, &Target::Gpu(device.clone()), variant, kind, keys.count(), seconds, right);
     Ok(())
 }
 
-fn print(session: &mut Session, target: &Target, of: &str) {
-    let rows: Vec<&Record> = session.study("key size").into_iter().filter(|row| row.backend == target.name()).collect();
-    let title = format!("Build time in nanoseconds a key, by bytes a key, {of}");
-    let line =
-        |row: &Record| format!("{}, {}", row.text("variant").unwrap_or_default(), row.text("part").unwrap_or_default());
-    let length = |row: &Record| format!("{:.0}", row.number("key_bytes").unwrap_or_default());
-    let nanoseconds =
+fn print(session: &Session, target: &Target, of: &str) {
+    let title = format!("Build time in nanoseconds per key, by bytes per key, {of}");
+    let length = |row: &Record| format!("{:.0}, {}", row.number("key_bytes").unwrap_or_default(), row.text("part").unwrap_or_default());
+    let cell =
         |row: &Record| row.seconds.map_or_else(String::new, |seconds| format!("{:.3}", seconds / row.n as f64 * 1e9));
-    let text = pivot(&title, &rows, line, length, nanoseconds);
-    session.print(&text);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::super::progress::Progress;
-    use super::super::super::suite::Input;
-    use super::*;
-
-    #[test]
-    fn every_key_size_is_built_on_the_emulator() {
-        let device = Device::emulator(Default::default());
-        let setup = Setup {
-            effort: Effort::Quick,
-            targets: vec![Target::Gpu(device)],
-            own_keys: false,
-            log2_slots: None,
-            shapes: Vec::new(),
-        };
-        let input = Input::default();
-        let mut session = Session::new(Effort::Quick, "a processor".into(), Progress::new(0), input).unwrap();
-        for step in steps(&setup) {
-            session.run(step).unwrap();
-        }
-        let (rows, failures, _) = session.finish();
-        assert!(failures.is_empty(), "{failures:?}");
-        assert_eq!(rows.len(), 2 * (2 + LENGTHS.len()));
-        assert!(rows.iter().all(|row| row.checked && row.backend == "emulator"));
-    }
+    session.show("key size", &title, |row| row.backend == target.name(), length, cell);
 }

@@ -2,7 +2,7 @@
 
 use std::hash::BuildHasher;
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use fastbloom::{AtomicBloomFilter, BloomFilter};
 use parquet::bloom_filter::Sbbf;
 use rayon::prelude::*;
@@ -36,12 +36,10 @@ impl Peer {
 
     /// A filter for `n` keys and a false-positive rate.
     pub fn for_capacity(self, n: usize, fpr: f64) -> anyhow::Result<Box<dyn Subject>> {
-        let fold = foldhash::fast::FixedState::default();
+        let atomic = AtomicBloomFilter::with_false_pos(fpr);
         Ok(match self {
-            Peer::Fastbloom => Box::new(Atomic(AtomicBloomFilter::with_false_pos(fpr).seed(&1).expected_items(n))),
-            Peer::FastbloomFoldhash => {
-                Box::new(Atomic(AtomicBloomFilter::with_false_pos(fpr).hasher(fold).expected_items(n)))
-            }
+            Peer::Fastbloom => Box::new(Atomic(atomic.seed(&1).expected_items(n))),
+            Peer::FastbloomFoldhash => Box::new(Atomic(atomic.hasher(fold()).expected_items(n))),
             Peer::Parquet => Box::new(Parquet(Sbbf::new_with_ndv_fpp(n as u64, fpr)?)),
         })
     }
@@ -54,137 +52,128 @@ impl Peer {
     /// An empty filter of `bytes`, which is a multiple of 32, for `n` keys; `parallel` picks the form that several
     /// threads may fill.
     pub fn build(self, bytes: usize, n: usize, parallel: bool) -> Box<dyn Subject> {
-        let fold = foldhash::fast::FixedState::default();
+        let (plain, atomic) = (BloomFilter::with_num_bits(bytes * 8), AtomicBloomFilter::with_num_bits(bytes * 8));
         match (self, parallel) {
-            (Peer::Fastbloom, false) => {
-                Box::new(Plain(BloomFilter::with_num_bits(bytes * 8).seed(&1).expected_items(n)))
-            }
-            (Peer::Fastbloom, true) => {
-                Box::new(Atomic(AtomicBloomFilter::with_num_bits(bytes * 8).seed(&1).expected_items(n)))
-            }
-            (Peer::FastbloomFoldhash, false) => {
-                Box::new(Plain(BloomFilter::with_num_bits(bytes * 8).hasher(fold).expected_items(n)))
-            }
-            (Peer::FastbloomFoldhash, true) => {
-                Box::new(Atomic(AtomicBloomFilter::with_num_bits(bytes * 8).hasher(fold).expected_items(n)))
-            }
+            (Peer::Fastbloom, false) => Box::new(Plain(plain.seed(&1).expected_items(n))),
+            (Peer::Fastbloom, true) => Box::new(Atomic(atomic.seed(&1).expected_items(n))),
+            (Peer::FastbloomFoldhash, false) => Box::new(Plain(plain.hasher(fold()).expected_items(n))),
+            (Peer::FastbloomFoldhash, true) => Box::new(Atomic(atomic.hasher(fold()).expected_items(n))),
             (Peer::Parquet, _) => Box::new(Parquet(Sbbf::new(&vec![0; bytes]))),
         }
     }
 }
 
-/// The length of each thread's share.
-fn share(n: usize) -> usize {
-    n.div_ceil(rayon::current_num_threads()).max(1)
+fn fold() -> foldhash::fast::FixedState {
+    foldhash::fast::FixedState::default()
 }
 
-/// Asks for each key, each thread for a share.
-fn ask(
-    keys: Keys<'_>,
-    answers: &mut [bool],
-    u64_in: impl Fn(u64) -> bool + Sync,
-    bytes_in: impl Fn(&[u8]) -> bool + Sync,
-) {
-    let share = share(keys.len());
-    match keys {
-        Keys::U64(keys) => keys.par_chunks(share).zip(answers.par_chunks_mut(share)).for_each(|(keys, answers)| {
-            keys.iter().zip(answers).for_each(|(key, answer)| *answer = u64_in(*key));
-        }),
-        Keys::Bytes(keys) => keys.par_chunks(share).zip(answers.par_chunks_mut(share)).for_each(|(keys, answers)| {
-            keys.iter().zip(answers).for_each(|(key, answer)| *answer = bytes_in(key));
-        }),
-    }
+/// Calls `$body` for each key, one thread.
+macro_rules! each {
+    ($keys:expr, |$key:ident| $body:expr) => {
+        match $keys {
+            Keys::U64(keys) => keys.iter().for_each(|$key| _ = $body),
+            Keys::Bytes(keys) => keys.iter().copied().for_each(|$key| _ = $body),
+        }
+    };
+}
+
+/// Writes what `$body` is for each key to its answer, each thread a share.
+macro_rules! answer {
+    ($keys:expr, $answers:expr, |$key:ident| $body:expr) => {{
+        let share = $keys.len().div_ceil(rayon::current_num_threads()).max(1);
+        match $keys {
+            Keys::U64(keys) => keys.par_chunks(share).zip($answers.par_chunks_mut(share)).for_each(|(keys, answers)| {
+                keys.iter().zip(answers).for_each(|($key, answer)| *answer = $body);
+            }),
+            Keys::Bytes(keys) => keys.par_chunks(share).zip($answers.par_chunks_mut(share)).for_each(|(keys, answers)| {
+                keys.iter().copied().zip(answers).for_each(|($key, answer)| *answer = $body);
+            }),
+        }
+        Ok(())
+    }};
+}
+
+/// Writes what `$body` is for each key to its answer, one thread.
+macro_rules! answer_in_order {
+    ($keys:expr, $answers:expr, |$key:ident| $body:expr) => {
+        match $keys {
+            Keys::U64(keys) => keys.iter().zip($answers).for_each(|($key, answer)| *answer = $body),
+            Keys::Bytes(keys) => keys.iter().copied().zip($answers).for_each(|($key, answer)| *answer = $body),
+        }
+    };
+}
+
+/// What both forms of `fastbloom` have alike.
+macro_rules! fastbloom {
+    () => {
+        fn clear(&mut self) -> anyhow::Result<()> {
+            self.0.clear();
+            Ok(())
+        }
+
+        fn contains(&self, keys: Keys<'_>, answers: &mut [bool]) -> anyhow::Result<()> {
+            answer!(keys, answers, |key| self.0.contains(key))
+        }
+
+        fn merge(&mut self, other: &dyn Subject) -> anyhow::Result<()> {
+            self.0.union(&same_type::<Self>(other)?.0);
+            Ok(())
+        }
+
+        fn theory(&self, n: usize) -> Option<f64> {
+            Some(self.0.expected_false_pos(n))
+        }
+
+        fn bytes(&self) -> usize {
+            self.0.num_bits() / 8
+        }
+    };
 }
 
 struct Plain<S: BuildHasher>(BloomFilter<S>);
 
 impl<S: BuildHasher + Send + Sync + 'static> Subject for Plain<S> {
-    fn clear(&mut self) -> anyhow::Result<()> {
-        self.0.clear();
-        Ok(())
-    }
+    fastbloom!();
 
     fn insert(&mut self, keys: Keys<'_>) -> anyhow::Result<()> {
-        match keys {
-            Keys::U64(keys) => keys.iter().for_each(|key| _ = self.0.insert(key)),
-            Keys::Bytes(keys) => keys.iter().for_each(|key| _ = self.0.insert(*key)),
-        }
-        Ok(())
-    }
-
-    fn contains(&self, keys: Keys<'_>, answers: &mut [bool]) -> anyhow::Result<()> {
-        ask(keys, answers, |key| self.0.contains(&key), |key| self.0.contains(key));
+        each!(keys, |key| self.0.insert(key));
         Ok(())
     }
 
     fn test_and_insert(&mut self, keys: Keys<'_>, new: &mut [bool]) -> anyhow::Result<()> {
-        match keys {
-            Keys::U64(keys) => keys.iter().zip(new).for_each(|(key, new)| *new = !self.0.insert(key)),
-            Keys::Bytes(keys) => keys.iter().zip(new).for_each(|(key, new)| *new = !self.0.insert(*key)),
-        }
+        answer_in_order!(keys, new, |key| !self.0.insert(key));
         Ok(())
-    }
-
-    fn union(&mut self, other: &dyn Subject) -> anyhow::Result<()> {
-        self.0.union(&same_type::<Self>(other)?.0);
-        Ok(())
-    }
-
-    fn theory(&self, n: usize) -> Option<f64> {
-        Some(self.0.expected_false_pos(n))
-    }
-
-    fn bytes(&self) -> usize {
-        self.0.num_bits() / 8
     }
 }
 
 struct Atomic<S: BuildHasher>(AtomicBloomFilter<S>);
 
 impl<S: BuildHasher + Send + Sync + 'static> Subject for Atomic<S> {
-    fn clear(&mut self) -> anyhow::Result<()> {
-        self.0.clear();
-        Ok(())
-    }
+    fastbloom!();
 
     fn insert(&mut self, keys: Keys<'_>) -> anyhow::Result<()> {
-        let share = share(keys.len());
+        let share = keys.len().div_ceil(rayon::current_num_threads()).max(1);
         match keys {
-            Keys::U64(keys) => {
-                keys.par_chunks(share).for_each(|keys| keys.iter().for_each(|key| _ = self.0.insert(key)))
-            }
+            Keys::U64(keys) => keys.par_chunks(share).for_each(|keys| each!(Keys::U64(keys), |key| self.0.insert(key))),
             Keys::Bytes(keys) => {
-                keys.par_chunks(share).for_each(|keys| keys.iter().for_each(|key| _ = self.0.insert(*key)));
+                keys.par_chunks(share).for_each(|keys| each!(Keys::Bytes(keys), |key| self.0.insert(key)));
             }
         }
         Ok(())
     }
 
-    fn contains(&self, keys: Keys<'_>, answers: &mut [bool]) -> anyhow::Result<()> {
-        ask(keys, answers, |key| self.0.contains(&key), |key| self.0.contains(key));
-        Ok(())
-    }
-
     fn test_and_insert(&mut self, keys: Keys<'_>, new: &mut [bool]) -> anyhow::Result<()> {
-        ask(keys, new, |key| !self.0.insert(&key), |key| !self.0.insert(key));
-        Ok(())
-    }
-
-    fn union(&mut self, other: &dyn Subject) -> anyhow::Result<()> {
-        self.0.union(&same_type::<Self>(other)?.0);
-        Ok(())
-    }
-
-    fn theory(&self, n: usize) -> Option<f64> {
-        Some(self.0.expected_false_pos(n))
-    }
-
-    fn bytes(&self) -> usize {
-        self.0.num_bits() / 8
+        answer!(keys, new, |key| !self.0.insert(key))
     }
 }
 
 struct Parquet(Sbbf);
+
+/// Fails on several threads.
+fn alone() -> anyhow::Result<()> {
+    ensure!(rayon::current_num_threads() == 1, "parquet's filter takes inserts from one thread only");
+    Ok(())
+}
 
 impl Subject for Parquet {
     fn clear(&mut self) -> anyhow::Result<()> {
@@ -193,39 +182,26 @@ impl Subject for Parquet {
     }
 
     fn insert(&mut self, keys: Keys<'_>) -> anyhow::Result<()> {
-        if rayon::current_num_threads() > 1 {
-            bail!("parquet's filter takes inserts from one thread only");
-        }
-        match keys {
-            Keys::U64(keys) => keys.iter().for_each(|key| self.0.insert(key)),
-            Keys::Bytes(keys) => keys.iter().for_each(|key| self.0.insert(*key)),
-        }
+        alone()?;
+        each!(keys, |key| self.0.insert(key));
         Ok(())
     }
 
     fn contains(&self, keys: Keys<'_>, answers: &mut [bool]) -> anyhow::Result<()> {
-        ask(keys, answers, |key| self.0.check(&key), |key| self.0.check(key));
-        Ok(())
+        answer!(keys, answers, |key| self.0.check(key))
     }
 
     fn test_and_insert(&mut self, keys: Keys<'_>, new: &mut [bool]) -> anyhow::Result<()> {
-        if rayon::current_num_threads() > 1 {
-            bail!("parquet's filter takes inserts from one thread only");
-        }
-        match keys {
-            Keys::U64(keys) => keys.iter().zip(new).for_each(|(key, new)| {
-                *new = !self.0.check(key);
-                self.0.insert(key);
-            }),
-            Keys::Bytes(keys) => keys.iter().zip(new).for_each(|(key, new)| {
-                *new = !self.0.check(*key);
-                self.0.insert(*key);
-            }),
-        }
+        alone()?;
+        answer_in_order!(keys, new, |key| {
+            let new = !self.0.check(key);
+            self.0.insert(key);
+            new
+        });
         Ok(())
     }
 
-    fn union(&mut self, _other: &dyn Subject) -> anyhow::Result<()> {
+    fn merge(&mut self, _other: &dyn Subject) -> anyhow::Result<()> {
         bail!("parquet's filter has no union")
     }
 

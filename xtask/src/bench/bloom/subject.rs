@@ -2,6 +2,8 @@
 
 use std::any::Any;
 
+use warpset::bloom::{BlockedBloom, Filter, Insert, RaoBloom, SplitBlockBloom, gpu};
+
 /// Keys as the filters take them.
 #[derive(Clone, Copy)]
 pub enum Keys<'a> {
@@ -11,13 +13,20 @@ pub enum Keys<'a> {
     Bytes(&'a [&'a [u8]]),
 }
 
+/// What `$body` is for the keys of either kind.
+macro_rules! with_keys {
+    ($keys:expr, |$slice:ident| $body:expr) => {
+        match $keys {
+            Keys::U64($slice) => $body,
+            Keys::Bytes($slice) => $body,
+        }
+    };
+}
+
 impl<'a> Keys<'a> {
     /// How many.
     pub fn len(self) -> usize {
-        match self {
-            Keys::U64(keys) => keys.len(),
-            Keys::Bytes(keys) => keys.len(),
-        }
+        with_keys!(self, |keys| keys.len())
     }
 
     /// What they are, for the rows.
@@ -35,7 +44,7 @@ pub trait Subject: Any + Send + Sync {
     fn clear(&mut self) -> anyhow::Result<()>;
     /// Inserts all keys.
     fn insert(&mut self, keys: Keys<'_>) -> anyhow::Result<()>;
-    /// Inserts all keys, beyond the number that it was made for too.
+    /// Inserts all keys, also beyond the number that it was made for.
     fn fill(&mut self, keys: Keys<'_>) -> anyhow::Result<()> {
         self.insert(keys)
     }
@@ -44,18 +53,71 @@ pub trait Subject: Any + Send + Sync {
     /// Inserts all keys and says of each whether it was new.
     fn test_and_insert(&mut self, keys: Keys<'_>, new: &mut [bool]) -> anyhow::Result<()>;
     /// Inserts what `other`, a filter of the same type and size, holds.
-    fn union(&mut self, other: &dyn Subject) -> anyhow::Result<()>;
+    fn merge(&mut self, other: &dyn Subject) -> anyhow::Result<()>;
     /// The false-positive rate that its formula gives with `n` keys in it, if it has one.
     fn theory(&self, n: usize) -> Option<f64>;
     /// Its memory.
     fn bytes(&self) -> usize;
-    /// Bits a key, where we know them.
+    /// Bits per key, where we know them.
     fn hashes(&self) -> Option<u32> {
         None
     }
 }
 
-/// `other` as what it must be for a union.
+/// `other` as what it must be for merging.
 pub fn same_type<T: Subject>(other: &dyn Subject) -> anyhow::Result<&T> {
-    (other as &dyn Any).downcast_ref().ok_or_else(|| anyhow::anyhow!("a union of filters of different types"))
+    (other as &dyn Any).downcast_ref().ok_or_else(|| anyhow::anyhow!("filters of different types are not merged"))
+}
+
+macro_rules! ours {
+    ($($filter:ty $(, fill |$this:ident, $slice:ident| $fill:expr)?;)*) => {$(
+        impl Subject for $filter {
+            fn clear(&mut self) -> anyhow::Result<()> {
+                Ok(Insert::clear(self)?)
+            }
+
+            fn insert(&mut self, keys: Keys<'_>) -> anyhow::Result<()> {
+                Ok(with_keys!(keys, |keys| Insert::insert_bulk(self, keys))?)
+            }
+
+            $(fn fill(&mut self, keys: Keys<'_>) -> anyhow::Result<()> {
+                let $this = self;
+                with_keys!(keys, |$slice| $fill);
+                Ok(())
+            })?
+
+            fn contains(&self, keys: Keys<'_>, answers: &mut [bool]) -> anyhow::Result<()> {
+                Ok(with_keys!(keys, |keys| self.contains_bulk_into(keys, answers))?)
+            }
+
+            fn test_and_insert(&mut self, keys: Keys<'_>, new: &mut [bool]) -> anyhow::Result<()> {
+                Ok(with_keys!(keys, |keys| self.test_and_insert_bulk_into(keys, new))?)
+            }
+
+            fn merge(&mut self, other: &dyn Subject) -> anyhow::Result<()> {
+                Ok(Insert::merge(self, same_type(other)?)?)
+            }
+
+            fn theory(&self, n: usize) -> Option<f64> {
+                Some(self.expected_fpr(n as u64))
+            }
+
+            fn bytes(&self) -> usize {
+                Filter::memory_bytes(self) as usize
+            }
+
+            fn hashes(&self) -> Option<u32> {
+                Some(warpset::bloom::Layout::hashes(self.layout()))
+            }
+        }
+    )*};
+}
+ours! {
+    SplitBlockBloom;
+    BlockedBloom;
+    // `extend` goes on where `insert_bulk` reports an overflow.
+    RaoBloom, fill |filter, keys| filter.extend(keys);
+    gpu::SplitBlockBloom;
+    gpu::BlockedBloom;
+    gpu::RaoBloom;
 }
