@@ -247,7 +247,8 @@ fn contains<L: Queued>(
         let keys = keys.slice(..asked);
         let seconds = subject.seconds(session.effort, false, |filter, stream| {
             // SAFETY: keys and answers live to the end, and nothing else touches them; `seconds` says the rest.
-            Ok(unsafe { filter.contains_async(stream, keys, answers.slice_mut(..asked))? })
+            unsafe { filter.contains_async(stream, keys, answers.slice_mut(..asked))? };
+            Ok(())
         })?;
         let yes = subject.filter.count_contained_device(keys)?;
         let sample = answers.slice(..asked.min(1 << 24)).to_vec()?;

@@ -45,7 +45,8 @@ fn answers(session: &mut Session, device: &Device, bytes: usize) -> anyhow::Resu
     let mut bits = device.alloc_uninit::<u64>(n.div_ceil(64))?;
     let seconds = subject.seconds(effort, false, |filter, stream| {
         // SAFETY: keys and answers live to the end, and nothing else touches them; `seconds` says the rest.
-        Ok(unsafe { filter.contains_bitmap_async(stream, mixed.as_slice(), bits.as_mut_slice())? })
+        unsafe { filter.contains_bitmap_async(stream, mixed.as_slice(), bits.as_mut_slice())? };
+        Ok(())
     })?;
     let found = bits.to_vec()?.iter().map(|word| word.count_ones() as usize).sum();
     subject.push(session, subject.row("contains bitmap", n, seconds), None, right(found));
@@ -53,7 +54,8 @@ fn answers(session: &mut Session, device: &Device, bytes: usize) -> anyhow::Resu
     let mut count = device.alloc_zeroed::<u64>(1)?;
     let seconds = subject.seconds(effort, false, |filter, stream| {
         // SAFETY: as above.
-        Ok(unsafe { filter.count_contained_async(stream, mixed.as_slice(), count.as_mut_slice())? })
+        unsafe { filter.count_contained_async(stream, mixed.as_slice(), count.as_mut_slice())? };
+        Ok(())
     })?;
     // Each repeat adds to the count.
     let (counted, once) = (count.to_vec()?[0] as usize, subject.count(&mixed)?);
@@ -64,7 +66,8 @@ fn answers(session: &mut Session, device: &Device, bytes: usize) -> anyhow::Resu
     let seconds = subject.seconds(effort, false, |filter, stream| {
         let (kept, count) = (kept.as_mut_slice(), count.as_mut_slice());
         // SAFETY: as above.
-        Ok(unsafe { filter.retain_contained_async(stream, mixed.as_slice(), kept, count)? })
+        unsafe { filter.retain_contained_async(stream, mixed.as_slice(), kept, count)? };
+        Ok(())
     })?;
     let found = count.to_vec()?[0] as usize;
     let in_order = kept.slice(..wanted).to_vec()? == keys.slice(..wanted).to_vec()?;

@@ -89,7 +89,8 @@ struct On {
 impl On {
     /// A row of an operation on `n` keys, all that the filter is for.
     fn row(self, operation: &str, n: usize, seconds: f64, filter: &dyn Subject, limit: f64) -> Record {
-        let mut row = Record::new("bloom", operation, n).time(seconds).by(self.measured.name(), self.measured.is_peer());
+        let mut row =
+            Record::new("bloom", operation, n).time(seconds).by(self.measured.name(), self.measured.is_peer());
         row = row.param("input", "generated").param("key", "u64").param("filter_bytes", self.bytes);
         if let Some(hashes) = filter.hashes() {
             row = row.param("hashes", hashes);

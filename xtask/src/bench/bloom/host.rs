@@ -64,10 +64,15 @@ fn end_to_end(session: &mut Session, device: &Device) -> anyhow::Result<()> {
         push(session, "insert", part, seconds, right);
 
         let mut bits = None;
-        let seconds = median_seconds(effort, &mut bits, |_| Ok(()), |bits| {
-            *bits = Some(filter.contains_bitmap_bulk(&keys)?);
-            Ok(())
-        })?;
+        let seconds = median_seconds(
+            effort,
+            &mut bits,
+            |_| Ok(()),
+            |bits| {
+                *bits = Some(filter.contains_bitmap_bulk(&keys)?);
+                Ok(())
+            },
+        )?;
         let found = bits.iter().flat_map(|bits| bits.iter().take(part)).filter(|&yes| yes).count();
         push(session, "contains bitmap", n, seconds, found == part);
 
@@ -157,7 +162,10 @@ mod tests {
             pays_from(&rows)
         };
         assert!(ratios(&[0.1, 0.5, 0.9]).starts_with("At none"));
-        assert!(ratios(&[0.1, 1.5, 1.9]).starts_with("From 1,024 keys per call on") && ratios(&[0.1, 1.5]).ends_with("CPU."));
+        assert!(
+            ratios(&[0.1, 1.5, 1.9]).starts_with("From 1,024 keys per call on")
+                && ratios(&[0.1, 1.5]).ends_with("CPU.")
+        );
         let text = ratios(&[0.5, 1.5, 0.87, 1.5, 2.0]);
         assert!(text.contains("From 1,024 keys") && text.contains("not at 4,096 (0.87 times"), "{text}");
         assert!(text.ends_with("from 16,384 on it stays ahead."), "{text}");

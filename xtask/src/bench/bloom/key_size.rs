@@ -177,7 +177,9 @@ fn build_on<L: Queued, K: DeviceKeys + Copy>(
 
 fn print(session: &Session, target: &Target, of: &str) {
     let title = format!("Build time in nanoseconds per key, by bytes per key, {of}");
-    let length = |row: &Record| format!("{:.0}, {}", row.number("key_bytes").unwrap_or_default(), row.text("part").unwrap_or_default());
+    let length = |row: &Record| {
+        format!("{:.0}, {}", row.number("key_bytes").unwrap_or_default(), row.text("part").unwrap_or_default())
+    };
     let cell =
         |row: &Record| row.seconds.map_or_else(String::new, |seconds| format!("{:.3}", seconds / row.n as f64 * 1e9));
     session.show("key size", &title, |row| row.backend == target.name(), length, cell);

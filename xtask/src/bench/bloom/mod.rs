@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn every_operation_is_right_on_the_emulator() {
         let rows = Session::rows_of(Bloom.generated(&Setup::emulator()));
-        let of = |operation: &str| rows.iter().filter(move |row| row.operation == operation);
+        let of = |operation: &'static str| rows.iter().filter(move |row| row.operation == operation);
         for operation in ["insert", "contains hit", "contains miss", "test_and_insert", "union", "contains bitmap"] {
             assert!(of(operation).count() >= 1, "{operation}");
         }

@@ -82,12 +82,16 @@ macro_rules! answer {
     ($keys:expr, $answers:expr, |$key:ident| $body:expr) => {{
         let share = $keys.len().div_ceil(rayon::current_num_threads()).max(1);
         match $keys {
-            Keys::U64(keys) => keys.par_chunks(share).zip($answers.par_chunks_mut(share)).for_each(|(keys, answers)| {
-                keys.iter().zip(answers).for_each(|($key, answer)| *answer = $body);
-            }),
-            Keys::Bytes(keys) => keys.par_chunks(share).zip($answers.par_chunks_mut(share)).for_each(|(keys, answers)| {
-                keys.iter().copied().zip(answers).for_each(|($key, answer)| *answer = $body);
-            }),
+            Keys::U64(keys) => {
+                keys.par_chunks(share).zip($answers.par_chunks_mut(share)).for_each(|(keys, answers)| {
+                    keys.iter().zip(answers).for_each(|($key, answer)| *answer = $body);
+                })
+            }
+            Keys::Bytes(keys) => {
+                keys.par_chunks(share).zip($answers.par_chunks_mut(share)).for_each(|(keys, answers)| {
+                    keys.iter().copied().zip(answers).for_each(|($key, answer)| *answer = $body);
+                })
+            }
         }
         Ok(())
     }};

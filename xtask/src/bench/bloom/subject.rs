@@ -28,14 +28,6 @@ impl<'a> Keys<'a> {
     pub fn len(self) -> usize {
         with_keys!(self, |keys| keys.len())
     }
-
-    /// What they are, for the rows.
-    pub fn kind(self) -> &'static str {
-        match self {
-            Keys::U64(_) => "u64",
-            Keys::Bytes(_) => "string",
-        }
-    }
 }
 
 /// A filter under measurement. It uses the threads of the current pool.

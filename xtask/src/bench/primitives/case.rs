@@ -106,17 +106,14 @@ impl<'a> Case<'a> {
     ///
     /// `on_device` may rely on this: input and output stay alive, and no other work touches them, until the stream has
     /// been waited for.
-    pub fn run<I: Input, O: Output, R, S, E: Into<anyhow::Error>>(
+    pub fn run<I: Input + Sync, O: Output, R, S, E: Into<anyhow::Error>>(
         self,
         input: I,
         mut output: O,
         mut on_host: impl FnMut(&I, &mut O) -> Result<R, E> + Send,
         mut on_device: impl FnMut(&Stream, &I::OnDevice, &mut O::OnDevice) -> Result<S, E>,
         right: impl FnOnce(&O) -> bool,
-    ) -> anyhow::Result<()>
-    where
-        I: Sync,
-    {
+    ) -> anyhow::Result<()> {
         let Self { session, target, row, bytes } = self;
         let (seconds, copied) = match target {
             Target::Cpu => {
