@@ -128,7 +128,9 @@ fn measure(device: &Device, access: GpuAccess, bytes: usize, n: usize, effort: E
                 let (memory, sink) = (memory.global(), sink.global_mut());
                 // SAFETY: `memory` holds `records` records of 32 bytes, `sink` one word, and both live until the stream has
                 // been waited for.
-                unsafe { kernels::limits_random_32 { memory, records, n, seed: 1 << 33, sink }.launch(&stream, config)? };
+                unsafe {
+                    kernels::limits_random_32 { memory, records, n, seed: 1 << 33, sink }.launch(&stream, config)?
+                };
                 Ok(())
             })
         }
@@ -140,8 +142,9 @@ fn measure(device: &Device, access: GpuAccess, bytes: usize, n: usize, effort: E
                 // SAFETY: `memory` holds `n` records of 16 bytes, `sink` one word, and both live until the stream has been
                 // waited for.
                 unsafe {
- kernels::limits_read { from: memory.global(), n, sink: sink.global_mut() }.launch(&stream, config)?
- };
+                    kernels::limits_read { from: memory.global(), n, sink: sink.global_mut() }
+                        .launch(&stream, config)?
+                };
                 Ok(())
             })
         }

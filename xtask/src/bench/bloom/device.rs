@@ -188,8 +188,9 @@ impl<L: Queued> OnDevice<L> {
         let config = LaunchConfig::new(self.device.properties().multiprocessors * 16, limits::BLOCK);
         // SAFETY: there is room for `n` keys, and the stream is waited for before anything else touches them.
         unsafe {
- limits::limits_generate_keys { keys: keys.global_mut(), n, first: number << 40 }.launch(&self.stream, config)?
- };
+            limits::limits_generate_keys { keys: keys.global_mut(), n, first: number << 40 }
+                .launch(&self.stream, config)?
+        };
         self.stream.synchronize()?;
         Ok(keys)
     }

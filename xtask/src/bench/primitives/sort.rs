@@ -31,7 +31,8 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
         of_keys(session, target, "u32, biased bits", &biased, By::ascending(), |key| key)
     });
     let gpus = |target: &&Target| matches!(target, Target::Gpu(device) if !device.is_emulator());
-    for target in setup.targets.iter().filter(gpus).filter(|_| setup.effort == Effort::Full).cloned() {
+    for target in setup.targets.iter().filter(gpus).filter(|_| setup.effort == Effort::Full) {
+        let target = target.clone();
         steps.push(Step::new("primitives: sort in two launches per pass", move |session| {
             let keys = narrow(&KeySpace::new(0x507).stream(0).u64_keys((1 << 30) + 12_345));
             of_keys(session, &target, "u32", &keys, By::ascending(), |key| key)

@@ -213,6 +213,9 @@ fn empty_bloom(device: &Device, size: Size, n: usize) -> anyhow::Result<bloom::S
     Ok(bloom::SplitBlockBloom::from_host(device, &host)?)
 }
 
+/// Queues lookups of keys.
+type Queue<'a> = dyn Fn(&Stream, DeviceSlice<'_, u32>, DeviceSliceMut<'_, u8>) -> anyhow::Result<()> + 'a;
+
 /// What is asked on a device, and how: `queue` queues lookups of all keys.
 struct Asked<'a> {
     point: Point,
@@ -221,7 +224,7 @@ struct Asked<'a> {
     /// The rate of false positives, where the filter knows it exactly.
     fpr: Option<f64>,
     limit: Option<f64>,
-    queue: &'a dyn Fn(&Stream, DeviceSlice<'_, u32>, DeviceSliceMut<'_, u8>) -> anyhow::Result<()>,
+    queue: &'a Queue<'a>,
 }
 
 impl Asked<'_> {
