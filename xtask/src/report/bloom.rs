@@ -1,7 +1,7 @@
 //! The figures and tables of Rao's Bloom filter paper, and those that a user of the others needs.
 
 use super::Figure;
-use super::chart::{Axis, Chart, Scale, Series, Style, short_percent, short_rate};
+use super::chart::{Axis, Scale, Series, Style, short_percent, short_rate};
 use super::page::Grid;
 use super::rows::{self, groups, series, study};
 use crate::bench::record::Record;
@@ -40,18 +40,14 @@ fn fpr_over_n(rows: &[&Record]) -> Figure {
     let mut all = series(&rows, filter, theory, Style::Theory);
     all.iter_mut().for_each(|series| series.name.clear());
     all.extend(series(&rows, filter, |row| Some((row.n as f64, row.fpr?)), Style::Points));
-    Figure {
-        name: "bloom-fpr-over-n",
-        caption: "Rao's Figure 1: the false-positive rate over the number of keys n for several filter sizes m. Lines \
-            are theory, points are measured with keys that were never inserted."
-            .into(),
-        chart: Chart {
-            title: "False-positive rate over the number of keys".into(),
-            x: Axis { label: "keys n", scale: Scale::Log10, show: short_rate },
-            y: FPR,
-            series: all,
-        },
-    }
+    Figure::new(
+        "bloom-fpr-over-n",
+        "False-positive rate over the number of keys",
+        "Rao's Figure 1: the false-positive rate over the number of keys n for several filter sizes m. Lines are theory, \
+         points are measured with keys that were never inserted.",
+        (Axis { label: "keys n", scale: Scale::Log10, show: short_rate }, FPR),
+        all,
+    )
 }
 
 fn fpr_over_bits(rows: &[&Record]) -> Figure {
@@ -63,7 +59,7 @@ fn fpr_over_bits(rows: &[&Record]) -> Figure {
         Style::Measured,
     );
     if !all.is_empty() {
-        // An ideal filter with the best number of hashes: (1/2)^(ln 2 * bits a key).
+        // An ideal filter with the best number of hashes: (1/2)^(ln 2 * bits per key).
         let points = (8..=32).map(|half| f64::from(half) * 0.75).map(|b| (b, 0.5f64.powf(b * std::f64::consts::LN_2)));
         all.push(Series {
             name: "plain Bloom, best k (theory)".into(),
@@ -72,18 +68,14 @@ fn fpr_over_bits(rows: &[&Record]) -> Figure {
             colour: 6,
         });
     }
-    Figure {
-        name: "bloom-fpr-over-bits",
-        caption: "What each variant gives for its memory: measured false-positive rate over bits a key. Blocks cost \
-            precision and save memory transactions."
-            .into(),
-        chart: Chart {
-            title: "False-positive rate over bits a key".into(),
-            x: Axis { label: "bits a key", scale: Scale::Linear, show: |bits| format!("{bits:.0}") },
-            y: FPR,
-            series: all,
-        },
-    }
+    Figure::new(
+        "bloom-fpr-over-bits",
+        "False-positive rate over bits per key",
+        "What each variant gives for its memory: measured false-positive rate over bits per key. Blocks cost precision and \
+         save memory transactions.",
+        (Axis { label: "bits per key", scale: Scale::Linear, show: |bits| format!("{bits:.0}") }, FPR),
+        all,
+    )
 }
 
 fn build_by_key_size(rows: &[&Record]) -> Figure {
@@ -105,19 +97,17 @@ fn build_by_key_size(rows: &[&Record]) -> Figure {
         }
         all.push(integers);
     }
-    Figure {
-        name: "bloom-build-by-key-size",
-        caption:
-            "After Rao's Figure 7: the time to build a filter for 1%, a key, against the length of the keys. Lines \
-            are random strings, points integers of 4 and 8 bytes. Keys in the memory of the processor that builds."
-                .into(),
-        chart: Chart {
-            title: "Build time by key size".into(),
-            x: Axis { label: "bytes a key", scale: Scale::Log2, show: |bytes| format!("{bytes:.0}") },
-            y: Axis { label: "nanoseconds a key", scale: Scale::Log10, show: short_rate },
-            series: all,
-        },
-    }
+    Figure::new(
+        "bloom-build-by-key-size",
+        "Build time by key size",
+        "After Rao's Figure 7: the time per key to build a filter for 1 %, over the length of the keys. Lines are random \
+         strings, points integers of 4 and 8 bytes. Keys are in the memory of the processor that builds.",
+        (
+            Axis { label: "bytes per key", scale: Scale::Log2, show: |bytes| format!("{bytes:.0}") },
+            Axis { label: "nanoseconds per key", scale: Scale::Log10, show: short_rate },
+        ),
+        all,
+    )
 }
 
 fn throughput(
@@ -159,20 +149,17 @@ fn throughput(
         all.push(Series { name: "limit: bare memory access".into(), points: limits, style: Style::Limit, colour: 6 });
     }
     let what = if operation == "insert" { "Insert" } else { "Contains" };
-    Figure {
-        name,
-        caption: format!(
-            "{what} {title}: u64 keys, {}. The dashed line is what the same memory accesses without any hashing reached \
-             in the same run.",
-            if operation == "insert" { "into an empty filter" } else { "all of them in the filter" }
-        ),
-        chart: Chart { title: format!("{what} {title}"), x: FILTER_SIZE, y: ITEMS_PER_SECOND, series: all },
-    }
+    let of = if operation == "insert" { "into an empty filter" } else { "all of them in the filter" };
+    let caption = format!(
+        "{what} {title}: u64 keys, {of}. The dashed line is what the same memory accesses without any hashing reached in \
+         the same run."
+    );
+    Figure::new(name, format!("{what} {title}"), caption, (FILTER_SIZE, ITEMS_PER_SECOND), all)
 }
 
 /// Table 1: iterations until the buckets hold.
 fn first_level_hashes(rows: &[&Record]) -> Grid {
-    let rows: Vec<&Record> = rows.iter().copied().filter(|row| row.operation == "first-level hash").collect();
+    let rows: Vec<&Record> = rows.iter().copied().filter(|row| row.operation == "first-level hash" && row.text("of") != Some("batches")).collect();
     let loads = groups(&rows, |row| row.number("load"));
     let name = |row: &Record| Some((row.text("hash")?.to_owned(), row.number("choices")? as u32));
     let cell = |hash: &(String, u32), load: f64| {
@@ -183,8 +170,8 @@ fn first_level_hashes(rows: &[&Record]) -> Grid {
         name: "bloom-table-1",
         title: "First-level hashes: restarts until no bucket overflows".into(),
         caption: "Rao's Table 1 on our strings: how often the first-level hash had to be replaced until every bucket \
-            held its keys, by load; the median of several key sets. A restart mixes the first-level hash anew, where the \
-            paper takes another function, so a hash that fails at first (PJW, ELF, BP, as there) converges after it. \
+            held its keys, by load; the median of several key sets. A restart mixes the first-level hash again, where \
+            the paper takes another function, so a hash that fails at first (PJW, ELF, BP, as there) converges after it. \
             ++: given up."
             .into(),
         header: ["hash".into(), "choices".into()]

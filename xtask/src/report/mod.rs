@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 
 use crate::bench::record::{self, Record};
-use chart::Chart;
+use chart::{Axis, Chart, Series};
 
 /// The arguments of `report`.
 #[derive(clap::Args)]
@@ -33,11 +33,24 @@ pub struct Args {
 /// One figure of the page.
 pub struct Figure {
     /// Its file name without the ending, and its anchor on the page.
-    pub name: &'static str,
+    pub name: String,
     /// What it shows and what it is held against.
     pub caption: String,
     /// The chart.
     pub chart: Chart,
+}
+
+impl Figure {
+    /// A figure; empty if no series has a point.
+    pub fn new(
+        name: impl Into<String>,
+        title: impl Into<String>,
+        caption: impl Into<String>,
+        (x, y): (Axis, Axis),
+        series: Vec<Series>,
+    ) -> Self {
+        Self { name: name.into(), caption: caption.into(), chart: Chart { title: title.into(), x, y, series } }
+    }
 }
 
 /// Runs the command.
@@ -61,7 +74,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(folder) = &args.plots {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         for figure in &figures {
-            written(&folder.join(figure.name).with_extension("svg"), figure.chart.svg() + "\n")?;
+            written(&folder.join(&figure.name).with_extension("svg"), figure.chart.svg() + "\n")?;
         }
     }
     Ok(())

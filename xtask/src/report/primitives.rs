@@ -17,19 +17,19 @@ pub fn figures(records: &[Record]) -> Vec<Figure> {
     let device = rows.first().map_or("", |row| row.device.as_str());
     let method = |row: &Record| row.text("method").map(str::to_owned);
     let point = |row: &Record| Some((row.number("fill")?, row.items_per_second?));
-    vec![Figure {
-        name: "non-associative-scan",
-        caption: format!(
+    vec![Figure::new(
+        "non-associative-scan",
+        format!("Slots of {} items of a quotient filter", power(n)),
+        format!(
             "Scans by max(prev + 1, x) on {device}: the slots of {n} items of a quotient filter, by the filter's fill. The \
              fuller it is, the rarer a chain of dependencies breaks."
         ),
-        chart: Chart {
-            title: format!("Slots of {} items of a quotient filter", power(n)),
-            x: Axis { label: "fill", scale: Scale::Linear, show: |fill| format!("{}", (fill * 100.0).round() / 100.0) },
-            y: Axis { label: "items per second", scale: Scale::Log10, show: short_rate },
-            series: series(&rows, method, point, Style::Measured),
-        },
-    }]
+        (
+            Axis { label: "fill", scale: Scale::Linear, show: |fill| format!("{}", (fill * 100.0).round() / 100.0) },
+            Axis { label: "items per second", scale: Scale::Log10, show: short_rate },
+        ),
+        series(&rows, method, point, Style::Measured),
+    )]
 }
 
 fn power(n: u64) -> String {

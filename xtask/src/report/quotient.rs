@@ -2,7 +2,7 @@
 //! measurements.
 
 use super::Figure;
-use super::chart::{Axis, Chart, Scale, Series, Style, short_rate};
+use super::chart::{Axis, Scale, Style, short_rate};
 use super::page::Grid;
 use super::rows::{self, groups, series, study};
 use crate::bench::record::Record;
@@ -11,7 +11,7 @@ const LOAD: Axis =
     Axis { label: "load", scale: Scale::Linear, show: |load| format!("{}", (load * 100.0).round() / 100.0) };
 const BATCH: Axis = Axis { label: "keys in a batch", scale: Scale::Log10, show: short_rate };
 const RATE: Axis = Axis { label: "keys per second", scale: Scale::Log10, show: short_rate };
-const BYTES: Axis = Axis { label: "bytes an item", scale: Scale::Near, show: |bytes| format!("{bytes:.1}") };
+const BYTES: Axis = Axis { label: "bytes per item", scale: Scale::Near, show: |bytes| format!("{bytes:.1}") };
 
 /// Where rows were measured, and what figures of it are called.
 #[derive(Clone, Copy)]
@@ -91,20 +91,12 @@ fn of_study(study: &str) -> (&'static str, &'static str, &'static str) {
 
 /// What did it: variant or crate, with what else tells rows of one study apart.
 fn label(row: &Record, with_operation: bool) -> Option<String> {
-    let mut name = row.text("variant").or(row.implementation())?.to_owned();
-    if with_operation {
-        name = format!("{}, {name}", row.operation);
-    }
-    if row.text("duplicates") == Some("kept") {
-        name.push_str(", kept");
-    }
-    Some(name)
+    Some(if with_operation { format!("{}, {}", row.operation, row.name()) } else { row.name() })
 }
 
-/// File names are for good, so those that the documents show are spelled out.
-fn name(place: Place, bits: f64, part: &str) -> &'static str {
-    // One small string a figure, for as long as the command runs.
-    Box::leak(format!("quotient-{part}-{}-q{bits}", place.suffix).into_boxed_str())
+/// File names are for good: the documents show them.
+fn name(place: Place, bits: f64, part: &str) -> String {
+    format!("quotient-{part}-{}-q{bits}", place.suffix)
 }
 
 fn over_load(rows: &[&Record], place: Place, bits: f64, of: &str, operations: &[&str]) -> Figure {
@@ -112,15 +104,16 @@ fn over_load(rows: &[&Record], place: Place, bits: f64, of: &str, operations: &[
     let rows: Vec<&Record> =
         study(rows, of).into_iter().filter(|row| operations.contains(&row.operation.as_str())).collect();
     let point = |row: &Record| Some((row.number("load")?, row.items_per_second?));
+    let remainder = rows.first().and_then(|row| row.number("remainder_bits")).unwrap_or_default();
     let batch = match rows.first() {
         Some(row) if of == "update over fill" => format!(", batches of {} keys", row.n),
         _ => String::new(),
     };
-    figure(
+    Figure::new(
         name(place, bits, part),
-        format!("{paper} of the paper: {what}, 2^{bits} slots, remainders of 5 bits{batch}, on {}.", place.title),
         format!("{what}, 2^{bits} slots, {}", place.title),
-        LOAD,
+        format!("{paper} of the paper: {what}, 2^{bits} slots, remainders of {remainder} bits{batch}, on {}.", place.title),
+        (LOAD, RATE),
         series(&rows, |row| label(row, operations.len() > 1), point, Style::Measured),
     )
 }
@@ -130,17 +123,13 @@ fn over_batch(rows: &[&Record], place: Place, bits: f64, of: &str) -> Figure {
     let rows = study(rows, of);
     let several = groups(&rows, |row| Some(row.operation.clone())).len() > 1;
     let point = |row: &Record| Some((row.n as f64, row.items_per_second?));
-    figure(
+    Figure::new(
         name(place, bits, part),
-        format!("{paper} of the paper: {what}, 2^{bits} slots at a load of 0.7, on {}.", place.title),
         format!("{what}, 2^{bits} slots, {}", place.title),
-        BATCH,
+        format!("{paper} of the paper: {what}, 2^{bits} slots at a load of 0.7, on {}.", place.title),
+        (BATCH, RATE),
         series(&rows, |row| label(row, several), point, Style::Measured),
     )
-}
-
-fn figure(name: &'static str, caption: String, title: String, x: Axis, series: Vec<Series>) -> Figure {
-    Figure { name, caption, chart: Chart { title, x, y: RATE, series } }
 }
 
 /// Speed over space of both forms of the slots; each point is a width of the remainder.
@@ -152,20 +141,17 @@ fn containers(rows: &[&Record], place: Place) -> Figure {
     let largest = rows.iter().filter_map(|row| row.number("quotient_bits")).fold(0.0, f64::max);
     let rows: Vec<&Record> = rows.into_iter().filter(|row| row.number("quotient_bits") == Some(largest)).collect();
     let point = |row: &Record| Some((row.bits_per_item? / 8.0, row.items_per_second?));
-    figure(
+    let shown = place.one_thread || place.backend == "cuda";
+    Figure::new(
         if place.backend == "cuda" { "quotient-containers-cuda" } else { "quotient-containers-cpu" },
+        format!("Packed and bytes, 2^{largest} slots, {}", place.title),
         format!(
             "Packed slots against slots of whole bytes at a load of 0.75: speed over the memory of an item, 2^{largest} \
              slots. Each point is a width of the remainder: 3, 5, 6, 8, 13, 16, 21, 29 or 61 bits; of these, 5, 13, 21, 29 \
              and 61 fill whole bytes."
         ),
-        format!("Packed and bytes, 2^{largest} slots, {}", place.title),
-        BYTES,
-        if place.one_thread || place.backend == "cuda" {
-            series(&rows, |row| label(row, true), point, Style::Measured)
-        } else {
-            Vec::new()
-        },
+        (BYTES, RATE),
+        if shown { series(&rows, |row| label(row, true), point, Style::Measured) } else { Vec::new() },
     )
 }
 
@@ -187,7 +173,7 @@ fn memory(rows: &[&Record]) -> Grid {
     };
     Grid {
         name: "quotient-table-1",
-        title: "Bytes an item".into(),
+        title: "Bytes per item".into(),
         caption: "The paper's Table I, for its three error rates: its remainders of 5, 13 and 21 bits, and the remainder \
             that the rate asks for. The load is how full the slots are; the paper counts 0.75, and 0.95 for rank-and-select \
             filters."

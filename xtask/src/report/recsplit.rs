@@ -1,7 +1,7 @@
 //! The figures and tables of chapter 6 of the thesis, drawn from our measurements.
 
 use super::Figure;
-use super::chart::{Axis, Chart, Scale, Series, Style, short_rate};
+use super::chart::{Axis, Scale, Series, Style, short_rate};
 use super::page::Grid;
 use super::rows::{groups, series, study};
 use crate::bench::record::Record;
@@ -9,7 +9,7 @@ use crate::bench::record::Record;
 const LEAF: Axis = Axis { label: "leaf size", scale: Scale::Near, show: |leaf| format!("{leaf:.0}") };
 const BUILD: Axis = Axis { label: "nanoseconds to build each key", scale: Scale::Log10, show: short_rate };
 const QUERY: Axis = Axis { label: "nanoseconds for a query", scale: Scale::Linear, show: |time| format!("{time:.0}") };
-const BITS: Axis = Axis { label: "bits a key", scale: Scale::Near, show: |bits| format!("{bits:.2}") };
+const BITS: Axis = Axis { label: "bits per key", scale: Scale::Near, show: |bits| format!("{bits:.2}") };
 
 /// Functions of fewer keys say nothing of space: their fixed parts count.
 const LARGE: u64 = 100_000;
@@ -27,7 +27,7 @@ pub fn figures(records: &[Record]) -> Vec<Figure> {
     .map(|(bucket, name)| build_over_leaf(&leaf_sizes, bucket, name))
     .into();
     figures.extend([space_over_leaf(&leaf_sizes), query_over_leaf(&leaf_sizes)]);
-    // Variants do other work than the rest; nobody would take what has no vectors.
+    // Variants do other work than the rest; what has no vectors is not worth taking.
     let taken = |row: &&Record| {
         row.text("study") != Some("variants") && !row.text("variant").is_some_and(|name| name.contains("sequential"))
     };
@@ -59,22 +59,19 @@ fn build_over_leaf(rows: &[&Record], bucket: f64, name: &'static str) -> Figure 
     let rows: Vec<&Record> =
         rows.iter().copied().filter(|row| row.operation == "build" && row.number("bucket") == Some(bucket)).collect();
     let point = |row: &Record| Some((row.number("leaf")?, nanoseconds(row)?));
-    Figure {
+    Figure::new(
         name,
-        caption: format!(
+        format!("Construction, bucket size {bucket}"),
+        format!(
             "Figure 6.20 of the thesis for bucket size {bucket}: construction time over the leaf size. \"Sequential\" is \
              without vectors. Each point has as many keys as its time limit allows, up to a million."
         ),
-        chart: Chart {
-            title: format!("Construction, bucket size {bucket}"),
-            x: LEAF,
-            y: BUILD,
-            series: series(&rows, label, point, Style::Measured),
-        },
-    }
+        (LEAF, BUILD),
+        series(&rows, label, point, Style::Measured),
+    )
 }
 
-/// One series a bucket size and kind; the bucket size has the colour, the kind the style.
+/// One series per bucket size and kind; the bucket size has the colour, the kind the style.
 fn by_bucket(
     rows: &[&Record],
     kinds: &[(&str, Style)],
@@ -102,19 +99,14 @@ fn space_over_leaf(rows: &[&Record]) -> Figure {
         .collect();
     let kinds = [("brute force", Style::Theory), ("rotation", Style::Limit), ("grouped", Style::Measured)];
     let point = |row: &Record| Some((row.number("leaf")?, row.bits_per_item?));
-    Figure {
-        name: "recsplit-space",
-        caption:
-            "Figure 6.22 of the thesis: space over the leaf size, of functions of 100,000 keys or more. The bound is \
-            1.4427 bits a key."
-                .into(),
-        chart: Chart {
-            title: "Space over the leaf size".into(),
-            x: LEAF,
-            y: BITS,
-            series: by_bucket(&rows, &kinds, |row| row.text("variant"), point),
-        },
-    }
+    Figure::new(
+        "recsplit-space",
+        "Space over the leaf size",
+        "Figure 6.22 of the thesis: space over the leaf size, of functions of 100,000 keys or more. The bound is 1.4427 \
+         bits per key.",
+        (LEAF, BITS),
+        by_bucket(&rows, &kinds, |row| row.text("variant"), point),
+    )
 }
 
 fn query_over_leaf(rows: &[&Record]) -> Figure {
@@ -125,19 +117,13 @@ fn query_over_leaf(rows: &[&Record]) -> Figure {
         .collect();
     let kinds = [("query", Style::Measured), ("query batch", Style::Limit)];
     let point = |row: &Record| Some((row.number("leaf")?, nanoseconds(row)?));
-    Figure {
-        name: "recsplit-query",
-        caption:
-            "Figure 6.23 of the thesis: query time over the leaf size on one thread, keys asked for one by one and \
-            in batches."
-                .into(),
-        chart: Chart {
-            title: "Queries over the leaf size".into(),
-            x: LEAF,
-            y: QUERY,
-            series: by_bucket(&rows, &kinds, |row| Some(row.operation.as_str()), point),
-        },
-    }
+    Figure::new(
+        "recsplit-query",
+        "Queries over the leaf size",
+        "Figure 6.23 of the thesis: query time over the leaf size on one thread, keys asked for one by one and in batches.",
+        (LEAF, QUERY),
+        by_bucket(&rows, &kinds, |row| Some(row.operation.as_str()), point),
+    )
 }
 
 /// What one function costs, on one thread.
@@ -211,19 +197,11 @@ fn fronts(rows: &[&Record]) -> Vec<Figure> {
             let style = if peer { Style::Peer } else { Style::Measured };
             Series { name: label.into(), points: front(&points), style, colour }
         };
-        Figure {
-            name,
-            caption: format!(
-                "Figure {figure} of the thesis: for each method the shapes that no other shape beats in both, one thread, \
-                 100,000 to a million generated keys. Hollow: other crates."
-            ),
-            chart: Chart {
-                title: title.into(),
-                x: x_axis,
-                y: y_axis,
-                series: labels.iter().enumerate().map(one).collect(),
-            },
-        }
+        let caption = format!(
+            "Figure {figure} of the thesis: for each method the shapes that no other shape beats in both, one thread, \
+             100,000 to a million generated keys. Hollow: other crates."
+        );
+        Figure::new(name, title, caption, (x_axis, y_axis), labels.iter().enumerate().map(one).collect())
     })
     .into()
 }
@@ -292,7 +270,7 @@ fn comparison(rows: &[&Record]) -> Grid {
     Grid {
         name: "recsplit-table-6-2",
         title: "Minimal perfect hash functions side by side".into(),
-        caption: "After table 6.2 of the thesis: nanoseconds to build each key on one thread and on all, bits a key, \
+        caption: "After table 6.2 of the thesis: nanoseconds to build each key on one thread and on all, bits per key, \
             nanoseconds for a query on one thread, one by one and in batches."
             .into(),
         header: ["function", "input", "keys", "build", "all threads", "bits", "query", "batch"]

@@ -15,7 +15,7 @@ pub fn groups<T: PartialEq>(rows: &[&Record], key: impl Fn(&Record) -> Option<T>
     groups
 }
 
-/// One series a group, coloured in order.
+/// One series per group, coloured in order.
 pub fn series<T: PartialEq + ToString>(
     rows: &[&Record],
     key: impl Fn(&Record) -> Option<T>,

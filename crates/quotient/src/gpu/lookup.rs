@@ -12,7 +12,7 @@ use crate::{Error, Key};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LookupMethod {
-    /// The faster one, from measurements (`docs/performance.md`): sorted for large batches in filters so full that clusters
+    /// The faster one, from measurements (`docs/performance-log.md`): sorted for large batches in filters so full that clusters
     /// are long, else, and where there is no memory for sorting, unsorted.
     #[default]
     Automatic,
