@@ -16,10 +16,6 @@ use super::record::Record;
 pub enum GpuAccess {
     /// A `u64` key in, a random 32-byte sector read, a byte out: what any lookup in 32-byte blocks has to do.
     Lookup,
-    /// A random 32-byte sector read, its address made in registers.
-    Random,
-    /// 16 bytes read in order.
-    Read,
     /// Atomic ORs of random 32-bit words.
     AtomicOr,
     /// 16 bytes copied.
@@ -32,8 +28,6 @@ impl GpuAccess {
     fn name(self) -> &'static str {
         match self {
             GpuAccess::Lookup => "key in, random 32-byte read, byte out",
-            GpuAccess::Random => "random 32-byte read",
-            GpuAccess::Read => "memory read, 16 bytes",
             GpuAccess::AtomicOr => "random 32-bit atomic OR",
             GpuAccess::Copy => "memory copy, 16 bytes",
             GpuAccess::Integer => "multiply-add, shift, exclusive or",
@@ -90,7 +84,7 @@ fn accesses(device: &Device, access: GpuAccess, bytes: usize) -> usize {
             grid(device, 8).block.x as usize * grid(device, 8).grid.x as usize * 8 * ROUNDS as usize
         }
         (true, _) => 1 << 11,
-        (false, GpuAccess::Copy | GpuAccess::Read) => bytes / 16,
+        (false, GpuAccess::Copy) => bytes / 16,
         (false, _) => 1 << 26,
     }
 }
@@ -117,34 +111,6 @@ fn measure(device: &Device, access: GpuAccess, bytes: usize, n: usize, effort: E
                 // SAFETY: the grid covers `n` keys; `memory` holds `records` records of 32 bytes, `keys` and `out` `n`
                 // items each, and all live until the stream has been waited for.
                 unsafe { kernels::limits_lookup_32 { memory, records, keys, n, out }.launch(&stream, config)? };
-                Ok(())
-            })
-        }
-        GpuAccess::Random => {
-            let memory: DeviceVec<u32> = device.alloc_zeroed(bytes / 4)?;
-            let mut sink: DeviceVec<u32> = device.alloc_zeroed(1)?;
-            let (config, records) = (grid(device, 8), (bytes / 32) as u64);
-            time(&mut || {
-                let (memory, sink) = (memory.global(), sink.global_mut());
-                // SAFETY: `memory` holds `records` records of 32 bytes, `sink` one word, and both live until the stream has
-                // been waited for.
-                unsafe {
-                    kernels::limits_random_32 { memory, records, n, seed: 1 << 33, sink }.launch(&stream, config)?
-                };
-                Ok(())
-            })
-        }
-        GpuAccess::Read => {
-            let memory: DeviceVec<u32> = device.alloc_zeroed(4 * n)?;
-            let mut sink: DeviceVec<u32> = device.alloc_zeroed(1)?;
-            let config = grid(device, 16);
-            time(&mut || {
-                // SAFETY: `memory` holds `n` records of 16 bytes, `sink` one word, and both live until the stream has been
-                // waited for.
-                unsafe {
-                    kernels::limits_read { from: memory.global(), n, sink: sink.global_mut() }
-                        .launch(&stream, config)?
-                };
                 Ok(())
             })
         }

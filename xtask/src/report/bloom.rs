@@ -159,7 +159,11 @@ fn throughput(
 
 /// Table 1: iterations until the buckets hold.
 fn first_level_hashes(rows: &[&Record]) -> Grid {
-    let rows: Vec<&Record> = rows.iter().copied().filter(|row| row.operation == "first-level hash" && row.text("of") != Some("batches")).collect();
+    let rows: Vec<&Record> = rows
+        .iter()
+        .copied()
+        .filter(|row| row.operation == "first-level hash" && row.text("of") != Some("batches"))
+        .collect();
     let loads = groups(&rows, |row| row.number("load"));
     let name = |row: &Record| Some((row.text("hash")?.to_owned(), row.number("choices")? as u32));
     let cell = |hash: &(String, u32), load: f64| {

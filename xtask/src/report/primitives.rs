@@ -1,7 +1,7 @@
 //! The figure that compares the ways to scan by an operator that is not associative.
 
 use super::Figure;
-use super::chart::{Axis, Chart, Scale, Style, short_rate};
+use super::chart::{Axis, Scale, Style, short_rate};
 use super::rows::series;
 use crate::bench::record::Record;
 

@@ -112,7 +112,10 @@ fn over_load(rows: &[&Record], place: Place, bits: f64, of: &str, operations: &[
     Figure::new(
         name(place, bits, part),
         format!("{what}, 2^{bits} slots, {}", place.title),
-        format!("{paper} of the paper: {what}, 2^{bits} slots, remainders of {remainder} bits{batch}, on {}.", place.title),
+        format!(
+            "{paper} of the paper: {what}, 2^{bits} slots, remainders of {remainder} bits{batch}, on {}.",
+            place.title
+        ),
         (LOAD, RATE),
         series(&rows, |row| label(row, operations.len() > 1), point, Style::Measured),
     )

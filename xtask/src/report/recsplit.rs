@@ -270,9 +270,10 @@ fn comparison(rows: &[&Record]) -> Grid {
     Grid {
         name: "recsplit-table-6-2",
         title: "Minimal perfect hash functions side by side".into(),
-        caption: "After table 6.2 of the thesis: nanoseconds to build each key on one thread and on all, bits per key, \
+        caption:
+            "After table 6.2 of the thesis: nanoseconds to build each key on one thread and on all, bits per key, \
             nanoseconds for a query on one thread, one by one and in batches."
-            .into(),
+                .into(),
         header: ["function", "input", "keys", "build", "all threads", "bits", "query", "batch"]
             .map(String::from)
             .into(),

@@ -279,9 +279,7 @@ impl Limits {
         if device.is_emulator() || bytes > LARGE {
             return Ok(Self { lookups: None, atomics: None, copies: None });
         }
-        for access in [GpuAccess::Integer, GpuAccess::Random, GpuAccess::Read] {
-            session.gpu_limit(device, access, if access == GpuAccess::Integer { 0 } else { bytes })?;
-        }
+        session.gpu_limit(device, GpuAccess::Integer, 0)?;
         Ok(Self {
             lookups: Some(session.gpu_limit(device, GpuAccess::Lookup, bytes)?),
             atomics: Some(session.gpu_limit(device, GpuAccess::AtomicOr, bytes)?),
