@@ -11,7 +11,7 @@ use crate::{InputError, read_maybe_gzip};
 /// Bases in a k-mer: the longest odd window in 64 bits. Odd, so that none is its own complement.
 pub const K: usize = 31;
 
-/// The canonical k-mers of a sequence, in order, one a window of [`K`] bases. Windows with a
+/// The canonical k-mers of a sequence, in order, one per window of [`K`] bases. Windows with a
 /// letter other than A, C, G, T (either case) are skipped.
 pub fn canonical_kmers(sequence: &[u8]) -> impl Iterator<Item = u64> + '_ {
     const MASK: u64 = (1 << (2 * K)) - 1;
@@ -39,7 +39,7 @@ pub fn canonical_kmers(sequence: &[u8]) -> impl Iterator<Item = u64> + '_ {
 pub struct Genome {
     /// What to call it: its file's name, or the name of the shipped genome.
     pub name: String,
-    /// One k-mer a window, in the order of the sequence; k-mers that occur twice are here twice.
+    /// One k-mer per window, in the order of the sequence; a k-mer that occurs twice is here twice.
     pub kmers: Vec<u64>,
     /// The distinct k-mers, sorted.
     pub distinct: Vec<u64>,

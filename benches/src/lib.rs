@@ -2,7 +2,7 @@
 //!
 //! - [`keys`]: generated keys, the same on every machine, distinct by construction.
 //! - [`genome`]: genomes in FASTA, cut into canonical k-mers.
-//! - [`text`]: one key a line, of any length.
+//! - [`text`]: one key per line, of any length.
 //! - [`shipped`]: the real input in `data/`, part of this crate.
 //!
 //! [`read_maybe_gzip`] opens all files: gzip is detected by content, not by name.

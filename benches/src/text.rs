@@ -1,4 +1,4 @@
-//! Keys from text: one a line, of any length.
+//! Keys from text: one per line, of any length.
 
 use std::io::{self, BufRead};
 use std::path::Path;
@@ -14,7 +14,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Reads one key a line: any bytes but the line end (`\n` or `\r\n`). Empty lines are no keys.
+    /// Reads one key per line: any bytes but the line end (`\n` or `\r\n`). Empty lines are no keys.
     pub fn read(mut input: impl BufRead) -> io::Result<Self> {
         let mut lines = Self::default();
         loop {
@@ -39,7 +39,7 @@ impl Lines {
         let lines =
             Self::read(read_maybe_gzip(path)?).map_err(|source| InputError::Read { path: path.to_owned(), source })?;
         match lines.ends.is_empty() {
-            true => Err(InputError::NoKeys { path: path.to_owned(), wanted: "one a line" }),
+            true => Err(InputError::NoKeys { path: path.to_owned(), wanted: "one per line" }),
             false => Ok(lines),
         }
     }

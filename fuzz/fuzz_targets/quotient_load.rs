@@ -14,7 +14,7 @@ fn use_it(mut filter: StandardQuotientFilter, bytes: &[u8]) {
     assert!(fingerprints.iter().all(|&f| filter.contains_fingerprint(f)));
     let rebuilt = StandardBuilder::with_layout(*filter.layout()).build_from_fingerprints(&fingerprints).unwrap();
     assert!(rebuilt == filter);
-    // As a batch, and so many that the runs which wait at each block are counted first.
+    // As a batch, and enough of them for the runs that wait at each block to be counted first.
     let asked: Vec<Hashed> =
         fingerprints.iter().map(|f| Hashed(f << (64 - filter.layout().fingerprint_bits()))).collect();
     assert_eq!(filter.count_contained_bulk(&asked), asked.len());

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 /// How long a run may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Effort {
-    /// Minutes on two cores, every structure.
+    /// Every structure in minutes on two cores.
     Quick,
     /// More sizes, more repeats.
     Standard,
@@ -38,8 +38,8 @@ impl Effort {
 pub enum Counted {
     /// The median.
     Median,
-    /// The least; of work on one thread the least processor time, in which nobody else has a part. For a machine that
-    /// others use too.
+    /// The least; of work on one thread the least processor time, which other programs have no part in. For a machine
+    /// that others use too.
     Least,
 }
 

@@ -42,7 +42,7 @@ pub struct GpuLimits {
 }
 
 impl GpuLimits {
-    /// Accesses a second to `bytes` of memory.
+    /// Accesses per second to `bytes` of memory.
     pub fn rate(&mut self, device: &Device, access: GpuAccess, bytes: usize, effort: Effort) -> anyhow::Result<f64> {
         let key = (device.to_string(), access, bytes);
         if let Some((_, rate)) = self.known.get(&key) {

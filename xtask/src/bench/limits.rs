@@ -46,13 +46,13 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Random accesses a second to `bytes` of memory, with the threads of the current pool.
+    /// Random accesses per second to `bytes` of memory, with the threads of the current pool.
     pub fn random(&mut self, access: Access, bytes: usize, effort: Effort) -> f64 {
         let threads = rayon::current_num_threads();
         *self.known.entry((access, bytes, threads)).or_insert_with(|| measure_random(access, bytes, effort))
     }
 
-    /// Bytes a second that copying `bytes` again and again moves (read and written bytes both count), with the threads
+    /// Bytes per second that copying `bytes` again and again moves (read and written bytes both count), with the threads
     /// of the current pool.
     pub fn copy(&mut self, bytes: usize, effort: Effort) -> f64 {
         let threads = rayon::current_num_threads();

@@ -1,4 +1,4 @@
-//! Shows how far a run is: a bar on a terminal, one line a step elsewhere.
+//! Shows how far a run is: a bar on a terminal, one line per step elsewhere.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};

@@ -155,10 +155,10 @@ pub fn ratios<'a>(row: &Record, peers: impl IntoIterator<Item = &'a Record>) -> 
     peers.into_iter().filter_map(ratio).collect()
 }
 
-/// A file of rows that takes its place when they are all there: until then what stood there before stays.
+/// A file of rows that takes its place once all of them are there: until then what stood there before stays.
 pub struct Output {
     path: PathBuf,
-    /// Beside it, so that a rename is enough; none where the path is no ordinary file, as `/dev/stdout`.
+    /// The file beside it that is renamed at the end; none where the path is no ordinary file, such as `/dev/stdout`.
     part: Option<PathBuf>,
 }
 
@@ -177,7 +177,7 @@ impl Output {
         Ok(Output { path: path.to_owned(), part })
     }
 
-    /// Writes all rows as one JSON array, a row a line.
+    /// Writes all rows as one JSON array, one row per line.
     pub fn write(mut self, records: &[Record]) -> anyhow::Result<()> {
         let to = self.part.as_ref().unwrap_or(&self.path);
         let mut written = std::fs::write(to, to_json(records)?);

@@ -59,7 +59,7 @@ pub struct Setup {
     pub targets: Vec<Target>,
     /// Whether the user brought keys of their own.
     pub own_keys: bool,
-    /// The base-two logarithm of the number of slots of quotient filters, where the user asked for one.
+    /// The base-two logarithm of the number of slots of quotient filters, if the user asked for one size.
     pub log2_slots: Option<u32>,
     /// Shapes of minimal perfect hash functions instead of those of the effort.
     pub shapes: Vec<Settings>,
@@ -125,7 +125,7 @@ pub enum Threads {
 pub struct Session {
     /// How long it may take.
     pub effort: Effort,
-    /// Which time of the repeats counts, on the CPU.
+    /// Which of the repeats counts, on the CPU.
     pub counted: Counted,
     /// CPU limits measured so far.
     pub limits: Limits,
@@ -224,14 +224,14 @@ impl Session {
         })
     }
 
-    /// Random accesses a second to `bytes` of memory.
+    /// Random accesses per second to `bytes` of memory.
     pub fn random_limit(&mut self, threads: Threads, access: Access, bytes: usize) -> f64 {
         let pool = if threads == Threads::One { &self.one } else { &self.all };
         let (limits, effort) = (&mut self.limits, self.effort);
         pool.install(|| limits.random(access, bytes, effort))
     }
 
-    /// Accesses a second to `bytes` of a device's memory.
+    /// Accesses per second to `bytes` of a device's memory.
     pub fn gpu_limit(&mut self, device: &Device, access: GpuAccess, bytes: usize) -> anyhow::Result<f64> {
         if !self.devices.contains(device) {
             self.devices.push(device.clone());
@@ -239,7 +239,7 @@ impl Session {
         self.gpu_limits.rate(device, access, bytes, self.effort)
     }
 
-    /// Bytes a second that copying `bytes` again and again moves, read and written bytes both counted.
+    /// Bytes per second that copying `bytes` again and again moves, read and written bytes both counted.
     pub fn copy_limit(&mut self, threads: Threads, bytes: usize) -> f64 {
         let pool = if threads == Threads::One { &self.one } else { &self.all };
         let (limits, effort) = (&mut self.limits, self.effort);

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::record::{Record, ratios};
 
-/// Lays the rows out, one table a structure; columns that no row fills are left out.
+/// Lays the rows out, one table per structure; columns that no row fills are left out.
 pub fn render(records: &[Record]) -> String {
     let mut structures: Vec<&str> = Vec::new();
     for record in records {
@@ -66,7 +66,7 @@ pub fn grid(title: &str, header: Vec<String>, rows: Vec<Vec<String>>) -> String 
     format!("\n{title}\n{table}\n")
 }
 
-/// The rows as a grid: one line a `line`, one column a `column`, in order of appearance.
+/// The rows as a grid: one line per `line`, one column per `column`, in order of appearance.
 pub fn pivot<'a>(
     title: &str,
     rows: &[&'a Record],

@@ -124,7 +124,7 @@ fn break_even(session: &mut Session, device: &Device) -> anyhow::Result<()> {
 }
 
 /// From which number of keys a call on the device is ahead, given how many times faster it is, by number of keys; and
-/// where, beyond that, it falls behind again.
+/// where, beyond that, it is slower again.
 fn pays_from(ratios: &[(usize, f64)]) -> String {
     let count = |n: usize| indicatif::HumanCount(n as u64);
     let Some(first) = ratios.iter().position(|(_, ratio)| *ratio > 1.0) else {

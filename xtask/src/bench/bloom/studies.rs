@@ -128,7 +128,7 @@ fn fpr_over_n(session: &mut Session) -> anyhow::Result<()> {
         let mut n = 0;
         for step in 0..=8 {
             let next = (bytes as f64 * 8.0 / 64.0 * 2f64.powf(f64::from(step) / 2.0)) as usize;
-            // `extend` goes on where `insert_bulk` would report a bucket beyond the paper's capacity.
+            // `extend` continues where `insert_bulk` would report a bucket beyond the paper's capacity.
             let stream = KeySpace::new(SEED).stream(INSERTED);
             filter.extend((n..next).map(|i| stream.key(i as u64)));
             n = next;

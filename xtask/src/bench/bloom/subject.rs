@@ -107,7 +107,7 @@ macro_rules! ours {
 ours! {
     SplitBlockBloom;
     BlockedBloom;
-    // `extend` goes on where `insert_bulk` reports an overflow.
+    // `extend` continues where `insert_bulk` reports an overflow.
     RaoBloom, fill |filter, keys| filter.extend(keys);
     gpu::SplitBlockBloom;
     gpu::BlockedBloom;
