@@ -289,7 +289,8 @@ impl Session {
         cell: impl Fn(&Record) -> String,
     ) {
         let rows: Vec<&Record> = self.study(study).into_iter().filter(|row| wanted(row)).collect();
-        let one = rows.iter().all(|row| row.operation == rows[0].operation);
+        let Some(first) = rows.first() else { return };
+        let one = rows.iter().all(|row| row.operation == first.operation);
         let line = |row: &Record| if one { row.name() } else { format!("{}, {}", row.operation, row.name()) };
         self.print(&pivot(title, &rows, line, column, cell));
     }
