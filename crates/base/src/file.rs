@@ -41,7 +41,7 @@ const CHECKSUM_AT: usize = 120;
 /// Reading from a stream grows the memory from this size on, so that a header alone cannot make it large.
 const FIRST_READ_BYTES: u64 = 1 << 20;
 
-/// Why bytes are not the structure that was to be read from them, or could not be read or written.
+/// Why bytes could not be read as a structure, or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
@@ -60,7 +60,7 @@ pub enum FileError {
         extra: u64,
     },
     /// The bytes do not start with Warpset's magic.
-    #[error("not a Warpset file")]
+    #[error("not a Warpset file: pass what `save`, `write_to` or `to_bytes` wrote")]
     BadMagic,
     /// The bytes are of a version that this build does not read.
     #[error(
@@ -73,7 +73,7 @@ pub enum FileError {
         supported: u16,
     },
     /// The bytes hold another structure.
-    #[error("expected structure {expected}, found {found}")]
+    #[error("expected structure {expected}, found {found}: read it as the type that saved it")]
     WrongStructure {
         /// The number of the type that was to be read.
         expected: u16,
@@ -89,7 +89,7 @@ pub enum FileError {
         found: u64,
     },
     /// A header field has a value that no structure has.
-    #[error("header: {field} cannot be {value}")]
+    #[error("header: {field} cannot be {value}; the file is damaged, copy or build it again")]
     InvalidHeader {
         /// The field.
         field: &'static str,
@@ -106,7 +106,7 @@ pub enum FileError {
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
     /// Reading or writing failed.
-    #[error("input or output failed")]
+    #[error("input or output failed: {0}")]
     Io(#[from] io::Error),
 }
 
@@ -123,7 +123,7 @@ pub trait Saved: Sized {
     /// The errors of the structure.
     type Error: From<FileError>;
 
-    /// The parameters of a header, if a structure has such.
+    /// The parameters of a header, if they are those of such a structure.
     fn layout_of(fields: [u64; FIELDS]) -> Result<Self::Layout, Self::Error>;
     /// The number of words of a structure with these parameters.
     fn words_of(layout: &Self::Layout) -> u64;
@@ -131,7 +131,7 @@ pub trait Saved: Sized {
     fn fields(&self) -> [u64; FIELDS];
     /// The words.
     fn saved_words(&self) -> &[Self::Word];
-    /// Whether these can be the words of such a structure, where more than the checksum speaks of it.
+    /// Whether these can be the words of such a structure, for structures that can tell beyond the checksum.
     fn check(_layout: &Self::Layout, _words: &[Self::Word]) -> Result<(), Self::Error> {
         Ok(())
     }
@@ -218,7 +218,7 @@ impl Header {
     }
 }
 
-/// A header of a structure, checked but for the checksum.
+/// A header of a structure, of which all but the checksum has been checked.
 struct HeaderOf<S: Saved> {
     layout: S::Layout,
     header: Header,

@@ -15,8 +15,8 @@ pub struct OutOfMemory {
 
 /// Words that start at a cache line.
 ///
-/// The allocation is plain words with a line to spare: asked for 64-byte alignment, the system allocator would write
-/// the zeros itself and so touch every page.
+/// The allocation has plain alignment and one line to spare: asked for 64-byte alignment, the system allocator would write
+/// the zeros itself, and so touch every page.
 pub struct AlignedWords<T> {
     memory: Vec<T>,
     first: usize,

@@ -1,4 +1,4 @@
-//! Maps whose keys are hashes already.
+//! Maps from hashes.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

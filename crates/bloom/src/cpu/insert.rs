@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn test_and_insert_follows_its_rule() {
-        // A filter so small that keys often change nothing although they are new.
+        // The filter is so small that many keys change nothing although they are new.
         for (blocks, n) in [(2u64, 200u64), (40, 3000), (100, 60_000)] {
             let layout = crate::SplitBlockLayout::new(blocks).unwrap();
             let mut filter = SplitBlockBloom::with_layout(layout).unwrap();

@@ -90,7 +90,7 @@ impl RaoBloom {
         self.all_or_nothing(|filter, undo| filter.insert_undoable(keys, true, undo))
     }
 
-    /// Runs a bulk insertion, and takes back what it did if it fails.
+    /// Runs a bulk insertion, and undoes it if it fails.
     fn all_or_nothing(
         &mut self,
         insert: impl FnOnce(&mut RaoBloom, &mut Undo) -> Result<(), Error>,
@@ -103,7 +103,7 @@ impl RaoBloom {
         result
     }
 
-    /// [`RaoBloom::insert_bulk`], but an error leaves the filter as far as it came. `is_last` tells that the operation has
+    /// [`RaoBloom::insert_bulk`], but on an error a part of the keys may be inserted. `is_last` tells that the operation has
     /// no more to insert.
     fn insert_undoable<K: Key>(&mut self, keys: &[K], is_last: bool, undo: &mut Undo) -> Result<(), Error> {
         let layout = self.layout;
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn restarts_find_a_first_level_hash() {
-        // Thirty buckets filled to their capacity on average: many an attempt overflows.
+        // Thirty buckets filled to their capacity on average: many attempts overflow.
         let shape = rao::BucketShape::new(320, 7).unwrap();
         let keys: Vec<u64> = (0..30 * rates::rao_bucket_capacity(shape) as u64).collect();
         let mut restarted = 0;

@@ -26,7 +26,7 @@ const STREAMED: usize = 32;
 /// Keys that are inserted at a time where their missing bits are counted.
 const COUNTED: usize = 1 << 10;
 
-/// What a round is to do.
+/// What a round does.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Task {
     /// Set the keys' bits.
@@ -104,7 +104,7 @@ impl RaoBloom {
 
     /// Inserts many keys into a small filter, on one thread, as they come.
     ///
-    /// If the insertion may have to be taken back, keys are first hashed and counted by bucket, until those that are left
+    /// If the insertion may have to be undone, keys are first hashed and counted by bucket, until those that are left
     /// cannot overfill a bucket wherever they go. Only if that takes all of them the filter is copied.
     fn insert_in_cache<K: Key>(&mut self, keys: &[K], is_last: bool, undo: &mut Undo) -> Result<(), Error> {
         let (layout, shape) = (self.layout, self.layout.shape());
@@ -200,8 +200,7 @@ impl Part<'_> {
         may_overflow(self.layout, self.ones[bucket], self.counts[bucket])
     }
 
-    /// Brings the keys of all shares together. They are sorted where that pays, and, if overflows have to be foreseen, where
-    /// there may be one.
+    /// Joins the keys of all shares. They are sorted where that pays, and, with `foresee`, where a bucket may overflow.
     fn arrange(&mut self, foresee: bool) -> &mut Self {
         let mut shares = std::mem::take(&mut self.shares);
         self.counts = vec![0; self.ones.len()];
@@ -240,7 +239,7 @@ impl Part<'_> {
         if self.are_sorted {
             self.build_sorted(&keys, is_meant, task);
         } else if kind != Group::MayOverflow {
-            // Either all are meant, or none may overflow.
+            // Either all buckets are to be built, or none may overflow.
             self.insert(&keys, 0..self.ones.len(), task);
         }
         self.keys = keys;
@@ -280,7 +279,7 @@ impl Part<'_> {
         let shape = self.layout.shape();
         let bucket_words = shape.bucket_words as usize;
         let many = keys.len() * shape.hashes as usize >= buckets.len() * bucket_words;
-        // Where there are many keys, one finds the lines of another in the cache.
+        // Where there are many keys, a key finds lines in the cache that others have brought.
         let mut far = !many && size_of_val(self.words) > CACHED_BYTES;
         let mut ahead = Ahead::default();
         if far && self.is_streamed(keys.len(), buckets.len()) {

@@ -1,10 +1,10 @@
-//! What takes a bulk insertion back.
+//! Undoing a bulk insertion.
 
 use crate::cpu::RaoBloom;
 use crate::{Error, RaoLayout};
 use warpset_base::words::zeroed_vec;
 
-/// Nothing for a filter that was empty, else the buckets that were written to as they were.
+/// What restores a filter: nothing if it was empty, else copies of the buckets that were written to.
 pub(super) struct Undo {
     layout: RaoLayout,
     pub(super) was_empty: bool,

@@ -147,8 +147,8 @@ impl RaoBloom {
         result.and(waited.map_err(Error::from))
     }
 
-    /// Runs `insert_all` until no bucket overflows: with another first-level hash each time if the filter is empty. An
-    /// error leaves the filter as far as it came.
+    /// Runs `insert_all` until no bucket overflows: with another first-level hash each time if the filter is empty. On an
+    /// error a part of the keys may be inserted.
     pub(super) fn attempt(
         &mut self,
         stream: &Stream,

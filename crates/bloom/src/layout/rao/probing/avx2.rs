@@ -1,9 +1,8 @@
 //! With AVX2. For many keys at once, a lane of a register holds a key; for one key, a lane holds one of its bits.
 //!
 //! The next positions of [`KEYS`] keys are computed in registers, three instructions for one bit of eight keys, and
-//! stored. Then a plain loop reads or writes the words, key by key. It has nothing else to do, so that many keys are in
-//! flight at once. Only positions are stored: masks besides them would save instructions, but loads are what limits the
-//! loop.
+//! stored. Then a plain loop reads or writes the words, key by key. It does nothing else, so that accesses of many keys
+//! overlap. Only positions are stored: masks beside them would save instructions, but loads are what limits the loop.
 //!
 //! The loops are without closures: a closure with target features is not inlined into the iterators of `core`, which have
 //! none.
@@ -180,7 +179,7 @@ pub(super) fn contained<P: Placed>(shape: BucketShape, words: &[u32], keys: &[P]
     found
 }
 
-/// [`contained`] where words are far: the first [`FIRST`] bits of all keys, whose cache lines were asked for, then the
+/// [`contained`] where words are beyond the caches of a core: the first [`FIRST`] bits of all keys, whose cache lines were asked for, then the
 /// others of the keys that are left, whose cache lines are asked for together.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 pub(super) fn contained_far<P: Placed>(shape: BucketShape, words: &[u32], keys: &[P]) -> u64 {
@@ -371,7 +370,7 @@ impl Lanes {
         positions
     }
 
-    /// Goes on to the next eight bits.
+    /// Moves to the next eight bits.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
     fn advance(&mut self, shape: BucketShape) {
