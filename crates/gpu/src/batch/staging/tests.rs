@@ -28,6 +28,18 @@ kernel! {
             }
         }
     }
+
+    /// `to[i] = first + i`.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid and block size.
+    /// - `to`: room for `n` words; nothing else accesses them while the kernel runs.
+    pub unsafe fn number_words(first: u64, n: usize, to: GlobalMut<u64>) {
+        for i in thread::grid_stride(n) {
+            // SAFETY: `i < n`, and each `i` belongs to one thread.
+            unsafe { to.write(i, first + i as u64) };
+        }
+    }
 }
 
 fn device() -> Device {
@@ -93,13 +105,9 @@ fn bits_come_back_in_their_places() {
         let staging = Staging::new(&device, Hashing::seeded(1)).chunk_keys(chunk_keys);
         let work = |chunk: &Chunk<'_>| {
             assert_eq!(chunk.range.start % 64, 0);
-            // Every word of the replies gets its place in the slice as its value.
-            for i in 0..chunk.range.len().div_ceil(64) {
-                let to = chunk.replies.at(i);
-                // SAFETY: the emulator's memory is the host's, and the chunk has room for these words.
-                unsafe { to.write(0, (chunk.range.start / 64 + i) as u64) };
-            }
-            Ok::<_, GpuError>(())
+            let (n, first) = (chunk.range.len().div_ceil(64), (chunk.range.start / 64) as u64);
+            // SAFETY: the chunk has room for these words.
+            unsafe { number_words { first, n, to: chunk.replies }.launch(chunk.stream, LaunchConfig::covering(n, 64)) }
         };
         staging
             .run(&keys, Reply::Bits, work, |range, words| {
