@@ -14,7 +14,7 @@ use warpset_recsplit::StaticFilter;
 
 /// Keys that a filter holds, and other ones.
 fn keys(count: u64, salt: u64) -> Vec<u64> {
-    (0..count).map(|i| (i * 0x9e37_79b9_7f4a_7c15) ^ (salt << 60)).collect()
+    (0..count).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (salt << 60)).collect()
 }
 
 /// The texts of an error and its causes.
