@@ -87,7 +87,10 @@ fn filters_cross_threads() {
 fn answers_need_a_place_each() {
     let filter = on_cpu(SplitBlockLayout::new(100).unwrap());
     let error = filter.contains_bulk_into(&[1u64, 2], &mut [false]).unwrap_err();
-    assert!(matches!(error, warpset_bloom::Error::LengthMismatch { keys: 2, answers: 1 }));
+    assert!(matches!(
+        error,
+        warpset_bloom::Error::LengthMismatch(warpset_bloom::LengthMismatch { keys: 2, answers: 1 })
+    ));
     let mut bytes = [7; 2];
     filter.contains_bytes_bulk_into(&[1u64, 2], &mut bytes).unwrap();
     assert_eq!(bytes, [0, 0]);

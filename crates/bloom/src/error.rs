@@ -111,13 +111,8 @@ pub enum Error {
         factor: u64,
     },
     /// A slice for answers does not have one place per key.
-    #[error("{keys} keys but room for {answers} answers: pass one place per key")]
-    LengthMismatch {
-        /// Keys given.
-        keys: usize,
-        /// Places given.
-        answers: usize,
-    },
+    #[error(transparent)]
+    LengthMismatch(#[from] LengthMismatch),
     /// A bucket of Rao's filter would have more bits set than its rate allows (about half), under every first-level hash that was tried.
     #[error(
         "a bucket overflows: {ones} bits set where {limit} may be, after {attempts} first-level hashes; ask for a larger \
@@ -152,12 +147,6 @@ pub enum Error {
     /// A primitive got arguments that it does not take.
     #[error(transparent)]
     Primitive(Box<warpset_primitives::Error>),
-}
-
-impl From<LengthMismatch> for Error {
-    fn from(LengthMismatch { keys, answers }: LengthMismatch) -> Error {
-        Error::LengthMismatch { keys, answers }
-    }
 }
 
 impl From<warpset_primitives::Error> for Error {

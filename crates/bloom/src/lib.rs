@@ -46,7 +46,7 @@ pub use layout::{BlockedLayout, FirstLevel, Layout, RaoLayout, SplitBlockLayout}
 pub use view::View;
 pub use warpset_base::bitmap::Bitmap;
 pub use warpset_base::file::{FORMAT_VERSION, FileError, HEADER_BYTES};
-pub use warpset_base::filter::{Filter, Insert, TestAndInsert};
+pub use warpset_base::filter::{Filter, Insert, LengthMismatch, TestAndInsert};
 use warpset_base::key;
 pub use warpset_base::key::{Bytes, Hash128, Hashed, Key, as_hashed};
 pub use warpset_base::words::OutOfMemory;

@@ -85,13 +85,8 @@ pub enum Error {
         bits: u32,
     },
     /// A slice for answers does not have one place per key.
-    #[error("{keys} keys, and {answers} places for answers: pass one place per key")]
-    LengthMismatch {
-        /// Keys given.
-        keys: usize,
-        /// Places given.
-        answers: usize,
-    },
+    #[error(transparent)]
+    LengthMismatch(#[from] LengthMismatch),
     /// The bytes are not such a filter, or could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),
@@ -110,12 +105,6 @@ pub enum Error {
     /// A primitive got arguments that it does not take.
     #[error(transparent)]
     Primitive(Box<warpset_primitives::Error>),
-}
-
-impl From<LengthMismatch> for Error {
-    fn from(LengthMismatch { keys, answers }: LengthMismatch) -> Error {
-        Error::LengthMismatch { keys, answers }
-    }
 }
 
 impl From<warpset_primitives::Error> for Error {

@@ -47,6 +47,7 @@ pub use slot_kind::SlotKind;
 pub use standard::{BuildMethod, Standard};
 pub use view::View;
 pub use warpset_base::file::{FORMAT_VERSION, FileError, HEADER_BYTES};
+pub use warpset_base::filter::{Count, Filter, Insert, LengthMismatch, Remove};
 use warpset_base::key;
 pub use warpset_base::key::{Bytes, Hashed, Key};
 pub use warpset_base::words::OutOfMemory;

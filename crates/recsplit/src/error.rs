@@ -67,7 +67,9 @@ pub enum Error {
         later: u64,
     },
     /// A file of keys of one width ends within a key.
-    #[error("the file of keys of {width} bytes ends {rest} bytes into a key: it was cut, or its keys have another width")]
+    #[error(
+        "the file of keys of {width} bytes ends {rest} bytes into a key: it was cut, or its keys have another width"
+    )]
     PartialKey {
         /// Bytes in a key.
         width: u64,

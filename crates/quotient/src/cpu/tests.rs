@@ -7,7 +7,10 @@ use warpset_core::hash::mix;
 use warpset_core::quotient::slots::Container;
 
 use super::QuotientFilter;
-use crate::{Builder, Duplicates, Error, Hashed, Layout, SlotKind, Standard, StandardBuilder, StandardQuotientFilter};
+use crate::{
+    Builder, Duplicates, Error, Hashed, Layout, LengthMismatch, SlotKind, Standard, StandardBuilder,
+    StandardQuotientFilter,
+};
 
 type Model = BTreeMap<u64, u64>;
 
@@ -348,7 +351,10 @@ fn filters_that_do_not_match_are_refused() {
     assert!(matches!(a.clone().insert_fingerprint(1 << 20), Err(Error::InvalidFingerprint { bits: 20, .. })));
     assert!(matches!(a.clone().insert_fingerprints_bulk(&[1 << 20]), Err(Error::InvalidFingerprint { .. })));
     assert!(!a.clone().remove_fingerprint(1 << 20) && !a.contains_fingerprint(1 << 20));
-    assert!(matches!(a.contains_bulk_into(&[1u64], &mut []), Err(Error::LengthMismatch { keys: 1, answers: 0 })));
+    assert!(matches!(
+        a.contains_bulk_into(&[1u64], &mut []),
+        Err(Error::LengthMismatch(LengthMismatch { keys: 1, answers: 0 }))
+    ));
 }
 
 #[test]

@@ -9,7 +9,9 @@ use warpset_gpu::{Device, GpuError};
 use super::fingerprints::Fingerprints;
 use super::{DeviceStrings, LookupMethod, QuotientFilter, StandardQuotientFilter};
 use crate::slot_kind::Change;
-use crate::{BuildMethod, Duplicates, Error, Standard, StandardBuilder, StandardQuotientFilter as HostFilter};
+use crate::{
+    BuildMethod, Duplicates, Error, LengthMismatch, Standard, StandardBuilder, StandardQuotientFilter as HostFilter,
+};
 
 fn keys(n: u64, seed: u64) -> Vec<u64> {
     (0..n).map(|i| mix(i, seed)).collect()
@@ -120,7 +122,7 @@ fn all_forms_of_answers_agree() {
             let copy = filter.try_clone().unwrap();
             assert!(copy.to_host().unwrap() == host && copy.bits_per_key() == host.bits_per_key());
             let short = filter.count_device(on_device.as_slice(), counted.slice_mut(1..));
-            assert!(matches!(short, Err(Error::LengthMismatch { keys: 633, answers: 632 })));
+            assert!(matches!(short, Err(Error::LengthMismatch(LengthMismatch { keys: 633, answers: 632 }))));
         }
     }
 }

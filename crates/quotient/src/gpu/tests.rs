@@ -7,7 +7,7 @@ use warpset_kernels::batch::results;
 use warpset_kernels::quotient::build::TILE_U32 as TILE;
 
 use super::{LookupMethod, StandardQuotientFilter};
-use crate::{Duplicates, Error, Hashed, Layout, StandardBuilder};
+use crate::{Duplicates, Error, Hashed, Layout, LengthMismatch, StandardBuilder};
 
 pub(super) fn keys(n: usize, seed: u64) -> Vec<u64> {
     (0..n as u64).map(|i| mix(i, seed)).collect()
@@ -140,7 +140,7 @@ fn every_kind_of_key() {
             filter.contains_async(&stream, on_device.as_slice(), answers.as_mut_slice()).unwrap();
             filter.count_contained_async(&stream, on_device.as_slice(), count.as_mut_slice()).unwrap();
             let short = filter.contains_async(&stream, on_device.as_slice(), answers.slice_mut(1..));
-            assert!(matches!(short, Err(Error::LengthMismatch { keys: 301, answers: 300 })));
+            assert!(matches!(short, Err(Error::LengthMismatch(LengthMismatch { keys: 301, answers: 300 }))));
         }
         assert_eq!(answers.to_vec().unwrap(), vec![1; 301]);
         assert_eq!(count.to_vec().unwrap(), [301]);

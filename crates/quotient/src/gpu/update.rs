@@ -54,12 +54,13 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         self.update_fingerprints(fingerprints, Change::Remove)
     }
 
-    fn changes_nothing(&self, keys: usize, change: Change) -> bool {
-        keys == 0 || change == Change::Remove && self.items == 0
+    /// Whether there is nothing to remove from an empty filter.
+    fn changes_nothing(&self, change: Change) -> bool {
+        change == Change::Remove && self.items == 0
     }
 
     fn update_bulk<K: Key>(&mut self, keys: &[K], change: Change) -> Result<u64, Error> {
-        if self.changes_nothing(keys.len(), change) {
+        if keys.is_empty() || self.changes_nothing(change) {
             return Ok(0);
         }
         let (stream, layout) = (self.ready_stream()?, self.layout);
@@ -68,10 +69,13 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     }
 
     fn update_device<K: DeviceKeys>(&mut self, keys: K, change: Change, method: S::UpdateMethod) -> Result<u64, Error> {
-        if self.changes_nothing(keys.count(), change) {
+        if keys.count() == 0 {
             return Ok(0);
         }
         self.device.expect_same(keys.device(), "changing a quotient filter")?;
+        if self.changes_nothing(change) {
+            return Ok(0);
+        }
         let (stream, layout) = (self.ready_stream()?, self.layout);
         // SAFETY: the keys are borrowed until the stream has been waited for, below on an error.
         let batch = |stream: &_| unsafe { Fingerprints::of_device_keys(&layout, stream, keys) };
