@@ -254,13 +254,23 @@ impl<'a> PackedMut<'a> {
         let (quotient, remainder) = (self.split.quotient(fingerprint), self.split.remainder(fingerprint));
         #[cfg(target_arch = "x86_64")]
         {
+            // One function each: both in one would save registers for the larger on every call.
             #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
-            fn fast(slots: &mut PackedMut<'_>, quotient: u64, remainder: u64, change: Change) -> Changed {
-                slots.apply(quotient, remainder, change)
+            fn insert(slots: &mut PackedMut<'_>, quotient: u64, remainder: u64) -> Changed {
+                slots.apply(quotient, remainder, Change::Insert)
+            }
+            #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
+            fn remove(slots: &mut PackedMut<'_>, quotient: u64, remainder: u64) -> Changed {
+                slots.apply(quotient, remainder, Change::Remove)
             }
             if has_bit_instructions() {
                 // SAFETY: the processor has these instructions.
-                return unsafe { fast(self, quotient, remainder, change) };
+                return unsafe {
+                    match change {
+                        Change::Insert => insert(self, quotient, remainder),
+                        Change::Remove => remove(self, quotient, remainder),
+                    }
+                };
             }
         }
         self.apply(quotient, remainder, change)
