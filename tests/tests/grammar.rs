@@ -145,7 +145,7 @@ fn bloom_filters_on_devices() {
 #[test]
 fn quotient_filters_on_the_host() {
     let set = StandardQuotientFilter::builder(2000).fpr(1e-6);
-    let multiset = set.clone().duplicates(Duplicates::Kept);
+    let multiset = set.duplicates(Duplicates::Kept);
     changes(|| set.build().unwrap());
     changes(|| multiset.build().unwrap());
     counts_and_removes(|| set.build().unwrap(), true);
@@ -155,12 +155,12 @@ fn quotient_filters_on_the_host() {
 #[test]
 fn quotient_filters_on_devices() {
     let set = StandardQuotientFilter::builder(2000).fpr(1e-6);
-    let multiset = set.clone().duplicates(Duplicates::Kept);
+    let multiset = set.duplicates(Duplicates::Kept);
     on_devices(|device| {
-        changes(|| set.clone().on(device).build().unwrap());
-        changes(|| multiset.clone().on(device).build().unwrap());
-        counts_and_removes(|| set.clone().on(device).build().unwrap(), true);
-        counts_and_removes(|| multiset.clone().on(device).build().unwrap(), false);
+        changes(|| set.on(device).build().unwrap());
+        changes(|| multiset.on(device).build().unwrap());
+        counts_and_removes(|| set.on(device).build().unwrap(), true);
+        counts_and_removes(|| multiset.on(device).build().unwrap(), false);
     });
 }
 

@@ -193,7 +193,7 @@ proptest! {
         }
         seal(&mut words);
         if let Ok(function) = RecSplit::from_words(words.clone()) {
-            prop_assert!(function.get(&1_u64) < function.values().max(1));
+            prop_assert!(function.get(1_u64) < function.values().max(1));
         }
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let _ = RecSplit::read_from(bytes.as_slice());
@@ -221,7 +221,7 @@ fn version_1_is_read() {
     assert_eq!(text, written);
     let words: Vec<u64> = written.lines().map(|word| u64::from_str_radix(word, 16).unwrap()).collect();
     let read = RecSplit::from_words(words).unwrap();
-    assert_eq!([0_u64, 1, 2, 3, 4, 5, 6, 7, 8, 9].map(|key| read.get(&key)), NUMBERS_OF_VERSION_1);
+    assert_eq!([0_u64, 1, 2, 3, 4, 5, 6, 7, 8, 9].map(|key| read.get(key)), NUMBERS_OF_VERSION_1);
 }
 
 /// Hashes of what functions of every kind are saved as, and of the numbers that they give.

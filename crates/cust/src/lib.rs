@@ -192,5 +192,5 @@ pub unsafe fn launch(
     arguments: &mut [*mut c_void],
 ) -> Result<(), Error> {
     // SAFETY: the caller's promise.
-    Ok(unsafe { stream.launch_function(function.to_raw().cast(), config, arguments)? })
+    unsafe { stream.launch_function(function.to_raw().cast(), config, arguments) }.map_err(Error::from)
 }

@@ -11,7 +11,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             (Device::emulator(Default::default()), 100_000)
         }
     };
-    let readings: Vec<u32> = (1..=n).map(|i| (i * 0x9e37_79b9_7f4a_7c15_u64 >> 32) as u32 / 2 + 1000).collect();
+    let readings: Vec<u32> =
+        (1..=n).map(|i: u64| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64) >> 32) as u32 / 2 + 1000).collect();
     let found = extremes(&device, &readings)?;
     let expected = readings.iter().min().copied().zip(readings.iter().max().copied());
     if found != expected {

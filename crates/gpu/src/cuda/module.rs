@@ -22,11 +22,14 @@ const SHARED_WITHOUT_REQUEST: u32 = 48 << 10;
 /// crates may share a name), and its own name.
 type Name = (&'static str, Option<usize>, String);
 
+/// Where a kernel goes when it has been compiled.
+type Place = Arc<Mutex<Option<Arc<Kernel>>>>;
+
 /// A device's loaded kernels.
 pub(super) struct Modules {
     /// Every kernel has a place, which is locked while the driver compiles it: threads that want the same kernel wait, those
     /// that want another one do not.
-    places: Mutex<HashMap<Name, Arc<Mutex<Option<Arc<Kernel>>>>>>,
+    places: Mutex<HashMap<Name, Place>>,
     /// By the address of the kernel's description, which is a static.
     kernels: RwLock<HashMap<usize, Arc<Kernel>>>,
 }
@@ -64,7 +67,7 @@ impl Modules {
         self.places.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    fn place(&self, name: Name) -> Arc<Mutex<Option<Arc<Kernel>>>> {
+    fn place(&self, name: Name) -> Place {
         self.places.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_default().clone()
     }
 }
