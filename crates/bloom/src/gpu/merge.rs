@@ -169,7 +169,7 @@ impl<L: DeviceLayout> Bloom<L> {
     }
 
     /// Queues the count of set bits: adds their number to the first word of `count`. Divided by
-    /// [`Bloom::bits`] it is the fill ratio.
+    /// `8 * memory_bytes` it is the fill ratio.
     ///
     /// # Safety
     /// Until `stream` has passed this work:

@@ -232,7 +232,11 @@ impl Lane {
 
     /// Waits until nothing uses the lane's memory.
     fn wait(&mut self) -> Result<()> {
-        if std::mem::take(&mut self.is_busy) { self.stream.synchronize() } else { Ok(()) }
+        if self.is_busy {
+            self.stream.synchronize()?;
+            self.is_busy = false;
+        }
+        Ok(())
     }
 
     /// Waits, and hands over the replies that came back.
@@ -295,7 +299,7 @@ impl Lane {
 /// A lane that ends while copies are under way, as on an error or by a panic in a key, waits for them.
 impl Drop for Lane {
     fn drop(&mut self) {
-        match self.stream.synchronize() {
+        match self.wait() {
             Ok(()) => self.host.keep(),
             Err(_) => self.host.leak(),
         }
