@@ -32,7 +32,7 @@ const _: () = assert!(LEAST_MEMORY / BYTES_PER_KEY > MAX_BUCKET as u64);
 
 /// A build from a [`KeySource`] with bounded memory; made by [`Builder::external`].
 ///
-/// The function has the same bits as one that [`Builder::build`] builds from the same keys in memory.
+/// The function has the same bits as one that [`Builder::build_from`] builds from the same keys in memory.
 ///
 /// ```
 /// use warpset_recsplit::RecSplit;
