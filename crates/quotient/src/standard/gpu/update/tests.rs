@@ -164,7 +164,7 @@ fn what_does_not_fit_changes_nothing() {
             let all = some(&layout, layout.limit() as usize, 3);
             let mut host = HostFilter::from_fingerprints(layout, &all).unwrap();
             check(&device, &mut host, &all[..2], false).unwrap();
-            // Behind the last quotient there is no room for so many.
+            // After the last quotient there is no room for that many.
             let layout = Layout {
                 limit: 4000,
                 ..StandardBuilder::with_bits(12, 8).duplicates(Duplicates::Kept).max_load(0.1).layout().unwrap()
