@@ -121,12 +121,12 @@ impl<S: SlotKind> QuotientFilter<S> {
 
     /// [`QuotientFilter::insert`] for a fingerprint.
     pub fn insert_fingerprint(&mut self, fingerprint: u64) -> Result<bool, Error> {
-        let layout = self.layout;
+        let layout = &self.layout;
         layout.check_fingerprint(fingerprint)?;
-        if self.items == layout.limit && (layout.keeps_duplicates() || !self.contains_fingerprint(fingerprint)) {
-            return Err(Error::Full { items: self.items + 1, limit: layout.limit });
+        if self.items == layout.limit {
+            self.check_full(fingerprint)?;
         }
-        match S::change(&layout, self.words.as_mut_slice(), fingerprint, Change::Insert) {
+        match S::change(layout, self.words.as_mut_slice(), fingerprint, Change::Insert) {
             Changed::Done => {
                 self.items += 1;
                 Ok(true)
@@ -139,6 +139,16 @@ impl<S: SlotKind> QuotientFilter<S> {
         }
     }
 
+    /// An error if a full filter would have to store this fingerprint. Apart, as insertions are faster without the lookup.
+    #[cold]
+    #[inline(never)]
+    fn check_full(&self, fingerprint: u64) -> Result<(), Error> {
+        if self.layout.keeps_duplicates() || !self.contains_fingerprint(fingerprint) {
+            return Err(Error::Full { items: self.items + 1, limit: self.layout.limit });
+        }
+        Ok(())
+    }
+
     /// Removes a key's fingerprint, one copy of it in a multiset; `false` if it is not there.
     ///
     /// Remove only keys that were inserted: another key may have the same fingerprint. In a set that other key is then
@@ -149,11 +159,10 @@ impl<S: SlotKind> QuotientFilter<S> {
 
     /// [`QuotientFilter::remove`] for a fingerprint.
     pub fn remove_fingerprint(&mut self, fingerprint: u64) -> bool {
-        let layout = self.layout;
-        if fingerprint > layout.last_fingerprint() {
+        if fingerprint > self.layout.last_fingerprint() {
             return false;
         }
-        let changed = S::change(&layout, self.words.as_mut_slice(), fingerprint, Change::Remove);
+        let changed = S::change(&self.layout, self.words.as_mut_slice(), fingerprint, Change::Remove);
         let removed = changed == Changed::Done;
         self.items -= removed as u64;
         removed
@@ -172,11 +181,13 @@ impl<S: SlotKind> QuotientFilter<S> {
     }
 
     /// How many copies of the key's fingerprint are stored.
+    #[inline]
     pub fn count(&self, key: impl Key) -> u64 {
         self.view().count(key)
     }
 
     /// How many copies of this fingerprint are stored.
+    #[inline]
     pub fn count_fingerprint(&self, fingerprint: u64) -> u64 {
         self.view().count_fingerprint(fingerprint)
     }

@@ -96,6 +96,7 @@ impl SlotKind for Standard {
         }
     }
 
+    #[inline]
     fn count(layout: &Layout, words: &[u64], fingerprint: u64) -> u64 {
         let (quotient, remainder) = (layout.split.quotient(fingerprint), layout.split.remainder(fingerprint));
         with_slots!(layout, words, layout.slots(), |slots| core::count(&slots, quotient, remainder))
@@ -121,7 +122,7 @@ impl SlotKind for Standard {
     ) {
         match layout.container {
             Container::Packed => Packed::new(words, layout.split).answer_many(prepass, len, fingerprint, take),
-            Container::Bytes => bytes::answer_many(layout, words, len, fingerprint, core::contains, take),
+            Container::Bytes => bytes::answer_many(layout, words, len, fingerprint, bytes::contains, take),
         }
     }
 
@@ -134,7 +135,7 @@ impl SlotKind for Standard {
     ) {
         match layout.container {
             Container::Packed => packed::count_many(layout, words, len, fingerprint, take),
-            Container::Bytes => bytes::answer_many(layout, words, len, fingerprint, core::count, take),
+            Container::Bytes => bytes::answer_many(layout, words, len, fingerprint, bytes::count, take),
         }
     }
 
@@ -145,6 +146,7 @@ impl SlotKind for Standard {
         })
     }
 
+    #[inline(always)]
     fn change(layout: &Layout, words: &mut [u64], fingerprint: u64, change: Change) -> Changed {
         match layout.container {
             Container::Packed => PackedMut::new(words, layout).change(fingerprint, change),

@@ -97,11 +97,13 @@ impl<'a, S: SlotKind> View<'a, S> {
     }
 
     /// How many copies of the key's fingerprint are stored.
+    #[inline]
     pub fn count(&self, key: impl Key) -> u64 {
         self.count_fingerprint(self.layout.fingerprint(key))
     }
 
     /// How many copies of this fingerprint are stored.
+    #[inline]
     pub fn count_fingerprint(&self, fingerprint: u64) -> u64 {
         if fingerprint > self.layout.last_fingerprint() { 0 } else { S::count(&self.layout, self.words, fingerprint) }
     }

@@ -250,6 +250,7 @@ impl<'a> PackedMut<'a> {
     }
 
     /// Stores or removes one fingerprint.
+    #[inline(always)]
     pub(in super::super) fn change(&mut self, fingerprint: u64, change: Change) -> Changed {
         let (quotient, remainder) = (self.split.quotient(fingerprint), self.split.remainder(fingerprint));
         #[cfg(target_arch = "x86_64")]
@@ -273,7 +274,11 @@ impl<'a> PackedMut<'a> {
                 };
             }
         }
-        self.apply(quotient, remainder, change)
+        #[inline(never)]
+        fn portable(slots: &mut PackedMut<'_>, quotient: u64, remainder: u64, change: Change) -> Changed {
+            slots.apply(quotient, remainder, change)
+        }
+        portable(self, quotient, remainder, change)
     }
 
     /// [`PackedMut::change_part`], whatever the processor.
