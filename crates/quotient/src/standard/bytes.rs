@@ -1,5 +1,6 @@
 //! Slots of whole bytes on the CPU, slot by slot.
 
+use warpset_core::bits::OrWords;
 use warpset_core::quotient::Split;
 use warpset_core::quotient::slots::{BLOCK_SLOTS, ByteSlots, OCCUPIED, bytes_of_slot};
 use warpset_core::quotient::standard::{self as core, Inserted};
@@ -14,10 +15,10 @@ pub(super) struct ByteWriter<'a> {
     words: &'a mut [u64],
     slot_bits: u32,
     /// The word of the last quotient's slot, and the `is_occupied` bits of it that are not written yet.
-    home: usize,
+    home: u64,
     occupieds: u64,
     /// The word of the last item, and its bits that are not written yet.
-    index: usize,
+    index: u64,
     items: u64,
 }
 
@@ -30,8 +31,8 @@ impl<'a> ByteWriter<'a> {
 
     /// Then continues with another word.
     #[inline(always)]
-    fn write_items(&mut self, next: usize) {
-        self.words[self.index] |= self.items;
+    fn write_items(&mut self, next: u64) {
+        self.words.or(self.index, self.items);
         (self.index, self.items) = (next, 0);
     }
 }
@@ -40,9 +41,9 @@ impl SlotWriter for ByteWriter<'_> {
     #[inline(always)]
     fn occupy(&mut self, quotient: u64) {
         let at = quotient * u64::from(self.slot_bits);
-        let home = (at / 64) as usize;
+        let home = at / 64;
         if home != self.home {
-            self.words[self.home] |= self.occupieds;
+            self.words.or(self.home, self.occupieds);
             (self.home, self.occupieds) = (home, 0);
         }
         self.occupieds |= OCCUPIED << (at % 64);
@@ -51,7 +52,7 @@ impl SlotWriter for ByteWriter<'_> {
     #[inline(always)]
     fn item(&mut self, PlacedItem { slot, quotient, follows, remainder }: PlacedItem) {
         let at = slot * u64::from(self.slot_bits);
-        let (index, shift) = ((at / 64) as usize, (at % 64) as u32);
+        let (index, shift) = (at / 64, at as u32 % 64);
         let item = remainder << 3 | core::item_metadata(slot, quotient, follows);
         if index != self.index {
             self.write_items(index);
@@ -65,7 +66,7 @@ impl SlotWriter for ByteWriter<'_> {
 
     #[inline(always)]
     fn finish(mut self) {
-        self.words[self.home] |= self.occupieds;
+        self.words.or(self.home, self.occupieds);
         self.write_items(0);
     }
 }
