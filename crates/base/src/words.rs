@@ -96,7 +96,9 @@ mod tests {
 
     #[test]
     fn absurd_sizes_are_an_error() {
-        for len in [u64::MAX, u64::MAX / 4, 1 << 60, 1 << 50] {
+        // Miri ends a program that asks its allocator for more memory than there is.
+        let refused_by_the_allocator = (!cfg!(miri)).then_some(1 << 50);
+        for len in [u64::MAX, u64::MAX / 4, 1 << 60].into_iter().chain(refused_by_the_allocator) {
             let refused = OutOfMemory { bytes: len.saturating_mul(4) };
             assert_eq!(AlignedWords::<u32>::zeroed(len).map(|_| ()), Err(refused), "{len}");
             assert_eq!(zeroed_vec::<u32>(len), Err(refused), "{len}");
