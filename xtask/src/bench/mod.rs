@@ -78,9 +78,10 @@ pub struct Args {
     /// Write all rows to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Keys of your own instead of the shipped words: one per line, any length, plain or gzip
+    /// Keys of your own instead of the shipped words: one per line, any length, plain or gzip. Given again: keys to look up
+    /// in them; without, as many others are made
     #[arg(long, value_name = "FILE")]
-    input: Option<PathBuf>,
+    input: Vec<PathBuf>,
     /// Genomes of your own (FASTA or FASTQ, plain or gzip): a reference, then samples to screen against it
     #[arg(long, value_name = "FILE", num_args = 2..)]
     fasta: Vec<PathBuf>,
@@ -114,7 +115,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let setup = Setup {
         effort,
         targets,
-        own_keys: args.input.is_some(),
+        own_keys: !args.input.is_empty(),
         log2_slots: args.log2_slots,
         shapes: args.shape.clone(),
     };
@@ -165,9 +166,11 @@ fn read_input(args: &Args) -> anyhow::Result<Input> {
         true => vec![shipped::mg1655()?, shipped::dh1()?],
         false => args.fasta.iter().map(|path| Genome::open(path)).collect::<Result<_, _>>()?,
     };
-    let (present, asked) = match &args.input {
-        Some(path) => (Lines::open(path)?, Lines::default()),
-        None => (shipped::words()?, shipped::words_large()?),
+    let (present, asked) = match &args.input[..] {
+        [] => (shipped::words()?, shipped::words_large()?),
+        [set] => (Lines::open(set)?, Lines::default()),
+        [set, asked] => (Lines::open(set)?, Lines::open(asked)?),
+        more => bail!("--input was given {} times: pass the keys of the set, and then those to look up", more.len()),
     };
     Ok(Input { genomes, present, asked })
 }
@@ -200,7 +203,7 @@ fn print_machine(targets: &[Target]) {
             println!("{:9} {}", target.name(), machine::gpu(device));
         }
     }
-    let peers = ["fastbloom", "parquet", "qfilter", "boomphf", "ph", "ptr_hash", "sux"];
+    let peers = ["fastbloom", "parquet", "qfilter", "boomphf", "ph", "ptr_hash", "sux", "xorf"];
     println!("peers     {}", peers.map(|peer| format!("{peer} {}", machine::version(peer))).join(", "));
     println!();
 }
@@ -230,6 +233,9 @@ mod tests {
 
     #[test]
     fn bad_files_end_a_run_before_it_starts() {
+        let thrice = [&["bench"][..], &["--input", "/no/such/file"].repeat(3)].concat();
+        let told = run(&Line::try_parse_from(thrice).unwrap().args).unwrap_err().to_string();
+        assert!(told.contains("given 3 times"), "{told}");
         for bad in [["--input", "/no/such/file"], ["--json", "/no/such/folder/x.json"], ["--step", "no such step"]] {
             let line = Line::try_parse_from([&["bench", "--quick"][..], &bad].concat()).unwrap();
             assert!(run(&line.args).is_err());

@@ -28,6 +28,8 @@ pub struct Screen<'a> {
     pub distinct: usize,
     /// Keys that are asked for.
     pub asked: usize,
+    /// How many of them nobody brought: the last ones.
+    pub made: usize,
     /// How many of them are in the set: the first ones.
     pub shared: usize,
 }
@@ -79,6 +81,7 @@ impl<'a> Screen<'a> {
             asked_from: &sample.name,
             distinct: reference.distinct.len(),
             asked: asked.len(),
+            made: 0,
             shared,
         };
         (screen, asked)
@@ -128,15 +131,51 @@ impl<'a> Screen<'a> {
             ["filter", "on", "bits/key", "says yes", "missed", "false positives", "expected", "inserts/s", "queries/s"];
         let shared = count(self.shared);
         lines.insert(0, ["(the truth)", "", "", &shared, "0", "0", "", "", ""].map(String::from).into());
-        let title = format!(
-            "Which of {} {} of {} are in {} ({} distinct)? Filters built for {} % false positives.",
-            count(self.asked),
+        session.print(&grid(&self.question(), header.map(String::from).into(), lines));
+    }
+
+    /// The sentence above the table. It counts made keys apart from those that were brought.
+    fn question(&self) -> String {
+        let made = match self.made {
+            0 => String::new(),
+            made => format!(" and of {} others, made for the test,", count(made)),
+        };
+        format!(
+            "Which of {} {} of {}{made} are in {} ({} distinct)? Filters built for {} % false positives.",
+            count(self.asked - self.made),
             self.noun,
             self.asked_from,
             self.set,
             count(self.distinct),
             100.0 * FPR
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_question_counts_keys_that_were_made_apart_from_those_that_were_brought() {
+        let screen = Screen {
+            structure: "bloom",
+            input: "your keys".into(),
+            noun: "distinct keys",
+            key: "string",
+            set: "your file",
+            asked_from: "your file",
+            distinct: 1500,
+            asked: 2998,
+            made: 1498,
+            shared: 1500,
+        };
+        assert_eq!(
+            screen.question(),
+            "Which of 1,500 distinct keys of your file and of 1,498 others, made for the test, are in your file (1,500 \
+             distinct)? Filters built for 1 % false positives."
         );
-        session.print(&grid(&title, header.map(String::from).into(), lines));
+        let brought = Screen { noun: "keys", asked_from: "your second file", made: 0, ..screen };
+        assert!(brought.question().starts_with("Which of 2,998 keys of your second file are in your file (1,500"));
     }
 }

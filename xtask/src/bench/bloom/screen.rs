@@ -37,25 +37,48 @@ fn genomes(session: &mut Session, targets: &[Target]) -> anyhow::Result<()> {
 
 fn words(session: &mut Session, targets: &[Target]) -> anyhow::Result<()> {
     let input = session.input();
-    let present = input.present.slices();
-    let known: HashSet<&[u8]> = present.iter().copied().collect();
-    let (shared, absent): (Vec<&[u8]>, Vec<&[u8]>) =
-        input.asked.slices().into_iter().partition(|word| known.contains(word));
     let names = ["words", "words", "the common ones", "a large English list"];
-    of_bytes(session, targets, names, &present, (known.len(), shared, absent))
+    of_files(session, targets, names, &input.present.slices(), &input.asked.slices())
 }
 
-/// The user's keys, and as many that are not among them: each key with a byte more.
+/// The user's keys, and those of a second file; without one, as many that are not among them: each key with a byte more.
 fn own(session: &mut Session, targets: &[Target]) -> anyhow::Result<()> {
     let input = session.input();
     let present = input.present.slices();
+    if !input.asked.is_empty() {
+        let names = ["your keys", "keys", "your file", "your second file"];
+        return of_files(session, targets, names, &present, &input.asked.slices());
+    }
     let known: HashSet<&[u8]> = present.iter().copied().collect();
     let longer: Vec<Vec<u8>> = known.iter().map(|key| [key, &b"~"[..]].concat()).collect();
     let mut shared: Vec<&[u8]> = known.iter().copied().collect();
     shared.sort_unstable();
-    let absent = longer.iter().map(Vec::as_slice).filter(|key| !known.contains(key)).collect();
-    let names = ["your keys", "keys", "your file", "your file and as many others"];
-    of_bytes(session, targets, names, &present, (known.len(), shared, absent))
+    let absent: Vec<&[u8]> = longer.iter().map(Vec::as_slice).filter(|key| !known.contains(key)).collect();
+    let names = ["your keys", "distinct keys", "your file", "your file"];
+    of_bytes(session, targets, names, &present, Asked { distinct: known.len(), made: absent.len(), shared, absent })
+}
+
+/// Keys that were brought, all of them asked for.
+fn of_files(
+    session: &mut Session,
+    targets: &[Target],
+    names: [&str; 4],
+    present: &[&[u8]],
+    asked: &[&[u8]],
+) -> anyhow::Result<()> {
+    let known: HashSet<&[u8]> = present.iter().copied().collect();
+    let (shared, absent) = asked.iter().partition(|key| known.contains(*key));
+    of_bytes(session, targets, names, present, Asked { distinct: known.len(), made: 0, shared, absent })
+}
+
+/// The keys that are asked for.
+struct Asked<'a> {
+    /// Distinct keys in the set.
+    distinct: usize,
+    /// How many of the absent ones nobody brought.
+    made: usize,
+    shared: Vec<&'a [u8]>,
+    absent: Vec<&'a [u8]>,
 }
 
 fn of_bytes(
@@ -63,7 +86,7 @@ fn of_bytes(
     targets: &[Target],
     [input, noun, set, asked_from]: [&str; 4],
     present: &[&[u8]],
-    (distinct, shared, absent): (usize, Vec<&[u8]>, Vec<&[u8]>),
+    Asked { distinct, made, shared, absent }: Asked<'_>,
 ) -> anyhow::Result<()> {
     let asked = [&shared[..], &absent].concat();
     let screen = Screen {
@@ -75,6 +98,7 @@ fn of_bytes(
         asked_from,
         distinct,
         asked: asked.len(),
+        made,
         shared: shared.len(),
     };
     run(session, targets, &screen, Keys::Bytes(present), Keys::Bytes(&asked))
@@ -149,6 +173,15 @@ mod tests {
             assert!(row.checked && row.fpr.is_some_and(|fpr| fpr < 0.1), "{row:?}");
         }
         assert!(rows.iter().any(|row| row.operation == "screen" && row.peer.is_some()));
+    }
+
+    #[test]
+    fn keys_of_a_second_file_are_asked_as_they_are() {
+        let input = Input { present: lines("a\nb\nc\nb"), asked: lines("c\nx\nc\nz\ny"), ..Input::default() };
+        let rows = Session::rows_with(input, vec![Step::new("own", |session| own(session, &[Target::Cpu]))]);
+        let screens: Vec<&Record> = rows.iter().filter(|row| row.operation == "screen").collect();
+        assert!(screens.len() > 4);
+        assert!(screens.iter().all(|row| (row.n, row.number("truth")) == (5, Some(2.0))), "{screens:?}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Minimal perfect hash functions: every method at the shapes that are compared, on real and on generated keys, beside
-//! the other crates on the same keys; the measurements of the thesis's figures; how builds scale over threads.
+//! the other crates on the same keys; filters of known keys; the measurements of the thesis's figures; how builds scale over threads.
 
+mod filters;
 mod measure;
 mod ours;
 mod peers;
@@ -35,6 +36,7 @@ impl Suite for RecSplit {
         }
         let mut steps = shapes::steps(setup);
         steps.extend(variants::steps());
+        steps.extend(filters::steps());
         steps.extend(scaling::steps(setup));
         steps
     }

@@ -1,28 +1,22 @@
 //! What there is beside the minimal function (sections 6.5.1 and 7.1.4 of the thesis): the 64-bit finaliser, functions
-//! that are not minimal, functions that give several keys the same number, and filters.
+//! that are not minimal, functions that give several keys the same number.
 
 use warpset_benches::keys::KeySpace;
 use warpset_recsplit::{Method, Remix};
 
 use super::super::clock::Effort;
-use super::super::record::Record;
-use super::super::suite::{Session, Step, Target, Threads};
+use super::super::suite::{Session, Step};
 use super::measure::{Subject, Work, measure};
 use super::{SEED, Settings, queries};
 
 /// The study's name in its rows.
 pub const VARIANTS: &str = "variants";
 /// The shapes that are varied: fast, small, smaller.
-const SHAPES: [(u32, u32); 3] = [(5, 5), (8, 100), (16, 2000)];
-/// Bits of the fingerprints of filters.
-const WIDTHS: [u32; 2] = [8, 16];
+pub const SHAPES: [(u32, u32); 3] = [(5, 5), (8, 100), (16, 2000)];
 
-/// One step for functions, one for filters.
+/// One step.
 pub fn steps() -> Vec<Step> {
-    vec![
-        Step::new("recsplit: finalisers, load factors, several keys per value", functions),
-        Step::new("recsplit: static filters", filters),
-    ]
+    vec![Step::new("recsplit: finalisers, load factors, several keys per value", functions)]
 }
 
 /// Every variant, after what it is compared with.
@@ -54,59 +48,6 @@ fn functions(session: &mut Session) -> anyhow::Result<()> {
         let queries = queries(session.effort);
         let work = Work { input: "generated", keys: &keys, study: Some(VARIANTS), all_threads: false, queries };
         measure(session, Subject::Ours(settings), work)?;
-    }
-    Ok(())
-}
-
-fn filters(session: &mut Session) -> anyhow::Result<()> {
-    let n = if session.effort == Effort::Quick { 100_000 } else { 1_000_000 };
-    let (keys, others) = (KeySpace::new(SEED).stream(0).u64_keys(n), KeySpace::new(SEED).stream(2).u64_keys(n));
-    for (leaf, bucket) in SHAPES {
-        for width in WIDTHS {
-            filter(session, Settings::new(leaf, bucket, Method::Grouped), width, &keys, &others)?;
-        }
-    }
-    Ok(())
-}
-
-/// Builds a filter of `keys` and asks it for `others`, which are no members.
-fn filter(session: &mut Session, settings: Settings, width: u32, keys: &[u64], others: &[u64]) -> anyhow::Result<()> {
-    let mut filter = None;
-    let build = session.time(Threads::One, &mut filter, |filter| {
-        *filter = Some(settings.filter_builder(width).build_from(keys)?);
-        Ok(())
-    })?;
-    let Some(filter) = filter else { anyhow::bail!("nothing was built") };
-    let members = filter.count_contained_bulk(keys) == keys.len();
-    let asked = &others[..others.len().min(queries(session.effort))];
-    let mut answers = vec![false; asked.len()];
-    let mut batch = answers.clone();
-    let one_by_one = session.time(Threads::One, &mut answers, |answers| {
-        answers.iter_mut().zip(asked).for_each(|(answer, key)| *answer = filter.contains(key));
-        Ok(())
-    })?;
-    let many = session.time(Threads::One, &mut batch, |answers| Ok(filter.contains_bulk_into(asked, answers)?))?;
-    let passed = answers.iter().filter(|&&answer| answer).count() as f64;
-    let expected = asked.len() as f64 / f64::from(width).exp2();
-    // Six standard deviations.
-    let right = members && batch == answers && (passed - expected).abs() < 6.0 * expected.sqrt() + 6.0;
-    for (operation, items, seconds) in [
-        ("filter build", keys.len(), build),
-        ("filter query", asked.len(), one_by_one),
-        ("filter query batch", asked.len(), many),
-    ] {
-        let mut row = Record::new("recsplit", operation, items)
-            .time(seconds)
-            .by(format!("{}, {width}-bit fingerprints", settings.name()), false)
-            .param("leaf", settings.leaf)
-            .param("bucket", settings.bucket)
-            .param("input", "generated")
-            .param("key", "u64")
-            .param("study", VARIANTS)
-            .param("keys", keys.len());
-        row.fpr = Some(passed / asked.len() as f64);
-        row.bits_per_item = Some(filter.bits_per_key());
-        session.add(&Target::Cpu, Threads::One, row, right);
     }
     Ok(())
 }
