@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use warpset_bloom::cpu::Bloom;
 use warpset_bloom::{
     BlockShape, BlockedBloom, BlockedLayout, BucketShape, Builder, Error, FileError, FirstLevel, HEADER_BYTES, Layout,
-    RaoBloom, RaoLayout, SplitBlockBloom, SplitBlockLayout, StringHash, View,
+    PhysicalType, RaoBloom, RaoLayout, SplitBlockBloom, SplitBlockLayout, StringHash, View,
 };
 
 const WORDS: [&str; 4] = ["hello", "parquet", "bloom", "filter"];
@@ -16,7 +16,7 @@ fn split_block() -> SplitBlockBloom {
     let mut filter = Builder::with_layout(SplitBlockLayout::new(3).unwrap()).build().unwrap();
     filter.insert_bulk(&WORDS);
     filter.insert_bulk(&[1u64, 2, 3]);
-    filter.insert_bulk(&[1u32, 2, 3]);
+    filter.insert_bulk(&[1u32, 2, 3].map(u32::to_le_bytes));
     filter
 }
 
@@ -117,6 +117,18 @@ fn foreign_bytes_are_refused() {
 }
 
 #[test]
+fn a_wrong_number_of_words_is_no_cut_file() {
+    let filter = blocked();
+    let builder = Builder::with_layout(*filter.layout());
+    assert!(builder.build_from_words(filter.words()).unwrap() == filter);
+    for found in [0, 47, 49] {
+        let error = builder.build_from_words(&vec![0; found]).unwrap_err();
+        assert!(matches!(error, Error::WordCount { needed: 48, .. }), "{error}");
+        assert!(error.to_string().starts_with(&format!("{found} words of 32 bits, where")), "{error}");
+    }
+}
+
+#[test]
 fn absurd_sizes_are_refused_without_the_memory() {
     let mut bytes = split_block().to_bytes();
     // 2^32 blocks, 128 GiB, announced in both places.
@@ -147,7 +159,7 @@ fn files_and_mapped_views() {
     // SAFETY: this test alone knows the file, and does not change it while it is mapped.
     let map = unsafe { memmap2::Mmap::map(&file) }.unwrap();
     let view = View::<SplitBlockLayout>::from_bytes(&map).unwrap();
-    assert_eq!(view.words().as_ptr() as usize, map.as_ptr() as usize + HEADER_BYTES);
+    assert_eq!(view.bytes().as_ptr() as usize, map.as_ptr() as usize + HEADER_BYTES);
     assert_eq!(view.count_contained_bulk(&keys), keys.len());
     assert!(view.contains(5u64));
     let quick = View::<SplitBlockLayout>::from_bytes_unverified(&map).unwrap();
@@ -167,11 +179,11 @@ fn streams_hold_one_filter_after_another() {
     let mut stream = Vec::new();
     a.write_to(&mut stream).unwrap();
     b.write_to(&mut stream).unwrap();
-    a.write_parquet(&mut stream).unwrap();
+    a.write_parquet(&mut stream, PhysicalType::ByteArray).unwrap();
     let mut reader = &stream[..];
     assert!(SplitBlockBloom::read_from(&mut reader).unwrap() == a);
     assert!(RaoBloom::read_from(&mut reader).unwrap() == b);
-    assert!(SplitBlockBloom::read_parquet(&mut reader).unwrap() == a);
+    assert!(SplitBlockBloom::read_parquet(&mut reader, PhysicalType::ByteArray).unwrap() == a);
     assert!(reader.is_empty());
 }
 

@@ -1,7 +1,7 @@
 //! More than 2^32 bits: 640 MiB of zeroed memory, of which only the pages touched exist.
 
 use warpset_bloom::{
-    BlockShape, BlockedBloom, BlockedLayout, BucketShape, Builder, FirstLevel, Hashed, Layout, RaoLayout,
+    BlockShape, BlockedBloom, BlockedLayout, BucketShape, Builder, FirstLevel, Hashed, Layout, PhysicalType, RaoLayout,
     SplitBlockBloom, SplitBlockLayout, as_hashed,
 };
 
@@ -30,10 +30,10 @@ fn split_block() {
     let low: Vec<u64> = high_hashes().iter().map(|h| h & !(1 << 63)).collect();
     assert!(filter.contains_bulk(as_hashed(&low)).iter().all(|&c| !c));
     // Parquet counts in 31 bits, our own form does not.
-    assert!(filter.parquet_header().is_ok());
+    assert!(filter.parquet_header(PhysicalType::Int64).is_ok());
     let layout = SplitBlockLayout::new((1 << 31) / 32).unwrap();
     let huge = Builder::with_layout(layout).build().unwrap();
-    assert!(matches!(huge.parquet_header(), Err(warpset_bloom::Error::TooLarge { .. })));
+    assert!(matches!(huge.parquet_header(PhysicalType::Int64), Err(warpset_bloom::Error::TooLarge { .. })));
 }
 
 #[test]

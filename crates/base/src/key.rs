@@ -1,19 +1,32 @@
 //! What can be a key, and how it is hashed: one trait for all structures.
 //!
-//! | key | seeded hash, 64 bits | seeded hash, 128 bits | Parquet's hash |
+//! | key | XXH64 | seeded hash, 64 bits | seeded hash, 128 bits |
 //! | --- | --- | --- | --- |
-//! | `u8` to `u64`, `usize` | `mix` of the value as a `u64` | two finalisers of the value as a `u64` | XXH64 of the little-endian bytes |
-//! | `i8` to `i64`, `isize` | as the unsigned integer of the same bits | as the `i64` of the same value | as the unsigned integer of the same bits |
-//! | `u128`, `i128` | XXH64 of 16 little-endian bytes | XXH3-128 of 16 little-endian bytes | XXH64 of 16 little-endian bytes |
-//! | bytes, strings | XXH64 | XXH3-128 | XXH64 |
-//! | [`Hashed`] | the hash as given | as the `u64` of the same bits | the hash as given |
-//! | [`Hash128`] | the low half as given | the hash as given, mixed if the seed is not 0 | the low half as given |
+//! | `u8` to `u64`, `i8` to `i64`, `usize`, `isize` | of the 8 little-endian bytes of the value | `mix` of the value | two finalisers of the value |
+//! | `u128`, `i128` | as the 64-bit integer of the same value; if there is none, of 16 little-endian bytes | the same | the same, by XXH3-128 |
+//! | bytes, strings | XXH64 | XXH64 | XXH3-128 |
+//! | [`Hashed`] | the hash as given | the hash as given | as the `u64` of the same bits |
+//! | [`Hash128`] | the low half as given | the low half as given | the hash as given, mixed if the seed is not 0 |
 //!
-//! Split-block Bloom filters take Parquet's hash, whose seed is 0; the other filters take the seeded hash of 64 bits,
-//! and RecSplit takes that of 128 bits. `mix` is a bijection for each seed, and so is the low half of an integer's 128-bit hash:
-//! different integers of up to 64 bits have different seeded hashes. `usize` and `isize` hash as if they had 64 bits.
+//! Split-block Bloom filters take XXH64 with seed 0; the other filters take the seeded hash of 64 bits, and RecSplit takes that
+//! of 128 bits.
 //!
-//! Parquet stores columns of 8- and 16-bit integers as `i32`: for the filter of such a column, convert the keys first.
+//! # Integers hash by their value
+//!
+//! The type that a key had when it was inserted is not stored, and a lookup with another type is no error that a compiler could
+//! see: `insert(5)` takes an `i32`, `contains(5u64)` a `u64`. So an integer hashes as its value, whatever its type: as a word
+//! of 64 bits, with zeros before an unsigned value and the sign before a signed one. -7 is the same key as `i8`, `i64` and
+//! `i128`; 7 is the same key in all twelve types.
+//!
+//! A negative value has the word of an unsigned one: `-1i64` and `u64::MAX` are one key, as they are for whoever stores both in
+//! a column of 64 bits. In a filter that is at worst a false positive. A function that numbers its keys must tell `i128` values apart,
+//! so there, and only there, an `i128` of 2^63 or more is another key than the `u64` of that value.
+//!
+//! `mix` is a bijection for each seed, and so is the low half of an integer's 128-bit hash: different integers of one type of up
+//! to 64 bits have different seeded hashes.
+//!
+//! Parquet hashes a column of type INT64 as eight bytes, which is the same, but one of type INT32 (8- and 16-bit integers,
+//! dates) as four. Only a split-block filter that was told so hashes integers that way, again of whatever type.
 
 use warpset_core::hash;
 use warpset_core::hash::string::StringHash;
@@ -92,8 +105,10 @@ pub mod sealed {
     /// A slice of keys as a backend sees it; integers and hashes can go to a device as they are.
     #[derive(Clone, Copy, Debug)]
     pub enum Raw<'a> {
-        /// Integers of 32 bits.
+        /// Unsigned integers of 32 bits.
         U32(&'a [u32]),
+        /// Signed integers of 32 bits, by their bits.
+        I32(&'a [u32]),
         /// Integers of 64 bits.
         U64(&'a [u64]),
         /// Hashes.
@@ -106,13 +121,17 @@ pub mod sealed {
         /// Whether hashing is so cheap that doing it twice beats storing 16 bytes.
         const CHEAP: bool = false;
 
-        /// XXH64 with seed 0 of the plain bytes.
-        fn parquet_hash(&self) -> u64;
+        /// XXH64 with seed 0 of the bytes; of an integer's value in 64 bits.
+        fn xxh64(&self) -> u64;
+        /// The same, but of an integer as in a Parquet column of type INT32.
+        fn int32_hash(&self) -> u64 {
+            self.xxh64()
+        }
         /// The seeded hash; `spread` is `spread_seed(seed)`.
         fn seeded_hash(&self, seed: u64, spread: u64) -> u64;
         /// The seeded hash of 128 bits. Keys that are equal have equal hashes for every seed.
         fn hash128(&self, seed: u64) -> Hash128;
-        /// A first-level hash of Rao's Table 1; of integers: of their little-endian bytes.
+        /// A first-level hash of Rao's Table 1; of an integer: of the little-endian bytes of its value in 64 bits.
         fn string_hash(&self, function: StringHash) -> u32;
         /// The key for people to read, in error messages.
         fn describe(&self) -> String;
@@ -135,12 +154,12 @@ mod tests {
     #[test]
     fn a_key_hashes_as_its_bytes_whatever_holds_them() {
         let word = "filter";
-        let hash = word.parquet_hash();
+        let hash = word.xxh64();
         assert_eq!(hash, xxhash_rust::xxh64::xxh64(word.as_bytes(), 0));
-        assert_eq!(hash, String::from(word).parquet_hash());
-        assert_eq!(hash, b"filter".parquet_hash());
-        assert_eq!(hash, Bytes(Vec::from(word)).parquet_hash());
-        assert_eq!(hash, (&&word).parquet_hash());
+        assert_eq!(hash, String::from(word).xxh64());
+        assert_eq!(hash, b"filter".xxh64());
+        assert_eq!(hash, Bytes(Vec::from(word)).xxh64());
+        assert_eq!(hash, (&&word).xxh64());
         assert_eq!(word.seeded_hash(3, 0), Cow::Borrowed(word).seeded_hash(3, 1));
         assert_eq!(Seed::new(3).hash("filter"), xxhash_rust::xxh64::xxh64(b"filter", 3));
         assert_eq!("abc".hash128(3), b"abc".hash128(3));
@@ -149,40 +168,64 @@ mod tests {
         assert_ne!("abc".hash128(3), "abc".hash128(4));
     }
 
-    #[test]
-    fn integers_of_the_same_value_have_one_seeded_hash() {
+    /// All hashes of a key under one seed.
+    fn hashes(key: impl Key) -> (u64, u64, u64, Hash128, u32) {
         let seed = Seed::new(9);
-        let hash = seed.hash(&7u64);
-        assert_eq!(hash, hash::mix(7, 9));
-        assert_eq!([seed.hash(&7u8), seed.hash(&7u16), seed.hash(&7u32), seed.hash(&7usize)], [hash; 4]);
-        assert_eq!([seed.hash(&7i8), seed.hash(&7i16), seed.hash(&7i32), seed.hash(&7i64)], [hash; 4]);
-        assert_eq!(seed.hash(&-7i8), seed.hash(&(-7i8 as u8)));
-        assert_eq!(seed.hash(&-7i32), seed.hash(&(-7i32 as u32)));
-        assert_eq!(seed.hash(&-7isize), seed.hash(&-7i64));
-        assert_eq!(seed.hash(&7u128), xxhash_rust::xxh64::xxh64(&7u128.to_le_bytes(), 9));
-        assert_eq!(seed.hash(&-7i128), seed.hash(&(-7i128 as u128)));
-        assert_eq!(7u8.hash128(3), 7u64.hash128(3));
-        assert_eq!((-7i8).hash128(3), (-7i64).hash128(3));
-        assert_eq!((-7isize).hash128(3), (-7i64).hash128(3));
-        assert_eq!(7i128.hash128(3), 7u128.hash128(3));
+        (key.xxh64(), key.int32_hash(), seed.hash(&key), seed.hash128(&key), key.string_hash(StringHash::Bkdr))
     }
 
     #[test]
-    fn parquets_hash_of_an_integer_is_that_of_its_bytes() {
-        assert_eq!(7u8.parquet_hash(), [7u8].parquet_hash());
-        assert_eq!((-7i16).parquet_hash(), (-7i16).to_le_bytes().parquet_hash());
-        assert_eq!(7u32.parquet_hash(), 7u32.to_le_bytes().parquet_hash());
-        assert_eq!((-7i64).parquet_hash(), (-7i64).to_le_bytes().parquet_hash());
-        assert_eq!(7usize.parquet_hash(), 7u64.to_le_bytes().parquet_hash());
-        assert_eq!((-7i128).parquet_hash(), (-7i128).to_le_bytes().parquet_hash());
+    fn integers_of_the_same_value_are_one_key() {
+        let seven = hashes(7u64);
+        assert_eq!((seven.0, seven.2), (7u64.to_le_bytes().xxh64(), hash::mix(7, 9)));
+        assert_eq!([hashes(7u8), hashes(7u16), hashes(7u32), hashes(7usize), hashes(7u128)], [seven; 5]);
+        assert_eq!([hashes(7i8), hashes(7i16), hashes(7i32), hashes(7i64), hashes(7isize), hashes(7i128)], [seven; 6]);
+        let minus = hashes(-7i64);
+        assert_eq!((minus.0, minus.2), ((-7i64).to_le_bytes().xxh64(), hash::mix(-7i64 as u64, 9)));
+        assert_eq!([hashes(-7i8), hashes(-7i16), hashes(-7i32), hashes(-7isize), hashes(-7i128)], [minus; 5]);
+        assert_eq!(hashes(-7i64 as u64), minus);
+        assert_ne!(hashes(-7i32 as u32), minus);
+        assert_eq!(hashes(&&7u32), seven);
+        let large = hashes(u64::MAX);
+        assert_eq!(hashes(u128::from(u64::MAX)), large);
+        let signed = hashes(i128::from(u64::MAX));
+        assert_eq!((signed.0, signed.1, signed.2, signed.4), (large.0, large.1, large.2, large.4));
+    }
+
+    #[test]
+    fn values_beyond_64_bits_hash_as_16_bytes() {
+        for value in [1u128 << 64, u128::MAX, 3 << 100] {
+            let hash = hashes(value);
+            assert_eq!((hash.0, hash.1), (value.to_le_bytes().xxh64(), value.to_le_bytes().xxh64()));
+            assert_eq!((hash.2, hash.3), (hashes(value.to_le_bytes()).2, hashes(value.to_le_bytes()).3));
+        }
+        assert_eq!(hashes(i128::MIN).0, i128::MIN.to_le_bytes().xxh64());
+        // What numbers its keys tells these apart.
+        assert_ne!(hashes(-1i128).3, hashes(i128::from(u64::MAX)).3);
+    }
+
+    #[test]
+    fn an_integer_of_an_int32_column_is_four_bytes() {
+        let four = |value: i32| value.to_le_bytes().xxh64();
+        for value in [7, -7, i32::MAX, i32::MIN] {
+            assert_eq!(
+                [value.int32_hash(), i64::from(value).int32_hash(), i128::from(value).int32_hash()],
+                [four(value); 3]
+            );
+        }
+        assert_eq!([7u8.int32_hash(), 7u64.int32_hash()], [four(7); 2]);
+        // UINT_32 is stored as the INT32 of the same bits.
+        assert_eq!([u32::MAX.int32_hash(), u64::from(u32::MAX).int32_hash()], [four(-1); 2]);
+        assert_eq!((1u64 << 32).int32_hash(), (1u64 << 32).to_le_bytes().xxh64());
+        assert_eq!("seven".int32_hash(), "seven".xxh64());
     }
 
     #[test]
     fn ready_made_hashes_are_taken_as_they_are() {
         let seed = Seed::new(3);
-        assert_eq!((Hashed(5).parquet_hash(), seed.hash(&Hashed(5))), (5, 5));
+        assert_eq!((Hashed(5).xxh64(), seed.hash(&Hashed(5))), (5, 5));
         let wide = Hash128 { high: 6, low: 5 };
-        assert_eq!((wide.parquet_hash(), seed.hash(&wide)), (5, 5));
+        assert_eq!((wide.xxh64(), seed.hash(&wide)), (5, 5));
         assert_eq!(wide.hash128(0), wide);
         assert_ne!(wide.hash128(1), wide);
         assert_eq!(Hashed(5).hash128(3), 5u64.hash128(3));
@@ -193,7 +236,7 @@ mod tests {
     #[test]
     fn slices_of_64_bits_go_to_a_device_as_they_are() {
         assert!(matches!(<u64 as Sealed>::raw(&[1]), Raw::U64([1])));
-        assert!(matches!(<i32 as Sealed>::raw(&[-1]), Raw::U32([u32::MAX])));
+        assert!(matches!(<i32 as Sealed>::raw(&[-1]), Raw::I32([u32::MAX])));
         assert!(matches!(<Hashed as Sealed>::raw(&[Hashed(1)]), Raw::Hashes([1])));
         assert!(matches!(<u16 as Sealed>::raw(&[1]), Raw::Other));
         #[cfg(target_pointer_width = "64")]

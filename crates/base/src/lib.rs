@@ -8,6 +8,7 @@ pub mod bitmap;
 pub mod file;
 pub mod filter;
 pub mod key;
+pub mod number;
 pub mod processor;
 pub mod words;
 

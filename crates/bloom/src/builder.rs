@@ -2,7 +2,7 @@
 
 use warpset_core::bloom::blocked;
 
-use crate::{BlockedLayout, Error, Layout, SplitBlockLayout, rates};
+use crate::{AskedSize, BlockedLayout, Error, Layout, PhysicalType, SplitBlockLayout, rates};
 
 /// The rate unless the user asks for another.
 pub const DEFAULT_FPR: f64 = 0.01;
@@ -55,8 +55,12 @@ impl Size {
         let needed = 4 * layout.words();
         match self.memory_limit {
             Some(limit) if needed > limit => {
-                let fpr = self.fpr.unwrap_or_else(|| layout.expected_fpr(self.keys));
-                Err(Error::OverMemoryLimit { keys: self.keys, fpr, needed, limit })
+                let size = match (self.bits_per_key, self.fpr) {
+                    (Some(bits_per_key), _) => AskedSize::BitsPerKey(bits_per_key),
+                    (None, Some(fpr)) => AskedSize::Fpr(fpr),
+                    (None, None) => AskedSize::MemoryLimit,
+                };
+                Err(Error::OverMemoryLimit { keys: self.keys, size, needed, limit })
             }
             _ => Ok(layout),
         }
@@ -148,12 +152,13 @@ impl<L: Layout> Builder<L> {
 pub struct SplitBlockBuilder {
     size: Size,
     power_of_two: bool,
+    column: Option<PhysicalType>,
 }
 
 impl SplitBlockBuilder {
     /// For `keys` different keys.
     pub fn new(keys: u64) -> SplitBlockBuilder {
-        SplitBlockBuilder { size: Size::new(keys), power_of_two: false }
+        SplitBlockBuilder { size: Size::new(keys), power_of_two: false, column: None }
     }
 
     size_setters!();
@@ -162,6 +167,13 @@ impl SplitBlockBuilder {
     /// writers do; such filters can be folded to any smaller power of two. Default: no.
     pub fn power_of_two(mut self, power_of_two: bool) -> Self {
         self.power_of_two = power_of_two;
+        self
+    }
+
+    /// The Parquet column that the filter is for: integers of one of type INT32 hash as four bytes. Default: none, and
+    /// integers hash as eight bytes, as in columns of type INT64.
+    pub fn column(mut self, column: PhysicalType) -> Self {
+        self.column = Some(column);
         self
     }
 
@@ -174,7 +186,8 @@ impl SplitBlockBuilder {
             let down = matches!(goal, Goal::Bytes(_)) && self.size.bits_per_key.is_none();
             blocks = if down { 1 << blocks.ilog2() } else { blocks.checked_next_power_of_two().unwrap_or(u64::MAX) };
         }
-        self.size.check_limit(SplitBlockLayout::new(blocks)?)
+        let layout = SplitBlockLayout::new(blocks)?;
+        self.size.check_limit(self.column.map_or(layout, |column| layout.for_column(column)))
     }
 }
 

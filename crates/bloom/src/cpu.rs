@@ -112,7 +112,7 @@ impl<L: Layout> Bloom<L> {
 
     /// A borrow that can answer queries.
     pub fn view(&self) -> View<'_, L> {
-        View::new(self.layout, self.words.as_slice())
+        View::new(self.layout, bytemuck::cast_slice(self.words.as_slice()))
     }
 
     /// Bytes of memory that the bits take.

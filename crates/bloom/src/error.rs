@@ -1,8 +1,13 @@
 //! Everything that can go wrong, with the numbers.
 
+use std::fmt;
+
 use warpset_base::file::FileError;
 use warpset_base::filter::LengthMismatch;
+use warpset_base::number::short;
 use warpset_base::words::OutOfMemory;
+
+use crate::PhysicalType;
 
 /// Why an operation on a Bloom filter failed; the filter is as it was before.
 #[derive(Debug, thiserror::Error)]
@@ -12,13 +17,13 @@ pub enum Error {
     #[error("capacity is zero: ask for room for at least one key")]
     ZeroCapacity,
     /// The requested rate is not a probability strictly between 0 and 1.
-    #[error("false-positive rate {fpr} is not between 0 and 1 (0.01 is one percent)")]
+    #[error("false-positive rate {} is not between 0 and 1 (0.01 is one percent)", short(.fpr))]
     InvalidFpr {
         /// The rate asked for.
         fpr: f64,
     },
     /// The requested number of bits per key is not a positive finite number.
-    #[error("{bits_per_key} bits per key is not a positive finite number")]
+    #[error("{} bits per key is not a positive finite number", short(.bits_per_key))]
     InvalidBitsPerKey {
         /// The number asked for.
         bits_per_key: f64,
@@ -51,18 +56,18 @@ pub enum Error {
         choices: u32,
     },
     /// A load factor that is not above 0 and at most 1.
-    #[error("load factor {load_factor} is not above 0 and at most 1")]
+    #[error("load factor {} is not above 0 and at most 1", short(.load_factor))]
     InvalidLoadFactor {
         /// The factor asked for.
         load_factor: f64,
     },
-    /// The rate cannot be had under the memory limit.
-    #[error("{keys} keys at a false-positive rate of {fpr} need {needed} bytes; the limit is {limit}")]
+    /// What was asked for does not fit in the memory limit.
+    #[error("{keys} keys {size} need {needed} bytes; the limit is {limit}")]
     OverMemoryLimit {
         /// Keys to hold.
         keys: u64,
-        /// The rate asked for.
-        fpr: f64,
+        /// How large the filter was to be.
+        size: AskedSize,
         /// Bytes that it takes.
         needed: u64,
         /// Bytes allowed.
@@ -70,7 +75,8 @@ pub enum Error {
     },
     /// No number of bits gives this rate with these parameters.
     #[error(
-        "a false-positive rate of {fpr} is out of reach for {keys} keys with these parameters: ask for a higher one"
+        "a false-positive rate of {} is out of reach for {keys} keys with these parameters: ask for a higher one",
+        short(.fpr)
     )]
     UnreachableFpr {
         /// Keys to hold.
@@ -135,6 +141,26 @@ pub enum Error {
         /// What is wrong.
         what: &'static str,
     },
+    /// The filter hashes integers in another way than the column does that it is written for.
+    #[error(
+        "a column of type {column} needs integers hashed otherwise than as {bytes} bytes: build the filter for it, with `column`"
+    )]
+    ColumnMismatch {
+        /// The column's type.
+        column: PhysicalType,
+        /// Bytes of an integer that this filter hashes.
+        bytes: u32,
+    },
+    /// Words that are not as many as the parameters say.
+    #[error(
+        "{found} words of 32 bits, where a filter with these parameters has {needed}: pass all of them, and no others"
+    )]
+    WordCount {
+        /// Words that the parameters come to.
+        needed: u64,
+        /// Words given.
+        found: u64,
+    },
     /// The driver or the device refused.
     #[error(transparent)]
     Gpu(#[from] warpset_gpu::GpuError),
@@ -155,6 +181,27 @@ impl From<warpset_primitives::Error> for Error {
             warpset_primitives::Error::Gpu(error) => Error::Gpu(error),
             warpset_primitives::Error::InvalidBits { bits } => Error::InvalidGrouping { bits },
             other => Error::Primitive(Box::new(other)),
+        }
+    }
+}
+
+/// How a user said how large a filter is to be; of several ways, the one that counts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum AskedSize {
+    /// By a rate of false positives.
+    Fpr(f64),
+    /// By bits per key.
+    BitsPerKey(f64),
+    /// By the memory limit alone, which is too small for the least filter with these parameters.
+    MemoryLimit,
+}
+
+impl fmt::Display for AskedSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AskedSize::Fpr(fpr) => write!(f, "at a false-positive rate of {}", short(fpr)),
+            AskedSize::BitsPerKey(bits) => write!(f, "at {} bits per key", short(bits)),
+            AskedSize::MemoryLimit => f.write_str("in the least filter with these parameters"),
         }
     }
 }

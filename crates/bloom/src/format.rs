@@ -10,7 +10,7 @@ use warpset_base::file::{self, FIELDS, Saved};
 use crate::cpu::Bloom;
 use crate::{AlignedWords, Error, Layout, View};
 
-mod parquet;
+pub(crate) mod parquet;
 #[cfg(feature = "serde")]
 mod serde;
 
@@ -94,12 +94,12 @@ impl<'a, L: Layout> View<'a, L> {
     /// # Ok::<(), warpset_bloom::Error>(())
     /// ```
     pub fn from_bytes(bytes: &'a [u8]) -> Result<View<'a, L>, Error> {
-        file::view::<Bloom<L>>(bytes).map(|(layout, words)| View::new(layout, words))
+        file::view::<Bloom<L>>(bytes).map(|(layout, words)| View::new(layout, bytemuck::cast_slice(words)))
     }
 
     /// [`View::from_bytes`] without the checksum: opens in constant time and touches the header only. Damaged words make
     /// wrong answers, nothing worse.
     pub fn from_bytes_unverified(bytes: &'a [u8]) -> Result<View<'a, L>, Error> {
-        file::view_unverified::<Bloom<L>>(bytes).map(|(layout, words)| View::new(layout, words))
+        file::view_unverified::<Bloom<L>>(bytes).map(|(layout, words)| View::new(layout, bytemuck::cast_slice(words)))
     }
 }

@@ -48,10 +48,32 @@ pub trait Layout: Copy + PartialEq + Eq + Debug + Send + Sync + engine::Engine {
 pub(crate) mod engine {
     use super::*;
 
+    /// A little-endian word of 32 bits.
+    pub trait Word: bytemuck::Pod + Send + Sync {
+        /// Its value.
+        fn get(self) -> u32;
+    }
+    impl Word for u32 {
+        #[inline(always)]
+        fn get(self) -> u32 {
+            self
+        }
+    }
+    /// At any address.
+    impl Word for [u8; 4] {
+        #[inline(always)]
+        fn get(self) -> u32 {
+            u32::from_le_bytes(self)
+        }
+    }
+
     /// The inner loops of a layout on the CPU.
     pub trait Engine: Sized {
         /// All that the loops need to know of a key.
         type Probe: Copy + Default + Send + Sync;
+
+        /// A word of 32 bits as queries read it.
+        type Word: Word;
 
         /// Whether a filter keeps the number of set bits of each block.
         const COUNTS_ONES: bool = false;
@@ -67,17 +89,17 @@ pub(crate) mod engine {
         /// The hash in a probe, by which bulk `test_and_insert` tells keys apart.
         fn hash_of(probe: &Self::Probe) -> u64;
         /// Asks for the cache lines of a probe.
-        fn prefetch(&self, words: &[u32], probe: &Self::Probe);
+        fn prefetch(&self, words: &[Self::Word], probe: &Self::Probe);
         /// [`Engine::prefetch`] for up to [`BATCH`] probes.
-        fn prefetch_batch(&self, words: &[u32], probes: &[Self::Probe]) {
+        fn prefetch_batch(&self, words: &[Self::Word], probes: &[Self::Probe]) {
             for probe in probes {
                 self.prefetch(words, probe);
             }
         }
         /// Whether all bits of the probe are set.
-        fn contains(&self, words: &[u32], probe: &Self::Probe) -> bool;
+        fn contains(&self, words: &[Self::Word], probe: &Self::Probe) -> bool;
         /// [`Engine::contains`] for up to [`BATCH`] probes; bit `i` answers for probe `i`.
-        fn contains_batch(&self, words: &[u32], probes: &[Self::Probe]) -> u64 {
+        fn contains_batch(&self, words: &[Self::Word], probes: &[Self::Probe]) -> u64 {
             probes.iter().enumerate().fold(0, |bits, (i, p)| bits | (self.contains(words, p) as u64) << i)
         }
         /// Merges `blocks` neighbouring blocks into one, for folding by `factor`: which old blocks make new block `new`.
@@ -85,7 +107,7 @@ pub(crate) mod engine {
         /// The old block that is the `part`-th of those that make `new` (`part < factor`) of the folded layout.
         fn folded_from(&self, new: u64, part: u64, factor: u64) -> u64;
         /// The probability that a random key's bits in this block (one bucket) are all set.
-        fn block_rate(&self, block: &[u32]) -> f64;
+        fn block_rate(&self, block: &[Self::Word]) -> f64;
         /// Estimated number of different keys, from the number of set bits.
         fn cardinality(&self, ones: u64) -> f64;
         /// The query's rate from the mean [`Engine::block_rate`].
@@ -123,7 +145,7 @@ pub(crate) mod engine {
 
 /// Asks for the cache line that holds `words[index]`.
 #[inline(always)]
-pub(crate) fn prefetch(words: &[u32], index: usize) {
+pub(crate) fn prefetch<W>(words: &[W], index: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         let pointer = words.as_ptr().wrapping_add(index).cast::<i8>();

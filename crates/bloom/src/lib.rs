@@ -40,8 +40,9 @@ compile_error!("the memory image of the filters is little-endian, and this crate
 
 pub use builder::{BlockedBuilder, Builder, DEFAULT_FPR, RaoBuilder, SplitBlockBuilder};
 pub use cpu::{BlockedBloom, RaoBloom, SplitBlockBloom};
-pub use error::Error;
+pub use error::{AskedSize, Error};
 pub use filter::BloomFilter;
+pub use format::parquet::PhysicalType;
 pub use layout::{BlockedLayout, FirstLevel, Layout, RaoLayout, SplitBlockLayout};
 pub use view::View;
 pub use warpset_base::bitmap::Bitmap;

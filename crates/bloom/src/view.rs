@@ -4,6 +4,7 @@ use rayon::prelude::*;
 use warpset_base::filter::same_length;
 
 use crate::layout::BATCH;
+use crate::layout::engine::Word;
 use crate::{Bitmap, Error, Hashed, Key, Layout};
 
 /// Filters above this size (half of a usual L2 cache) are prefetched.
@@ -24,14 +25,14 @@ pub(crate) const TASK: usize = 1 << 14;
 /// assert_eq!(view.contains_bulk(&["a", "b"]), [true, true]);
 /// ```
 #[derive(Clone, Copy)]
-pub struct View<'a, L> {
+pub struct View<'a, L: Layout> {
     layout: L,
-    words: &'a [u32],
+    words: &'a [L::Word],
 }
 
 impl<'a, L: Layout> View<'a, L> {
     /// `words` are exactly the words of `layout`.
-    pub(crate) fn new(layout: L, words: &'a [u32]) -> View<'a, L> {
+    pub(crate) fn new(layout: L, words: &'a [L::Word]) -> View<'a, L> {
         debug_assert_eq!(words.len() as u64, layout.words());
         View { layout, words }
     }
@@ -41,9 +42,9 @@ impl<'a, L: Layout> View<'a, L> {
         &self.layout
     }
 
-    /// The words, little-endian, block by block.
-    pub fn words(&self) -> &'a [u32] {
-        self.words
+    /// The words as bytes, little-endian, block by block.
+    pub fn bytes(&self) -> &'a [u8] {
+        bytemuck::cast_slice(self.words)
     }
 
     /// Bytes of memory that the words take.
@@ -173,7 +174,7 @@ impl<'a, L: Layout> View<'a, L> {
 
     /// How many bits are set.
     pub fn count_ones(&self) -> u64 {
-        let count = |words: &[u32]| words.iter().map(|w| w.count_ones() as u64).sum::<u64>();
+        let count = |words: &[L::Word]| words.iter().map(|w| w.get().count_ones() as u64).sum::<u64>();
         if is_serial(self.words.len()) { count(self.words) } else { self.words.par_chunks(TASK).map(count).sum() }
     }
 
@@ -192,7 +193,7 @@ impl<'a, L: Layout> View<'a, L> {
     pub fn fpr(&self) -> f64 {
         let words = self.layout.words_per_block();
         let blocks = (TASK / words).max(1);
-        let sum = |part: &[u32]| part.chunks_exact(words).map(|block| self.layout.block_rate(block)).sum::<f64>();
+        let sum = |part: &[L::Word]| part.chunks_exact(words).map(|block| self.layout.block_rate(block)).sum::<f64>();
         // Summed in a fixed order, so that the same filter gives the same number.
         let sums: Vec<f64> = self.words.par_chunks(blocks * words).map(sum).collect();
         self.layout.query_rate(sums.iter().sum::<f64>() / self.layout.blocks() as f64)

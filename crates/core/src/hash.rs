@@ -2,14 +2,15 @@
 //!
 //! | function | where it is used |
 //! | --- | --- |
-//! | [`xxh64_u32`], [`xxh64_u64`], [`xxh64`] | Parquet's split-block Bloom filter (seed 0) |
+//! | [`xxh64_u64`], [`xxh64`] | Parquet's split-block Bloom filter (seed 0) |
+//! | [`xxh64_int32`] | the same, integers of a column of type INT32 |
 //! | [`mix`] | integer keys of every other structure |
 //! | [`string`] | the first-level functions of Rao's Bloom filter |
 
 pub mod string;
 mod xxh64;
 
-pub use xxh64::{ByteSource, xxh64, xxh64_u32, xxh64_u64};
+pub use xxh64::{ByteSource, xxh64, xxh64_int32, xxh64_u32, xxh64_u64};
 
 /// 2^64 divided by the golden ratio, odd: spreads small seeds over all bits.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -32,7 +33,7 @@ pub const fn spread_seed(seed: u64) -> u64 {
     finalise(seed.wrapping_mul(GOLDEN))
 }
 
-/// The seeded hash of an integer: for each seed a bijection on 64 bits. A `u32` key hashes as the same `u64`.
+/// The seeded hash of an integer: for each seed a bijection on 64 bits. Shorter integers hash as the 64-bit one of their value.
 ///
 /// The seed is spread over all bits first; otherwise neighbouring seeds would only permute a dense range of keys.
 #[inline]

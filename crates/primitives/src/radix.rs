@@ -67,7 +67,7 @@ enum Order {
 /// Before anything is queued: [`LengthMismatch`](Error::LengthMismatch), [`TooLong`](Error::TooLong).
 ///
 /// # Safety
-/// - `keys` holds `n` keys of its kind.
+/// - `keys` holds `n` keys of its kind, which is none of those of Parquet columns of type INT32.
 /// - Until `stream` has passed this work, `keys` and `out` stay allocated, and no other work writes `keys` or accesses
 ///   `out`.
 /// - `keys` and `out` do not overlap.
@@ -239,22 +239,25 @@ mod tests {
         for device in devices(5) {
             let stream = device.new_stream().unwrap();
             let n = TILE + 33;
-            let small: Vec<u32> = (0..n as u32).collect();
+            // Half of the short ones are negative, if they are signed.
+            let small: Vec<u32> = (0..n as u32).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();
             let large: Vec<u64> = (0..n as u64).collect();
             let (small_keys, large_keys) = (device.from_slice(&small).unwrap(), device.from_slice(&large).unwrap());
-            let mix = |i: u64| hash::mix(i, 9);
-            let seed = hash::spread_seed(9);
-            let cases: [(KeySlice, &dyn Fn(u64) -> u64); 4] = [
-                (KeySlice::new(large_keys.global(), keys::XXH64_U64, 0), &|i| hash::xxh64_u64(i, 0)),
-                (KeySlice::new(small_keys.global(), keys::XXH64_U32, 0), &|i| hash::xxh64_u32(i as u32, 0)),
-                (KeySlice::new(large_keys.global(), keys::MIX_U64, seed), &mix),
-                (KeySlice::new(small_keys.global(), keys::MIX_U32, seed), &mix),
+            let (seed, large_keys, small_keys) = (hash::spread_seed(9), large_keys.global(), small_keys.global());
+            let (unsigned, signed) = (|i: usize| u64::from(small[i]), |i: usize| small[i] as i32 as u64);
+            let cases: [(KeySlice, &dyn Fn(usize) -> u64); 6] = [
+                (KeySlice::new(large_keys, keys::XXH64_U64, 0), &|i| hash::xxh64_u64(large[i], 0)),
+                (KeySlice::new(small_keys, keys::XXH64_U32, 0), &|i| hash::xxh64_u64(unsigned(i), 0)),
+                (KeySlice::new(small_keys, keys::XXH64_I32, 0), &|i| hash::xxh64_u64(signed(i), 0)),
+                (KeySlice::new(large_keys, keys::MIX_U64, seed), &|i| hash::mix(large[i], 9)),
+                (KeySlice::new(small_keys, keys::MIX_U32, seed), &|i| hash::mix(unsigned(i), 9)),
+                (KeySlice::new(small_keys, keys::MIX_I32, seed), &|i| hash::mix(signed(i), 9)),
             ];
             for (keys, hash) in cases {
                 let mut out = device.alloc_uninit(n).unwrap();
                 // SAFETY: all live until the stream has been waited for.
                 unsafe { group_by_digit_async(&stream, keys, n, Digit::top(4).unwrap(), &mut out) }.unwrap();
-                let mut expected: Vec<u64> = large.iter().map(|&i| hash(i)).collect();
+                let mut expected: Vec<u64> = (0..n).map(hash).collect();
                 expected.sort_by_key(|h| h >> 60);
                 assert_eq!(out.to_vec().unwrap(), expected, "kind {}", keys.kind);
             }

@@ -221,6 +221,10 @@ mod tests {
         assert!(matches!(StandardBuilder::with_bits(0, 9).layout(), Err(Error::InvalidBits { .. })));
         assert!(matches!(StandardBuilder::with_bits(9, 62).layout(), Err(Error::InvalidBits { .. })));
         assert!(matches!(
+            StandardBuilder::with_capacity(1 << 30).fpr(1e-300).layout(),
+            Err(error @ Error::UnreachableFpr { .. }) if error.to_string().contains(" 1e-300 ")
+        ));
+        assert!(matches!(
             StandardBuilder::with_capacity(1 << 30).fpr(1e-12).layout(),
             Err(Error::UnreachableFpr { .. })
         ));

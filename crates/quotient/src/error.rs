@@ -2,6 +2,7 @@
 
 use warpset_base::file::FileError;
 use warpset_base::filter::LengthMismatch;
+use warpset_base::number::short;
 use warpset_base::words::OutOfMemory;
 
 /// Why an operation on a quotient filter failed; the filter is as it was before.
@@ -12,13 +13,13 @@ pub enum Error {
     #[error("capacity is zero: ask for room for at least one key")]
     ZeroCapacity,
     /// The requested rate is not a probability strictly between 0 and 1.
-    #[error("false-positive rate {fpr} is not between 0 and 1 (0.01 is one percent)")]
+    #[error("false-positive rate {} is not between 0 and 1 (0.01 is one percent)", short(.fpr))]
     InvalidFpr {
         /// The rate asked for.
         fpr: f64,
     },
     /// The load limit is not above 0 and at most 0.99.
-    #[error("a load limit of {max_load} is not above 0 and at most 0.99")]
+    #[error("a load limit of {} is not above 0 and at most 0.99", short(.max_load))]
     InvalidMaxLoad {
         /// The limit asked for.
         max_load: f64,
@@ -34,7 +35,7 @@ pub enum Error {
         remainder_bits: u32,
     },
     /// The rate takes fingerprints of more than 64 bits, or remainders of more than 61.
-    #[error("a false-positive rate of {fpr} is out of reach for {keys} keys: ask for a higher one")]
+    #[error("a false-positive rate of {} is out of reach for {keys} keys: ask for a higher one", short(.fpr))]
     UnreachableFpr {
         /// Keys to hold.
         keys: u64,

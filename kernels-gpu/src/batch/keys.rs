@@ -1,21 +1,70 @@
 //! How a kernel gets the hash of its i-th key.
 //!
 //! The kind of key is a launch argument and not a version of the kernel: the branch is the same for all threads and
-//! costs two instructions, while every further version costs compile time when the module is loaded.
+//! costs two or three instructions, while every further version costs compile time when the module is loaded.
 
 use warpset_core::hash;
 use warpset_simt::Global;
 
-/// `u64` hashes, taken as they are.
+/// 64-bit hashes, taken as they are.
 pub const HASH: u32 = 0;
-/// `u64` keys, XXH64 with seed 0.
-pub const XXH64_U64: u32 = 1;
-/// `u32` keys, XXH64 with seed 0.
-pub const XXH64_U32: u32 = 2;
+/// Integers, XXH64 with seed 0 of their value in eight bytes.
+const XXH64: u32 = 1;
+/// Integers, the seeded finaliser of their value in 64 bits.
+const MIX: u32 = 2;
+/// Integers, as Parquet hashes a column of type INT32.
+const INT32: u32 = 3;
+/// The bits of a kind that name the function.
+const FUNCTION: u32 = 3;
+/// Added to a function: integers of 32 bits instead of 64.
+const NARROW: u32 = 4;
+/// Added to [`NARROW`]: their sign is carried to 64 bits.
+const SIGNED: u32 = 8;
+
+/// `u64` keys (and `i64`, which have the same words), XXH64 with seed 0.
+pub const XXH64_U64: u32 = XXH64;
+/// `u32` keys, hashed as the `u64` of the same value.
+pub const XXH64_U32: u32 = XXH64 | NARROW;
+/// `i32` keys, hashed as the `i64` of the same value.
+pub const XXH64_I32: u32 = XXH64 | NARROW | SIGNED;
 /// `u64` keys, the seeded finaliser.
-pub const MIX_U64: u32 = 3;
-/// `u32` keys, the seeded finaliser of the same `u64`.
-pub const MIX_U32: u32 = 4;
+pub const MIX_U64: u32 = MIX;
+/// `u32` keys, hashed as the `u64` of the same value.
+pub const MIX_U32: u32 = MIX | NARROW;
+/// `i32` keys, hashed as the `i64` of the same value.
+pub const MIX_I32: u32 = MIX | NARROW | SIGNED;
+/// `u64` keys, asked of a Parquet column of type INT32.
+pub const INT32_U64: u32 = INT32;
+/// `u32` or `i32` keys, the same: their bytes are those of the column.
+pub const INT32_U32: u32 = INT32 | NARROW;
+
+/// A 32-bit integer in 64 bits; `sign` has all bits set if its sign is carried, else none.
+#[inline(always)]
+const fn widened(value: u32, sign: u32) -> u64 {
+    let high = ((value as i32) >> 31) as u32 & sign;
+    (high as u64) << 32 | value as u64
+}
+
+/// What [`widened`] takes for a kind.
+#[inline(always)]
+const fn sign_of(kind: u32) -> u32 {
+    if kind & SIGNED != 0 { !0 } else { 0 }
+}
+
+/// Key `i` in 64 bits: an integer's value, or a hash.
+///
+/// # Safety
+/// `keys` points to more than `i` keys of that kind.
+#[inline(always)]
+pub unsafe fn word_at(keys: Global<u64>, kind: u32, i: usize) -> u64 {
+    // SAFETY: the caller says what `keys` points to.
+    unsafe {
+        if kind & NARROW != 0 {
+            return widened(keys.cast::<u32>().read_nc(i), sign_of(kind));
+        }
+        keys.read_nc(i)
+    }
+}
 
 /// A hash function known at compile time; `S` is the spread seed, for those that have one.
 pub trait Hasher: Copy {
@@ -27,30 +76,29 @@ pub trait Hasher: Copy {
 }
 
 macro_rules! hashers {
-    ($($name:ident($key:ty): |$value:ident, $spread:ident| $hash:expr;)*) => {$(
+    ($($name:ident($key:ty $(, $field:ident: $type:ty)*): |$value:ident| $hash:expr;)*) => {$(
         #[derive(Clone, Copy)]
         struct $name {
             keys: Global<$key>,
-            spread: u64,
+            $($field: $type,)*
         }
         impl Hasher for $name {
             #[inline(always)]
             unsafe fn hash(self, i: usize) -> u64 {
                 // SAFETY: the caller keeps `i` in range.
                 let $value = unsafe { self.keys.read_nc(i) };
-                let $spread = self.spread;
-                let _ = $spread;
+                $(let $field = self.$field;)*
                 $hash
             }
         }
     )*};
 }
 hashers! {
-    Plain(u64): |value, spread| value;
-    Xxh64U64(u64): |value, spread| hash::xxh64_u64(value, 0);
-    Xxh64U32(u32): |value, spread| hash::xxh64_u32(value, 0);
-    MixU64(u64): |value, spread| hash::mix_spread(value, spread);
-    MixU32(u32): |value, spread| hash::mix_spread(value as u64, spread);
+    Plain(u64): |value| value;
+    Xxh64Wide(u64): |value| hash::xxh64_u64(value, 0);
+    Xxh64Narrow(u32, sign: u32): |value| hash::xxh64_u64(widened(value, sign), 0);
+    MixWide(u64, spread: u64): |value| hash::mix_spread(value, spread);
+    MixNarrow(u32, sign: u32, spread: u64): |value| hash::mix_spread(widened(value, sign), spread);
 }
 
 /// What to do with a hash function, whichever it is.
@@ -62,7 +110,8 @@ pub trait WithHasher {
     unsafe fn run<H: Hasher>(self, hasher: H);
 }
 
-/// Branches once on the kind of key, so that loops inside `work` are free of the branch.
+/// Branches once on the kind of key, so that loops inside `work` are free of the branch. Not for kinds that start with
+/// `INT32`: the kernels that group hashes are short of registers, and two functions more would spill some.
 ///
 /// # Safety
 /// `keys` points to keys of that kind, as many as `work` reads.
@@ -70,43 +119,41 @@ pub trait WithHasher {
 pub unsafe fn with_hasher(keys: Global<u64>, kind: u32, spread: u64, work: impl WithHasher) {
     // SAFETY: the caller says what `keys` points to.
     unsafe {
-        match kind {
-            XXH64_U64 => work.run(Xxh64U64 { keys, spread }),
-            XXH64_U32 => work.run(Xxh64U32 { keys: keys.cast(), spread }),
-            MIX_U64 => work.run(MixU64 { keys, spread }),
-            MIX_U32 => work.run(MixU32 { keys: keys.cast(), spread }),
-            _ => work.run(Plain { keys, spread }),
+        let sign = sign_of(kind);
+        match kind & (FUNCTION | NARROW) {
+            XXH64_U64 => work.run(Xxh64Wide { keys }),
+            XXH64_U32 => work.run(Xxh64Narrow { keys: keys.cast(), sign }),
+            MIX_U64 => work.run(MixWide { keys, spread }),
+            MIX_U32 => work.run(MixNarrow { keys: keys.cast(), sign, spread }),
+            _ => work.run(Plain { keys }),
         }
     }
 }
 
-/// The hash of key `i` for Parquet's filter: of kinds [`HASH`], [`XXH64_U64`] and [`XXH64_U32`].
+/// The hash of key `i` for Parquet's filter: of kind [`HASH`], or one that starts with `XXH64` or `INT32`.
 ///
 /// # Safety
 /// `keys` points to more than `i` keys of that kind.
 #[inline(always)]
 pub unsafe fn xxh64_at(keys: Global<u64>, kind: u32, i: usize) -> u64 {
     // SAFETY: the caller says what `keys` points to.
-    unsafe {
-        if kind == XXH64_U32 {
-            return hash::xxh64_u32(keys.cast::<u32>().read_nc(i), 0);
-        }
-        let value = keys.read_nc(i);
-        if kind == HASH { value } else { hash::xxh64_u64(value, 0) }
+    let word = unsafe { word_at(keys, kind, i) };
+    match kind & FUNCTION {
+        HASH => word,
+        INT32 => hash::xxh64_int32(word),
+        _ => hash::xxh64_u64(word, 0),
     }
 }
 
-/// The hash of key `i` for the other filters: of kinds [`HASH`], [`MIX_U64`] and [`MIX_U32`].
+/// The hash of key `i` for the other filters: of kind [`HASH`], or one that starts with `MIX`.
 ///
 /// # Safety
 /// `keys` points to more than `i` keys of that kind.
 #[inline(always)]
 pub unsafe fn mix_at(keys: Global<u64>, kind: u32, spread: u64, i: usize) -> u64 {
     // SAFETY: the caller says what `keys` points to.
-    unsafe {
-        let value = if kind == MIX_U32 { keys.cast::<u32>().read_nc(i) as u64 } else { keys.read_nc(i) };
-        if kind == HASH { value } else { hash::mix_spread(value, spread) }
-    }
+    let word = unsafe { word_at(keys, kind, i) };
+    if kind == HASH { word } else { hash::mix_spread(word, spread) }
 }
 
 /// Keys as the host hands them to a kernel.

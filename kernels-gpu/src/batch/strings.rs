@@ -4,6 +4,7 @@
 //! `i + 1`. Rao ("Implementation of the Bloom Filter on GPU using CUDA", 2010) hashes strings on the host and names the
 //! time that takes as the drawback of his filter; here they are hashed where the filter is.
 
+use crate::batch::keys::word_at;
 use warpset_core::hash::string::{self, StringHash};
 use warpset_core::hash::{ByteSource, xxh64};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
@@ -92,9 +93,9 @@ unsafe fn offset_at(offsets: Global<u64>, narrow: u32, i: usize) -> u64 {
     unsafe { if narrow != 0 { offsets.cast::<u32>().read_nc(i) as u64 } else { offsets.read_nc(i) } }
 }
 
-/// A string hash of Table 1 by its number in [`StringHash`].
+/// A string hash of Table 1, by its number in [`StringHash`], of `len` bytes.
 #[inline(always)]
-fn string_hash(function: u32, text: DeviceString) -> u32 {
+fn string_hash(function: u32, len: usize, bytes: impl Iterator<Item = u8>) -> u32 {
     const JS: u32 = StringHash::Js as u32;
     const PJW: u32 = StringHash::Pjw as u32;
     const ELF: u32 = StringHash::Elf as u32;
@@ -106,16 +107,16 @@ fn string_hash(function: u32, text: DeviceString) -> u32 {
     const FNV: u32 = StringHash::Fnv as u32;
     const AP: u32 = StringHash::Ap as u32;
     match function {
-        JS => string::js(text.iter()),
-        PJW | ELF => string::pjw(text.iter()),
-        BKDR => string::bkdr(text.iter()),
-        SDBM => string::sdbm(text.iter()),
-        DJB => string::djb(text.iter()),
-        DEK => string::dek(text.len, text.iter()),
-        BP => string::bp(text.iter()),
-        FNV => string::fnv(text.iter()),
-        AP => string::ap(text.iter()),
-        _ => string::rs(text.iter()),
+        JS => string::js(bytes),
+        PJW | ELF => string::pjw(bytes),
+        BKDR => string::bkdr(bytes),
+        SDBM => string::sdbm(bytes),
+        DJB => string::djb(bytes),
+        DEK => string::dek(len, bytes),
+        BP => string::bp(bytes),
+        FNV => string::fnv(bytes),
+        AP => string::ap(bytes),
+        _ => string::rs(bytes),
     }
 }
 
@@ -153,28 +154,28 @@ kernel! {
                 };
                 hashes.write(i, xxh64(&text, seed));
                 if function != NO_FUNCTION {
-                    string_hashes.write(i, string_hash(function, text));
+                    string_hashes.write(i, string_hash(function, text.len, text.iter()));
                 }
             }
         }
     }
 
-    /// The string hash `function` of Table 1 of `n` integers, as strings of their 4 or 8 little-endian bytes.
+    /// The string hash `function` of Table 1 of `n` integers, as strings of the eight little-endian bytes of their value.
     ///
     /// # Safety
     /// - Launch: 1-D, any grid and block size, no shared memory.
-    /// - `bytes`: `n` integers, of 4 bytes if `narrow` is not zero, else of 8; aligned, not written while the kernel
-    ///   runs.
+    /// - `keys`: `n` keys of the kind (see [`crate::batch::keys`]), not written while the kernel runs.
     /// - `string_hashes`: room for `n`, used by this launch alone.
     pub unsafe fn strings_hash_integers(
-        bytes: Global<u8>, narrow: u32, n: usize, function: u32, string_hashes: GlobalMut<u32>,
+        keys: Global<u64>, kind: u32, n: usize, function: u32, string_hashes: GlobalMut<u32>,
     ) {
-        let size = if narrow != 0 { 4 } else { 8 };
-        let (words, whole) = (bytes.cast(), n * size / 4);
         for i in thread::grid_stride(n) {
-            let text = DeviceString { bytes, words, lead: 0, whole, start: i * size, len: size };
             // SAFETY: `i < n` belongs to this thread.
-            unsafe { string_hashes.write(i, string_hash(function, text)) };
+            unsafe {
+                let word = word_at(keys, kind, i);
+                let bytes = (0..8).map(|byte| (word >> (8 * byte)) as u8);
+                string_hashes.write(i, string_hash(function, 8, bytes));
+            }
         }
     }
 

@@ -388,7 +388,7 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, blocks of [`BLOCK`] threads, a thread for each [`KEYS`] keys.
-    /// - `keys`: `n` keys of `kind`, one of `keys::HASH`, `MIX_U64` and `MIX_U32`, not written while the kernel runs.
+    /// - `keys`: `n` keys of `kind`, `keys::HASH` or one of `keys::MIX_U64`, `MIX_U32` and `MIX_I32`, not written while the kernel runs.
     /// - `out`: `n` words, used by this launch alone; wide enough for the fingerprints of these [`Parameters`].
     pub unsafe fn quotient_fingerprints<F>(
         keys: Global<u64>, kind: u32, spread: u64, n: usize, parameters: u32, out: GlobalMut<F>,

@@ -118,7 +118,7 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, one thread per key, [`BLOCK`] threads per block; `n` below 2^32.
-    /// - `keys`: `n` keys of `kind`, one of `keys::HASH`, `MIX_U64` and `MIX_U32`, not written while the kernel runs.
+    /// - `keys`: `n` keys of `kind`, `keys::HASH` or one of `keys::MIX_U64`, `MIX_U32` and `MIX_I32`, not written while the kernel runs.
     /// - `out`, `places`: `n` each, used by this launch alone; fingerprints of these [`Parameters`] fit.
     pub unsafe fn quotient_lookup_hash<F>(
         keys: Global<u64>, kind: u32, spread: u64, n: usize, parameters: u32, out: GlobalMut<F>,

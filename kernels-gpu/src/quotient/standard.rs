@@ -51,7 +51,7 @@ macro_rules! packed {
             /// - `words`: a sound filter of `slots` slots with these [`Parameters`], 16-byte aligned, not written while
             ///   the kernel runs.
             /// - `fields`: [`windows::fields`] of its remainders.
-            /// - `keys`: `n` keys of `kind`, one of `keys::HASH`, `MIX_U64` and `MIX_U32`, not written while the kernel
+            /// - `keys`: `n` keys of `kind`, `keys::HASH` or one of `keys::MIX_U64`, `MIX_U32` and `MIX_I32`, not written while the kernel
             ///   runs.
             /// - `out`: `results::words(form, n)` words, used by this launch alone; for `results::COUNT`, others may
             ///   add to it.

@@ -16,7 +16,7 @@ const SHOWN: usize = 64;
 impl Key for [u8] {}
 impl Sealed for [u8] {
     #[inline]
-    fn parquet_hash(&self) -> u64 {
+    fn xxh64(&self) -> u64 {
         xxh64(self, 0)
     }
     #[inline]
@@ -48,9 +48,14 @@ macro_rules! key_as_another {
         impl<$($generics)*> Sealed for $key {
             const CHEAP: bool = $cheap;
             #[inline]
-            fn parquet_hash(&self) -> u64 {
+            fn xxh64(&self) -> u64 {
                 let $this = self;
-                $other.parquet_hash()
+                $other.xxh64()
+            }
+            #[inline]
+            fn int32_hash(&self) -> u64 {
+                let $this = self;
+                $other.int32_hash()
             }
             #[inline]
             fn seeded_hash(&self, seed: u64, spread: u64) -> u64 {

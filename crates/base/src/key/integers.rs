@@ -1,7 +1,6 @@
 //! Integers as keys.
 
 use warpset_core::hash::{self, string::StringHash};
-use xxhash_rust::xxh64::xxh64;
 
 use super::sealed::{Raw, Sealed};
 use super::{Hash128, Key};
@@ -30,20 +29,23 @@ pub(super) const fn hash128_of(x: u64, seed: u64) -> Hash128 {
     Hash128 { high: mix_high(x.wrapping_add(0x9e37_79b9_7f4a_7c15)), low: mix_low(x) }
 }
 
-/// `$same` is the unsigned integer of the same bits, and `|$value| …` its XXH64 with seed 0.
+/// An integer of up to 64 bits hashes as its value in 64 bits: zeros before an unsigned one, the sign before a signed one.
 macro_rules! integer_keys {
-    ($($key:ty as $same:ty, |$value:ident| $parquet:expr, $raw:expr;)*) => {$(
+    ($($key:ty: $raw:expr;)*) => {$(
         impl Key for $key {}
         impl Sealed for $key {
             const CHEAP: bool = true;
             #[inline]
-            fn parquet_hash(&self) -> u64 {
-                let $value = *self as $same;
-                $parquet
+            fn xxh64(&self) -> u64 {
+                hash::xxh64_u64(*self as u64, 0)
+            }
+            #[inline]
+            fn int32_hash(&self) -> u64 {
+                hash::xxh64_int32(*self as u64)
             }
             #[inline]
             fn seeded_hash(&self, _seed: u64, spread: u64) -> u64 {
-                hash::mix_spread(*self as $same as u64, spread)
+                hash::mix_spread(*self as u64, spread)
             }
             #[inline]
             fn hash128(&self, seed: u64) -> Hash128 {
@@ -51,7 +53,7 @@ macro_rules! integer_keys {
             }
             #[inline]
             fn string_hash(&self, function: StringHash) -> u32 {
-                function.hash_bytes(&(*self as $same).to_le_bytes())
+                function.hash_bytes(&(*self as u64).to_le_bytes())
             }
             fn describe(&self) -> String {
                 self.to_string()
@@ -68,6 +70,10 @@ fn as_u32<K: bytemuck::Pod>(keys: &[K]) -> Raw<'_> {
     Raw::U32(bytemuck::cast_slice(keys))
 }
 
+fn as_i32<K: bytemuck::Pod>(keys: &[K]) -> Raw<'_> {
+    Raw::I32(bytemuck::cast_slice(keys))
+}
+
 fn as_u64<K: bytemuck::Pod>(keys: &[K]) -> Raw<'_> {
     Raw::U64(bytemuck::cast_slice(keys))
 }
@@ -77,47 +83,54 @@ fn other<K>(_keys: &[K]) -> Raw<'_> {
 }
 
 integer_keys! {
-    u8 as u8, |value| xxh64(&value.to_le_bytes(), 0), other;
-    i8 as u8, |value| xxh64(&value.to_le_bytes(), 0), other;
-    u16 as u16, |value| xxh64(&value.to_le_bytes(), 0), other;
-    i16 as u16, |value| xxh64(&value.to_le_bytes(), 0), other;
-    u32 as u32, |value| hash::xxh64_u32(value, 0), as_u32;
-    i32 as u32, |value| hash::xxh64_u32(value, 0), as_u32;
-    u64 as u64, |value| hash::xxh64_u64(value, 0), as_u64;
-    i64 as u64, |value| hash::xxh64_u64(value, 0), as_u64;
+    u8: other;
+    i8: other;
+    u16: other;
+    i16: other;
+    u32: as_u32;
+    i32: as_i32;
+    u64: as_u64;
+    i64: as_u64;
 }
 
 #[cfg(target_pointer_width = "64")]
 integer_keys! {
-    usize as u64, |value| hash::xxh64_u64(value, 0), as_u64;
-    isize as u64, |value| hash::xxh64_u64(value, 0), as_u64;
+    usize: as_u64;
+    isize: as_u64;
 }
 #[cfg(not(target_pointer_width = "64"))]
 integer_keys! {
-    usize as u64, |value| hash::xxh64_u64(value, 0), other;
-    isize as u64, |value| hash::xxh64_u64(value, 0), other;
+    usize: other;
+    isize: other;
 }
 
+/// An integer of 128 bits hashes as that of 64 bits of the same value, if there is one, else as its 16 little-endian bytes.
+/// `$word` is the 64-bit one, `$exact` the same as long as no two values of the type share it.
 macro_rules! wide_integer_keys {
-    ($($key:ty),*) => {$(
-        /// Hashed as its 16 little-endian bytes.
+    ($($key:ty: $word:expr, $exact:expr;)*) => {$(
         impl Key for $key {}
         impl Sealed for $key {
             #[inline]
-            fn parquet_hash(&self) -> u64 {
-                self.to_le_bytes().parquet_hash()
+            fn xxh64(&self) -> u64 {
+                $word(*self).map_or_else(|| self.to_le_bytes().xxh64(), |word| word.xxh64())
+            }
+            #[inline]
+            fn int32_hash(&self) -> u64 {
+                $word(*self).map_or_else(|| self.to_le_bytes().xxh64(), |word| word.int32_hash())
             }
             #[inline]
             fn seeded_hash(&self, seed: u64, spread: u64) -> u64 {
-                self.to_le_bytes().seeded_hash(seed, spread)
+                let bytes = || self.to_le_bytes().seeded_hash(seed, spread);
+                $word(*self).map_or_else(bytes, |word| word.seeded_hash(seed, spread))
             }
             #[inline]
             fn hash128(&self, seed: u64) -> Hash128 {
-                self.to_le_bytes().hash128(seed)
+                $exact(*self).map_or_else(|| self.to_le_bytes().hash128(seed), |word| word.hash128(seed))
             }
             #[inline]
             fn string_hash(&self, function: StringHash) -> u32 {
-                function.hash_bytes(&self.to_le_bytes())
+                let bytes = || function.hash_bytes(&self.to_le_bytes());
+                $word(*self).map_or_else(bytes, |word| word.string_hash(function))
             }
             fn describe(&self) -> String {
                 self.to_string()
@@ -125,4 +138,21 @@ macro_rules! wide_integer_keys {
         }
     )*};
 }
-wide_integer_keys!(u128, i128);
+
+fn word_of_u128(value: u128) -> Option<u64> {
+    u64::try_from(value).ok()
+}
+
+/// A negative value has the word of an `i64`, which may be that of a large `u64` too.
+fn word_of_i128(value: i128) -> Option<u64> {
+    exact_word_of_i128(value).or_else(|| u64::try_from(value).ok())
+}
+
+fn exact_word_of_i128(value: i128) -> Option<u64> {
+    i64::try_from(value).ok().map(|value| value as u64)
+}
+
+wide_integer_keys! {
+    u128: word_of_u128, word_of_u128;
+    i128: word_of_i128, exact_word_of_i128;
+}

@@ -36,7 +36,7 @@ impl Key for Hashed {}
 impl Sealed for Hashed {
     const CHEAP: bool = true;
     #[inline]
-    fn parquet_hash(&self) -> u64 {
+    fn xxh64(&self) -> u64 {
         self.0
     }
     #[inline]
@@ -66,7 +66,7 @@ impl Key for Hash128 {}
 impl Sealed for Hash128 {
     const CHEAP: bool = true;
     #[inline]
-    fn parquet_hash(&self) -> u64 {
+    fn xxh64(&self) -> u64 {
         self.low
     }
     #[inline]

@@ -37,6 +37,21 @@ fn every_bad_setting_has_its_error() {
 }
 
 #[test]
+fn errors_do_not_print_hundreds_of_zeros() {
+    for fpr in [1e-300, 1e300, -1e-300] {
+        for told in [
+            SplitBlockBuilder::new(1).fpr(fpr).layout().unwrap_err().to_string(),
+            BlockedBuilder::new(1).fpr(fpr).layout().unwrap_err().to_string(),
+            RaoBuilder::new(1).fpr(fpr).layout().unwrap_err().to_string(),
+            RaoBuilder::new(1).load_factor(1.0 + fpr.abs()).fpr(fpr).layout().unwrap_err().to_string(),
+            SplitBlockBuilder::new(1).bits_per_key(-fpr.abs()).layout().unwrap_err().to_string(),
+        ] {
+            assert!(told.len() < 120 && !told.contains("00000"), "{told}");
+        }
+    }
+}
+
+#[test]
 fn the_rate_is_met_and_not_by_far() {
     for fpr in [0.3, 0.05, 0.01, 0.001, 1e-6] {
         for keys in [1000, 1_000_000, 3_000_000_000] {
@@ -71,6 +86,18 @@ fn memory_limits() {
     assert!(matches!(result, Err(Error::OverMemoryLimit { .. })));
     assert!(matches!(SplitBlockBuilder::new(1).memory_limit(31).layout(), Err(Error::OverMemoryLimit { .. })));
     assert!(matches!(RaoBuilder::new(1).memory_limit(4).layout(), Err(Error::OverMemoryLimit { .. })));
+    let told = |result: Result<SplitBlockLayout, Error>| result.unwrap_err().to_string();
+    let builder = SplitBlockBuilder::new(1_000_000).memory_limit(1000);
+    assert_eq!(
+        told(builder.clone().bits_per_key(16.0).layout()),
+        "1000000 keys at 16 bits per key need 2000000 bytes; the limit is 1000"
+    );
+    assert!(told(builder.clone().fpr(0.02).layout()).starts_with("1000000 keys at a false-positive rate of 0.02 need"));
+    assert!(told(builder.clone().fpr(1e-12).layout()).contains(" rate of 1e-12 need"));
+    assert_eq!(
+        told(SplitBlockBuilder::new(1).memory_limit(31).layout()),
+        "1 keys in the least filter with these parameters need 32 bytes; the limit is 31"
+    );
     let pow2 = SplitBlockBuilder::new(1000).memory_limit(1000).power_of_two(true).layout().unwrap();
     assert_eq!(pow2.blocks(), 16);
 }

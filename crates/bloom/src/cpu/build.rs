@@ -5,7 +5,7 @@ use warpset_core::bloom::blocked;
 use super::{BlockedBloom, Bloom, RaoBloom, SplitBlockBloom};
 use crate::layout::engine::OneBlock;
 use crate::{
-    AlignedWords, BlockedBuilder, BlockedLayout, Builder, Error, FileError, Hashed, Insert, Key, Layout, RaoBuilder,
+    AlignedWords, BlockedBuilder, BlockedLayout, Builder, Error, Hashed, Insert, Key, Layout, RaoBuilder,
     SplitBlockBuilder, SplitBlockLayout,
 };
 
@@ -25,7 +25,7 @@ impl<L: Layout> Builder<L> {
     pub fn build_from_words(&self, words: &[u32]) -> Result<Bloom<L>, Error> {
         let layout = *self.layout();
         if layout.words() != words.len() as u64 {
-            return Err(FileError::Truncated { needed: 4 * layout.words(), found: 4 * words.len() as u64 }.into());
+            return Err(Error::WordCount { needed: layout.words(), found: words.len() as u64 });
         }
         let mut memory = AlignedWords::zeroed(layout.words())?;
         memory.as_mut_slice().copy_from_slice(words);

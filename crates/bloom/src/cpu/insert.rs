@@ -54,7 +54,7 @@ fn insert_serial<L: OneBlock, K: Key>(layout: &L, words: &mut [u32], keys: &[K])
         for (probe, key) in probes[turn].iter_mut().zip(batch) {
             *probe = layout.probe(key);
             if prefetch {
-                layout.prefetch(words, probe);
+                layout.prefetch(bytemuck::cast_slice(words), probe);
             }
         }
         turn ^= 1;
@@ -163,7 +163,7 @@ fn absent_by_part<L: OneBlock, K: Key>(
     let share = keys.len() / parts.count / 2;
     let mut distributed: Vec<Vec<_>> =
         (0..parts.count).map(|_| Vec::with_capacity(share + share / 8 + BATCH)).collect();
-    View::new(*layout, words).answer(keys, |i, found, probes| {
+    View::new(*layout, bytemuck::cast_slice(words)).answer(keys, |i, found, probes| {
         for_each_one(!found & u64::MAX >> (BATCH - probes.len()), |j| {
             let place = (first + i * BATCH + j) as u32;
             distributed[(layout.block_of(&probes[j]) >> parts.shift) as usize].push(Placed { probe: probes[j], place });

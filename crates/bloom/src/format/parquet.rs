@@ -11,6 +11,7 @@
 //!  00                   end
 //! ```
 
+use std::fmt;
 use std::io::{Read, Write};
 
 use warpset_core::bloom::split_block::BLOCK_BYTES;
@@ -19,6 +20,47 @@ use warpset_base::file::{read_exact, read_words};
 
 use crate::cpu::Bloom;
 use crate::{Error, FileError, Layout, SplitBlockBloom, SplitBlockLayout, View};
+
+/// The physical type of a Parquet column: with it goes which bytes of a value a filter hashes, and so which keys to use.
+///
+/// | column | keys |
+/// | --- | --- |
+/// | `Int32` (also 8- and 16-bit integers, dates, times in milliseconds, small decimals) | integers of any type |
+/// | `Int64` (also timestamps, times in micro- and nanoseconds) | integers of any type |
+/// | `Int96`, `Float`, `Double` | the little-endian bytes: `x.to_le_bytes()` |
+/// | `ByteArray` (strings), `FixedLenByteArray` | strings, bytes |
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PhysicalType {
+    /// Integers that are hashed as four bytes.
+    Int32,
+    /// Integers that are hashed as eight bytes.
+    Int64,
+    /// Twelve bytes.
+    Int96,
+    /// Four bytes.
+    Float,
+    /// Eight bytes.
+    Double,
+    /// Byte strings of any length.
+    ByteArray,
+    /// Byte strings of one length.
+    FixedLenByteArray,
+}
+
+impl fmt::Display for PhysicalType {
+    /// As Parquet's schemas write it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            PhysicalType::Int32 => "INT32",
+            PhysicalType::Int64 => "INT64",
+            PhysicalType::Int96 => "INT96",
+            PhysicalType::Float => "FLOAT",
+            PhysicalType::Double => "DOUBLE",
+            PhysicalType::ByteArray => "BYTE_ARRAY",
+            PhysicalType::FixedLenByteArray => "FIXED_LEN_BYTE_ARRAY",
+        })
+    }
+}
 
 /// Headers longer than this are refused; those in use take fewer than 24 bytes.
 const MAX_HEADER_BYTES: u64 = 4096;
@@ -194,18 +236,19 @@ impl<R: Read> Thrift<R> {
 }
 
 /// A layout for this many bytes of bitset.
-fn layout_of(bytes: u64) -> Result<SplitBlockLayout, Error> {
+fn layout_of(bytes: u64, column: PhysicalType) -> Result<SplitBlockLayout, Error> {
     if bytes == 0 || !bytes.is_multiple_of(BLOCK_BYTES as u64) {
         return Err(wrong("the bitset is empty or not a multiple of 32 bytes"));
     }
-    SplitBlockLayout::new(bytes / BLOCK_BYTES as u64)
+    Ok(SplitBlockLayout::new(bytes / BLOCK_BYTES as u64)?.for_column(column))
 }
 
 /// Parquet's own form.
 impl SplitBlockBloom {
-    /// The header that Parquet puts before the bitset. An error if the filter has 2 GiB or more: Parquet counts its
-    /// bytes in an `i32`.
-    pub fn parquet_header(&self) -> Result<Vec<u8>, Error> {
+    /// The header that Parquet puts before the bitset of such a column's filter. An error if this filter hashes integers
+    /// otherwise than the column does, or has 2 GiB or more: Parquet counts its bytes in an `i32`.
+    pub fn parquet_header(&self, column: PhysicalType) -> Result<Vec<u8>, Error> {
+        self.layout().check_column(column)?;
         let bytes = self.memory_bytes();
         if bytes > i32::MAX as u64 {
             return Err(Error::TooLarge {
@@ -227,27 +270,32 @@ impl SplitBlockBloom {
         Ok(header)
     }
 
-    /// Writes header and bitset as they stand in a Parquet file.
+    /// Writes header and bitset as they stand in a Parquet file, for a column of this type. An error if this filter hashes
+    /// integers otherwise than the column does.
     ///
     /// ```
-    /// use warpset_bloom::SplitBlockBloom;
+    /// use warpset_bloom::{PhysicalType, SplitBlockBloom};
     ///
-    /// let filter: SplitBlockBloom = ["hello", "parquet"].into_iter().collect();
+    /// let mut filter = SplitBlockBloom::builder(100).column(PhysicalType::Int32).build()?;
+    /// filter.insert_bulk(&[2, 3, 5, 7]);
     /// let mut file = Vec::new();
-    /// filter.write_parquet(&mut file)?;
-    /// assert_eq!(SplitBlockBloom::read_parquet(&file[..])?, filter);
+    /// filter.write_parquet(&mut file, PhysicalType::Int32)?;
+    /// let read = SplitBlockBloom::read_parquet(&file[..], PhysicalType::Int32)?;
+    /// assert_eq!(read, filter);
+    /// assert!(read.contains(7i32) && read.contains(7u64));
     /// # Ok::<(), warpset_bloom::Error>(())
     /// ```
-    pub fn write_parquet<W: Write>(&self, mut writer: W) -> Result<(), Error> {
-        let header = self.parquet_header()?;
+    pub fn write_parquet<W: Write>(&self, mut writer: W, column: PhysicalType) -> Result<(), Error> {
+        let header = self.parquet_header(column)?;
         writer.write_all(&header).and_then(|()| writer.write_all(self.bitset())).map_err(FileError::from)?;
         Ok(())
     }
 
     /// Reads header and bitset from where a Parquet file has them, and no byte after them. Memory grows with what arrives.
-    pub fn read_parquet<R: Read>(reader: R) -> Result<SplitBlockBloom, Error> {
+    /// The column's type, which the file's schema has, decides how integers hash.
+    pub fn read_parquet<R: Read>(reader: R, column: PhysicalType) -> Result<SplitBlockBloom, Error> {
         let mut thrift = Thrift { reader, taken: 0 };
-        let layout = layout_of(thrift.header()?)?;
+        let layout = layout_of(thrift.header()?, column)?;
         let words = read_words(&mut thrift.reader, layout.words(), 0, thrift.taken)?;
         Ok(Bloom::from_parts(layout, words))
     }
@@ -257,33 +305,32 @@ impl SplitBlockBloom {
         bytemuck::cast_slice(self.words())
     }
 
-    /// A filter from a bitset, whose length must be a multiple of 32 bytes.
-    pub fn from_bitset(bitset: &[u8]) -> Result<SplitBlockBloom, Error> {
-        let layout = layout_of(bitset.len() as u64)?;
+    /// A filter from a column's bitset, whose length must be a multiple of 32 bytes.
+    pub fn from_bitset(bitset: &[u8], column: PhysicalType) -> Result<SplitBlockBloom, Error> {
+        let layout = layout_of(bitset.len() as u64, column)?;
         let words = read_words(&mut &bitset[..], layout.words(), bitset.len() as u64, 0)?;
         Ok(Bloom::from_parts(layout, words))
     }
 }
 
 impl<'a> View<'a, SplitBlockLayout> {
-    /// A view of a bitset that lies at a multiple of 4 bytes; [`View::from_parquet`] finds it after a header.
-    pub fn from_bitset(bitset: &'a [u8]) -> Result<View<'a, SplitBlockLayout>, Error> {
-        let layout = layout_of(bitset.len() as u64)?;
-        let words = bytemuck::try_cast_slice(bitset).map_err(|_| FileError::Misaligned { alignment: 4 })?;
-        Ok(View::new(layout, words))
+    /// A view of a column's bitset, at any address; [`View::from_parquet`] finds it after a header.
+    pub fn from_bitset(bitset: &'a [u8], column: PhysicalType) -> Result<View<'a, SplitBlockLayout>, Error> {
+        let layout = layout_of(bitset.len() as u64, column)?;
+        Ok(View::new(layout, bytemuck::cast_slice(bitset)))
     }
 
-    /// A view of header and bitset as they stand in a Parquet file; says how many bytes both take.
+    /// A view of header and bitset as they stand in a Parquet file, at any address; says how many bytes both take.
     ///
-    /// Parquet does not align bitsets: where [`FileError::Misaligned`] comes back, use [`SplitBlockBloom::read_parquet`].
-    pub fn from_parquet(bytes: &'a [u8]) -> Result<(View<'a, SplitBlockLayout>, usize), Error> {
+    /// The column's type, which the file's schema has, decides how integers hash.
+    pub fn from_parquet(bytes: &'a [u8], column: PhysicalType) -> Result<(View<'a, SplitBlockLayout>, usize), Error> {
         let mut thrift = Thrift { reader: bytes, taken: 0 };
         let len = thrift.header()? as usize;
         let start = thrift.taken as usize;
         let end = start + len;
         let bitset =
             bytes.get(start..end).ok_or(FileError::Truncated { needed: end as u64, found: bytes.len() as u64 })?;
-        Ok((View::from_bitset(bitset)?, end))
+        Ok((View::from_bitset(bitset, column)?, end))
     }
 }
 
@@ -301,11 +348,11 @@ mod tests {
     #[test]
     fn headers_by_hand() {
         let filter = SplitBlockBloom::with_layout(SplitBlockLayout::new(1).unwrap()).unwrap();
-        assert_eq!(filter.parquet_header().unwrap(), SMALL);
+        assert_eq!(filter.parquet_header(PhysicalType::Int64).unwrap(), SMALL);
         assert_eq!(header_of(&SMALL).unwrap(), 32);
         for blocks in [1, 2, 3, 100, 1 << 20] {
             let filter = SplitBlockBloom::with_layout(SplitBlockLayout::new(blocks).unwrap()).unwrap();
-            assert_eq!(header_of(&filter.parquet_header().unwrap()).unwrap(), 32 * blocks);
+            assert_eq!(header_of(&filter.parquet_header(PhysicalType::Int64).unwrap()).unwrap(), 32 * blocks);
         }
     }
 
@@ -357,7 +404,7 @@ mod tests {
         header.extend_from_slice(&SMALL[2..]);
         assert_eq!(header_of(&header).unwrap(), 2_147_483_616);
         assert!(matches!(
-            SplitBlockBloom::read_parquet(&header[..]),
+            SplitBlockBloom::read_parquet(&header[..], PhysicalType::Int64),
             Err(Error::File(FileError::Truncated { needed, .. })) if needed > 2_000_000_000
         ));
     }
@@ -365,27 +412,52 @@ mod tests {
     #[test]
     fn views_of_parquet_bytes() {
         let filter: SplitBlockBloom = (0..1000u64).collect();
-        let header = filter.parquet_header().unwrap();
-        // Put the bitset at a multiple of 4, then not.
-        for shift in 0..4 {
-            let mut words = vec![0u32; 4 + filter.words().len() + header.len()];
-            let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
-            let start = (4 - header.len() % 4) % 4 + shift;
-            let end = start + header.len() + filter.bitset().len();
-            bytes[start..start + header.len()].copy_from_slice(&header);
-            bytes[start + header.len()..end].copy_from_slice(filter.bitset());
-            match View::from_parquet(&bytes[start..]) {
-                Ok((view, taken)) => {
-                    assert_eq!((shift, taken), (0, end - start));
-                    assert!(view.contains(7u64));
-                    assert_eq!(view.words(), filter.words());
-                }
-                Err(error) => {
-                    assert!(shift > 0 && matches!(error, Error::File(FileError::Misaligned { .. })), "{error}")
-                }
-            }
+        let header = filter.parquet_header(PhysicalType::Int64).unwrap();
+        // At every address.
+        for shift in 0..8 {
+            let bytes = [&vec![0; shift][..], &header, filter.bitset()].concat();
+            let (view, taken) = View::from_parquet(&bytes[shift..], PhysicalType::Int64).unwrap();
+            assert_eq!(taken, bytes.len() - shift);
+            assert_eq!((view.bytes(), view.fpr()), (filter.bitset(), filter.fpr()));
+            assert!(view.contains(7u64));
+            let asked: Vec<u64> = (0..3000).collect();
+            assert_eq!(view.contains_bulk(&asked), filter.contains_bulk(&asked));
+            assert_eq!(view.count_ones(), filter.count_ones());
         }
-        assert!(matches!(SplitBlockBloom::from_bitset(&[0; 33]), Err(Error::Parquet { .. })));
-        assert!(matches!(SplitBlockBloom::from_bitset(&[]), Err(Error::Parquet { .. })));
+        assert!(matches!(SplitBlockBloom::from_bitset(&[0; 33], PhysicalType::Float), Err(Error::Parquet { .. })));
+        assert!(matches!(SplitBlockBloom::from_bitset(&[], PhysicalType::Float), Err(Error::Parquet { .. })));
+    }
+
+    #[test]
+    fn a_column_of_int32_hashes_integers_as_four_bytes_whatever_their_type() {
+        let build = |column| SplitBlockBloom::builder(100).column(column).build_from(&[5i32, -7]).unwrap();
+        let (int32, int64) = (build(PhysicalType::Int32), build(PhysicalType::Int64));
+        assert_ne!(int32.bitset(), int64.bitset());
+        for filter in [&int32, &int64] {
+            assert!(filter.contains(5i32) && filter.contains(5u8) && filter.contains(5u64) && filter.contains(5i128));
+            assert!(filter.contains(-7i32) && filter.contains(-7i8) && filter.contains(-7i64));
+            assert_eq!(filter.contains_bulk(&[5u64, -7i64 as u64, 6]), [true, true, false]);
+        }
+        assert!(int32.contains(5u32.to_le_bytes()) && int64.contains(5u64.to_le_bytes()));
+
+        let mismatch = |written: Result<(), Error>| matches!(written, Err(Error::ColumnMismatch { .. }));
+        assert!(mismatch(int32.write_parquet(Vec::new(), PhysicalType::Int64)));
+        assert!(mismatch(int64.write_parquet(Vec::new(), PhysicalType::Int32)));
+        let by_value: SplitBlockBloom = [5].into_iter().collect();
+        assert!(mismatch(by_value.write_parquet(Vec::new(), PhysicalType::Int32)));
+        by_value.write_parquet(Vec::new(), PhysicalType::Int64).unwrap();
+        for filter in [&int32, &int64] {
+            filter.write_parquet(Vec::new(), PhysicalType::ByteArray).unwrap();
+        }
+
+        let bitset = int32.bitset();
+        let as_int32 = View::from_bitset(bitset, PhysicalType::Int32).unwrap();
+        assert!(as_int32.contains(5u64) && as_int32.contains(-7i64) && !as_int32.contains(5 + (1u64 << 32)));
+        assert!(int32.clone().merge(&int64).is_err());
+        // The saved form remembers.
+        let saved = SplitBlockBloom::from_bytes(&int32.to_bytes()).unwrap();
+        assert!(saved == int32 && saved.contains(5u64));
+        let told = int64.parquet_header(PhysicalType::Int32).unwrap_err().to_string();
+        assert!(told.starts_with("a column of type INT32"), "{told}");
     }
 }

@@ -21,7 +21,8 @@ pub enum Grouping {
     Auto,
     /// Never.
     Never,
-    /// By this many top bits of the hash, 1 to 24, whatever the sizes.
+    /// By this many top bits of the hash, 1 to 24, whatever the sizes. (Filters of Parquet columns of type INT32 are never
+    /// grouped.)
     Bits(u32),
 }
 
@@ -74,7 +75,8 @@ impl<L: DeviceOneBlock> Bloom<L> {
         }
         self.expect_here("an insertion into a Bloom filter", [stream.device(), keys.device()])?;
         let (n, l2_bytes) = (keys.count(), self.device.properties().l2_bytes);
-        if let Some(bits) = self.grouping.bits(self.memory_bytes(), n, l2_bytes) {
+        let hashing = self.layout.hashing();
+        if let Some(bits) = self.grouping.bits(self.memory_bytes(), n, l2_bytes).filter(|_| hashing.can_group()) {
             let required = self.grouping != Grouping::Auto;
             // SAFETY: the caller's promise.
             match unsafe { self.insert_grouped(stream, keys, bits) } {
@@ -82,7 +84,6 @@ impl<L: DeviceOneBlock> Bloom<L> {
                 result => return result,
             }
         }
-        let hashing = self.layout.hashing();
         let chunk = keys.at_a_time(&hashing);
         for first in (0..n).step_by(chunk) {
             let part = keys.part(first..n.min(first + chunk));

@@ -108,7 +108,7 @@ pub trait DeviceOneBlock: DeviceLayout {
 
 impl DeviceLayout for SplitBlockLayout {
     fn hashing(&self) -> Hashing {
-        Hashing::parquet()
+        if self.is_int32() { Hashing::int32() } else { Hashing::xxh64() }
     }
 
     fn rate_of(&self) -> RateOf {

@@ -167,6 +167,7 @@ impl BlockedLayout {
 
 impl Engine for BlockedLayout {
     type Probe = u64;
+    type Word = u32;
 
     #[inline(always)]
     fn probe<K: Key + ?Sized>(&self, key: &K) -> u64 {

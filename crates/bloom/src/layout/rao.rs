@@ -212,6 +212,7 @@ impl Layout for RaoLayout {
 
 impl Engine for RaoLayout {
     type Probe = RaoProbe;
+    type Word = u32;
     const COUNTS_ONES: bool = true;
 
     #[inline(always)]

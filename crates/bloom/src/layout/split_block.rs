@@ -2,23 +2,43 @@
 
 use warpset_core::bloom::{split_block, split_block::WORDS_PER_BLOCK};
 
-use super::engine::{Engine, OneBlock};
+use super::engine::{Engine, OneBlock, Word};
 use super::{Layout, prefetch};
-use crate::{Error, FileError, Key, rates};
+use crate::{Error, FileError, Key, PhysicalType, rates};
 
-/// Parameters of a [`SplitBlockBloom`](crate::SplitBlockBloom): the number of 256-bit blocks.
+/// Parameters of a [`SplitBlockBloom`](crate::SplitBlockBloom): the number of 256-bit blocks, and how integers hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SplitBlockLayout {
     blocks: u64,
+    int32: bool,
 }
 
 impl SplitBlockLayout {
-    /// A filter of `blocks` blocks of 32 bytes, 1 to 2^32 of them.
+    /// A filter of `blocks` blocks of 32 bytes, 1 to 2^32 of them. Integers hash by their value in eight bytes.
     pub fn new(blocks: u64) -> Result<SplitBlockLayout, Error> {
         match blocks {
             0 => Err(Error::ZeroCapacity),
-            1..=split_block::MAX_BLOCKS => Ok(SplitBlockLayout { blocks }),
+            1..=split_block::MAX_BLOCKS => Ok(SplitBlockLayout { blocks, int32: false }),
             _ => Err(Error::TooLarge { blocks, limit: split_block::MAX_BLOCKS }),
+        }
+    }
+
+    /// The same for keys of a Parquet column: integers of one of type INT32 hash as four bytes, whatever their type here.
+    pub fn for_column(self, column: PhysicalType) -> SplitBlockLayout {
+        SplitBlockLayout { int32: column == PhysicalType::Int32, ..self }
+    }
+
+    /// Whether integers hash as those of a Parquet column of type INT32.
+    pub fn is_int32(&self) -> bool {
+        self.int32
+    }
+
+    /// Refuses a column whose integers hash in another way.
+    pub(crate) fn check_column(&self, column: PhysicalType) -> Result<(), Error> {
+        match column {
+            PhysicalType::Int32 if !self.int32 => Err(Error::ColumnMismatch { column, bytes: 8 }),
+            PhysicalType::Int64 if self.int32 => Err(Error::ColumnMismatch { column, bytes: 4 }),
+            _ => Ok(()),
         }
     }
 }
@@ -44,38 +64,50 @@ impl Layout for SplitBlockLayout {
     }
 }
 
-/// A block as an array.
+/// A word of a bitset, which in a Parquet file lies at any address.
+type Unaligned = [u8; 4];
+
+/// A block's words.
 #[inline(always)]
-fn block_at(words: &[u32], block: usize) -> &[u32; WORDS_PER_BLOCK] {
-    &words.as_chunks::<WORDS_PER_BLOCK>().0[block]
+fn block_at(words: &[Unaligned], block: usize) -> [u32; WORDS_PER_BLOCK] {
+    words.as_chunks::<WORDS_PER_BLOCK>().0[block].map(Word::get)
 }
 
 impl Engine for SplitBlockLayout {
     type Probe = u64;
+    type Word = Unaligned;
 
     #[inline(always)]
     fn probe<K: Key + ?Sized>(&self, key: &K) -> u64 {
-        key.parquet_hash()
+        if self.int32 { key.int32_hash() } else { key.xxh64() }
+    }
+    #[inline(always)]
+    fn probe_batch<K: Key>(&self, keys: &[K], probes: &mut [u64]) {
+        if self.int32 {
+            probes.iter_mut().zip(keys).for_each(|(probe, key)| *probe = key.int32_hash());
+        } else {
+            probes.iter_mut().zip(keys).for_each(|(probe, key)| *probe = key.xxh64());
+        }
     }
     #[inline(always)]
     fn hash_of(probe: &u64) -> u64 {
         *probe
     }
     #[inline(always)]
-    fn prefetch(&self, words: &[u32], probe: &u64) {
+    fn prefetch(&self, words: &[Unaligned], probe: &u64) {
         prefetch(words, self.block_of(probe) as usize * WORDS_PER_BLOCK);
     }
     #[inline]
-    fn contains(&self, words: &[u32], probe: &u64) -> bool {
+    fn contains(&self, words: &[Unaligned], probe: &u64) -> bool {
         #[cfg(target_arch = "x86_64")]
         if std::is_x86_feature_detected!("avx2") {
             // SAFETY: AVX2 was just detected.
             return unsafe { avx2::contains(words, self.blocks, *probe) };
         }
-        split_block::covers(block_at(words, self.block_of(probe) as usize), &split_block::block_mask(*probe))
+        split_block::covers(&block_at(words, self.block_of(probe) as usize), &split_block::block_mask(*probe))
     }
     #[inline]
-    fn contains_batch(&self, words: &[u32], probes: &[u64]) -> u64 {
+    fn contains_batch(&self, words: &[Unaligned], probes: &[u64]) -> u64 {
         #[cfg(target_arch = "x86_64")]
         if std::is_x86_feature_detected!("avx2") {
             // SAFETY: AVX2 was just detected.
@@ -84,38 +116,52 @@ impl Engine for SplitBlockLayout {
         self.contains_batch_portable(words, probes)
     }
     fn folded(&self, factor: u64) -> Result<Self, Error> {
-        fold_blocks(self.blocks, factor).map(|blocks| SplitBlockLayout { blocks })
+        fold_blocks(self.blocks, factor).map(|blocks| SplitBlockLayout { blocks, ..*self })
     }
     fn folded_from(&self, new: u64, part: u64, factor: u64) -> u64 {
         new * factor + part
     }
-    fn block_rate(&self, block: &[u32]) -> f64 {
-        block.iter().map(|w| w.count_ones() as f64 / 32.0).product()
+    fn block_rate(&self, block: &[Unaligned]) -> f64 {
+        block.iter().map(|w| w.get().count_ones() as f64 / 32.0).product()
     }
     fn cardinality(&self, ones: u64) -> f64 {
         let shape = warpset_core::bloom::blocked::BlockShape::of::<256, 32, 8>();
         self.blocks as f64 * rates::blocked_mean_at_fill(shape, ones as f64 / self.settable_bits() as f64)
     }
     fn difference(&self, other: &Self) -> Option<(&'static str, u64, u64)> {
-        (self.blocks != other.blocks).then_some(("blocks", self.blocks, other.blocks))
+        let fields = [
+            ("blocks", self.blocks, other.blocks),
+            ("bytes hashed of an integer", self.integer_bytes(), other.integer_bytes()),
+        ];
+        fields.into_iter().find(|(_, left, right)| left != right)
     }
     fn to_fields(&self) -> [u64; 8] {
-        [self.blocks, 0, 0, 0, 0, 0, 0, 0]
+        [self.blocks, self.int32.into(), 0, 0, 0, 0, 0, 0]
     }
     fn from_fields(fields: [u64; 8]) -> Result<Self, Error> {
-        super::zero_fields(&fields[1..])?;
-        SplitBlockLayout::new(fields[0])
-            .map_err(|_| FileError::InvalidHeader { field: "blocks", value: fields[0] }.into())
+        let [blocks, int32, unused @ ..] = fields;
+        super::zero_fields(&unused)?;
+        let invalid = |field, value| Error::from(FileError::InvalidHeader { field, value });
+        let layout = SplitBlockLayout::new(blocks).map_err(|_| invalid("blocks", blocks))?;
+        match int32 {
+            0 | 1 => Ok(SplitBlockLayout { int32: int32 == 1, ..layout }),
+            _ => Err(invalid("hash of integers", int32)),
+        }
     }
 }
 
 impl SplitBlockLayout {
+    /// Bytes that are hashed of an integer.
+    fn integer_bytes(&self) -> u64 {
+        if self.int32 { 4 } else { 8 }
+    }
+
     /// What [`Engine::contains_batch`] does on machines without AVX2.
-    fn contains_batch_portable(&self, words: &[u32], probes: &[u64]) -> u64 {
+    fn contains_batch_portable(&self, words: &[Unaligned], probes: &[u64]) -> u64 {
         let mut bits = 0;
         for (i, probe) in probes.iter().enumerate() {
             let block = block_at(words, self.block_of(probe) as usize);
-            bits |= (split_block::covers(block, &split_block::block_mask(*probe)) as u64) << i;
+            bits |= (split_block::covers(&block, &split_block::block_mask(*probe)) as u64) << i;
         }
         bits
     }
@@ -191,6 +237,8 @@ pub(crate) fn fold_blocks(blocks: u64, factor: u64) -> Result<u64, Error> {
 mod avx2 {
     use std::arch::x86_64::*;
 
+    use super::Unaligned;
+
     use warpset_core::bloom::split_block::{SALT, WORDS_PER_BLOCK, block_of};
 
     /// All eight masks of a hash.
@@ -210,19 +258,19 @@ mod avx2 {
 
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn load(words: &[u32], block: u64) -> __m256i {
+    fn load(words: &[Unaligned], block: u64) -> __m256i {
         let block = &words.as_chunks::<WORDS_PER_BLOCK>().0[block as usize];
         // SAFETY: a block is 32 bytes long; the load takes any alignment.
         unsafe { _mm256_loadu_si256(block.as_ptr().cast()) }
     }
 
     #[target_feature(enable = "avx2")]
-    pub(super) fn contains(words: &[u32], blocks: u64, hash: u64) -> bool {
+    pub(super) fn contains(words: &[Unaligned], blocks: u64, hash: u64) -> bool {
         _mm256_testc_si256(load(words, block_of(hash, blocks)), mask(hash, salt())) != 0
     }
 
     #[target_feature(enable = "avx2")]
-    pub(super) fn contains_batch(words: &[u32], blocks: u64, hashes: &[u64]) -> u64 {
+    pub(super) fn contains_batch(words: &[Unaligned], blocks: u64, hashes: &[u64]) -> u64 {
         let salt = salt();
         let mut bits = 0;
         for (i, &hash) in hashes.iter().enumerate() {
@@ -284,9 +332,10 @@ mod tests {
             layout.insert_portable(&mut portable, 0, *hash);
         }
         assert_eq!(vector, portable);
-        assert_eq!(layout.contains_batch(&vector, &hashes), layout.contains_batch_portable(&vector, &hashes));
+        let vector: &[Unaligned] = bytemuck::cast_slice(&vector);
+        assert_eq!(layout.contains_batch(vector, &hashes), layout.contains_batch_portable(vector, &hashes));
         for (i, hash) in hashes.iter().enumerate() {
-            assert_eq!(layout.contains(&vector, hash), layout.contains_batch(&vector, &hashes) >> i & 1 == 1);
+            assert_eq!(layout.contains(vector, hash), layout.contains_batch(vector, &hashes) >> i & 1 == 1);
         }
     }
 }

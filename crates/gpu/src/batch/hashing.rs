@@ -18,7 +18,8 @@ pub struct Hashing {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Function {
-    Parquet,
+    Xxh64,
+    Int32,
     Seeded(Seed),
 }
 
@@ -28,9 +29,14 @@ const TASK: usize = 1 << 15;
 const FEW: usize = 1 << 10;
 
 impl Hashing {
-    /// By XXH64 with seed 0, as Parquet prescribes.
-    pub const fn parquet() -> Hashing {
-        Hashing { function: Function::Parquet, strings: None }
+    /// By XXH64 with seed 0, integers by their value in eight bytes.
+    pub const fn xxh64() -> Hashing {
+        Hashing { function: Function::Xxh64, strings: None }
+    }
+
+    /// The same, but integers as Parquet hashes those of a column of type INT32.
+    pub const fn int32() -> Hashing {
+        Hashing { function: Function::Int32, strings: None }
     }
 
     /// By the seeded hash of 64 bits.
@@ -52,7 +58,8 @@ impl Hashing {
     #[inline]
     pub fn of<K: Key + ?Sized>(&self, key: &K) -> u64 {
         match self.function {
-            Function::Parquet => key.parquet_hash(),
+            Function::Xxh64 => key.xxh64(),
+            Function::Int32 => key.int32_hash(),
             Function::Seeded(seed) => seed.hash(key),
         }
     }
@@ -61,17 +68,26 @@ impl Hashing {
     pub const fn kind(&self, class: KeyClass) -> (u32, u64) {
         match (class, self.function) {
             (KeyClass::Hashes, _) => (kinds::HASH, 0),
-            (KeyClass::U64, Function::Parquet) => (kinds::XXH64_U64, 0),
-            (KeyClass::U32, Function::Parquet) => (kinds::XXH64_U32, 0),
+            (KeyClass::U64, Function::Xxh64) => (kinds::XXH64_U64, 0),
+            (KeyClass::U32, Function::Xxh64) => (kinds::XXH64_U32, 0),
+            (KeyClass::I32, Function::Xxh64) => (kinds::XXH64_I32, 0),
+            (KeyClass::U64, Function::Int32) => (kinds::INT32_U64, 0),
+            (KeyClass::U32 | KeyClass::I32, Function::Int32) => (kinds::INT32_U32, 0),
             (KeyClass::U64, Function::Seeded(seed)) => (kinds::MIX_U64, seed.spread()),
             (KeyClass::U32, Function::Seeded(seed)) => (kinds::MIX_U32, seed.spread()),
+            (KeyClass::I32, Function::Seeded(seed)) => (kinds::MIX_I32, seed.spread()),
         }
+    }
+
+    /// Whether the kernels that group keys by their hashes know this function.
+    pub const fn can_group(&self) -> bool {
+        !matches!(self.function, Function::Int32)
     }
 
     /// The seed of XXH64 of byte strings.
     pub(super) const fn bytes_seed(&self) -> u64 {
         match self.function {
-            Function::Parquet => 0,
+            Function::Xxh64 | Function::Int32 => 0,
             Function::Seeded(seed) => seed.get(),
         }
     }
@@ -79,10 +95,11 @@ impl Hashing {
     /// Writes keys as they travel: integers and hashes as they are, of other keys their hashes. There is room for them.
     pub(super) fn write<K: Key>(&self, keys: &[K], to: &mut [u64]) {
         match K::raw(keys) {
-            Raw::U32(keys) => copy(&mut bytemuck::cast_slice_mut(to)[..keys.len()], keys),
+            Raw::U32(keys) | Raw::I32(keys) => copy(&mut bytemuck::cast_slice_mut(to)[..keys.len()], keys),
             Raw::U64(keys) | Raw::Hashes(keys) => copy(&mut to[..keys.len()], keys),
             Raw::Other => match self.function {
-                Function::Parquet => each(keys, to, |key| key.parquet_hash()),
+                Function::Xxh64 => each(keys, to, |key| key.xxh64()),
+                Function::Int32 => each(keys, to, |key| key.int32_hash()),
                 Function::Seeded(seed) => each(keys, to, |key| seed.hash(key)),
             },
         }

@@ -19,8 +19,10 @@ pub enum KeyClass {
     Hashes,
     /// Integers of 64 bits.
     U64,
-    /// Integers of 32 bits.
+    /// Unsigned integers of 32 bits.
     U32,
+    /// Signed integers of 32 bits.
+    I32,
 }
 
 impl KeyClass {
@@ -28,7 +30,7 @@ impl KeyClass {
     pub const fn bytes(self) -> usize {
         match self {
             KeyClass::Hashes | KeyClass::U64 => 8,
-            KeyClass::U32 => 4,
+            KeyClass::U32 | KeyClass::I32 => 4,
         }
     }
 
@@ -55,7 +57,7 @@ macro_rules! device_keys {
 }
 device_keys! {
     u32: U32;
-    i32: U32;
+    i32: I32;
     u64: U64;
     i64: U64;
     Hashed: Hashes;
@@ -135,8 +137,8 @@ impl<K: DeviceKey> sealed::DeviceKeys for DeviceSlice<'_, K> {
         let mut string_hashes = None;
         if let Some(function) = hashing.string_hash() {
             let buffer = string_hashes.insert(stream.alloc_uninit(self.len())?);
-            // SAFETY: the class says how long a key is; the rest is the caller's promise.
-            unsafe { hash_integers(stream, keys.keys, K::CLASS.bytes(), self.len(), function, buffer.global_mut())? };
+            // SAFETY: there is a place for each key; the rest is the caller's promise.
+            unsafe { hash_integers(stream, keys, self.len(), function, buffer.global_mut())? };
         }
         Ok(KernelKeys { keys, _hashes: None, string_hashes })
     }

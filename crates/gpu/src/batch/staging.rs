@@ -156,9 +156,8 @@ impl<'d> Staging<'d> {
             each(keys, &mut hashes, |key| key.string_hash(function));
             return stream.upload(to.slice_mut(..keys.len()), &hashes);
         }
-        let size = class_of(keys).bytes();
         // SAFETY: integers and hashes travel as they are; the rest is the caller's promise.
-        unsafe { hash_integers(stream, gathered.keys, size, keys.len(), function, to.global_mut()) }
+        unsafe { hash_integers(stream, gathered, keys.len(), function, to.global_mut()) }
     }
 
     /// Keys of a chunk of `n`. A small input gets small lanes, of a power of two, so that growing inputs find memory of their
@@ -184,6 +183,7 @@ impl<'d> Staging<'d> {
 fn class_of<K: Key>(keys: &[K]) -> KeyClass {
     match K::raw(keys) {
         Raw::U32(_) => KeyClass::U32,
+        Raw::I32(_) => KeyClass::I32,
         Raw::U64(_) => KeyClass::U64,
         Raw::Hashes(_) | Raw::Other => KeyClass::Hashes,
     }
@@ -270,9 +270,8 @@ impl Lane {
         let slice = KeySlice::new(self.device.global(), kind, spread);
         let string_hashes = self.device.global_mut().at(parts.strings).cast::<u32>();
         if let Some(function) = hash_on_device {
-            let size = parts.class.bytes();
             // SAFETY: keys and hashes are the lane's, with room for both, and all work on them is queued on its stream.
-            unsafe { hash_integers(&self.stream, slice.keys, size, keys.len(), function, string_hashes)? };
+            unsafe { hash_integers(&self.stream, slice, keys.len(), function, string_hashes)? };
         }
         Ok(Chunk {
             range,

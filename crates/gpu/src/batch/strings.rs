@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 use warpset_core::hash::string::StringHash;
+use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::batch::strings::{self, NO_FUNCTION};
 use warpset_simt::{Global, GlobalMut, LaunchConfig};
 
@@ -203,15 +204,14 @@ impl<'a> DeviceStrings<'a> {
     }
 }
 
-/// Queues the string hashes of integers of 4 or 8 bytes that start where `keys` points.
+/// Queues the string hashes of integers: of the eight bytes of their values.
 ///
 /// # Safety
-/// - `keys` are valid for `n` integers of that size, and `to` for as many hashes.
+/// - `keys` are `n` integers or more, and `to` is valid for as many hashes.
 /// - Until `stream` has passed this work, both stay allocated; nothing writes the keys, and nothing else accesses the hashes.
 pub(super) unsafe fn hash_integers(
     stream: &Stream,
-    keys: Global<u64>,
-    size: usize,
+    keys: KeySlice,
     n: usize,
     function: StringHash,
     to: GlobalMut<u32>,
@@ -219,18 +219,12 @@ pub(super) unsafe fn hash_integers(
     if n == 0 {
         return Ok(());
     }
-    let bytes = Global::from_raw_parts(keys.as_ptr().cast(), n * size);
+    let KeySlice { keys, kind, .. } = keys;
     let config = covering(stream, n);
     // SAFETY: the caller's promise.
     unsafe {
-        strings::strings_hash_integers {
-            bytes,
-            narrow: (size == 4) as u32,
-            n,
-            function: function as u32,
-            string_hashes: to,
-        }
-        .launch(stream, config)
+        strings::strings_hash_integers { keys, kind, n, function: function as u32, string_hashes: to }
+            .launch(stream, config)
     }
 }
 

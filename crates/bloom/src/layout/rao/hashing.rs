@@ -30,6 +30,10 @@ pub(super) fn probe_batch<K: Key>(layout: &RaoLayout, keys: &[K], probes: &mut [
                     hashes.iter_mut().zip(keys).for_each(|(hash, key)| *hash = u64::from(*key));
                     avx2::hash(&mut hashes, keys.len(), layout.seed_spread);
                 }
+                Raw::I32(keys) => {
+                    hashes.iter_mut().zip(keys).for_each(|(hash, key)| *hash = *key as i32 as u64);
+                    avx2::hash(&mut hashes, keys.len(), layout.seed_spread);
+                }
                 Raw::Hashes(keys) => hashes[..keys.len()].copy_from_slice(keys),
                 Raw::Other => {
                     let of = |key: &K| key.seeded_hash(layout.seed, layout.seed_spread);
@@ -152,6 +156,7 @@ mod tests {
                 }
                 check(&layout, &keys);
                 check(&layout, &small);
+                check(&layout, bytemuck::cast_slice::<u32, i32>(&small));
                 check(&layout, &strings);
                 check(&layout, crate::key::as_hashed(&keys));
             }

@@ -148,7 +148,7 @@ fn the_second_structure_finds_the_memory_of_the_first() {
     hashed(&Staging::new(&device, Hashing::seeded(1)).chunk_keys(8192), &keys).unwrap();
     let kept = device.pinned_pool().idle_words();
     assert!(kept > 0);
-    hashed(&Staging::new(&device, Hashing::parquet()).chunk_keys(8192), as_hashed(&keys)).unwrap();
+    hashed(&Staging::new(&device, Hashing::xxh64()).chunk_keys(8192), as_hashed(&keys)).unwrap();
     hashed(&Staging::new(&device, Hashing::seeded(2)).chunk_keys(4096), &keys[..5000]).unwrap();
     assert_eq!(device.pinned_pool().idle_words(), kept);
     device.trim().unwrap();

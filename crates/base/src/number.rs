@@ -1,0 +1,32 @@
+//! Numbers in messages.
+
+use std::fmt;
+
+/// A number as a person would write it: with an exponent where that is shorter than the zeros.
+pub fn short(number: &f64) -> impl fmt::Display {
+    Short(*number)
+}
+
+struct Short(f64);
+
+impl fmt::Display for Short {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.abs() {
+            0.0 | 1e-6..1e15 => write!(f, "{}", self.0),
+            _ => write!(f, "{:e}", self.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_are_few() {
+        let shown =
+            [0.0, -0.01, 33.0, 1e-6, 1e14, 1e-7, 1.5e-300, -1e300, f64::INFINITY].map(|n| short(&n).to_string());
+        assert_eq!(shown, ["0", "-0.01", "33", "0.000001", "100000000000000", "1e-7", "1.5e-300", "-1e300", "inf"]);
+        assert_eq!(short(&f64::NAN).to_string(), "NaN");
+    }
+}
