@@ -107,6 +107,32 @@ fn what_is_wrong_has_its_error() {
 }
 
 #[test]
+fn a_wrong_number_of_words_is_no_cut_file() {
+    let (keys, function) = function(100);
+    let filter = StaticFilter::builder(9).build_from(&keys).unwrap();
+    for whole in [function.words(), filter.words()] {
+        for found in [0, 3, 15, 16, whole.len() - 1, whole.len() + 1, whole.len() + 7] {
+            let mut words = whole.to_vec();
+            words.resize(found, 0);
+            let errors = if whole == function.words() {
+                [View::from_words(&words).err(), RecSplit::from_words(words.clone()).err()]
+            } else {
+                [StaticFilterView::from_words(&words).err(), StaticFilter::from_words(words.clone()).err()]
+            };
+            for error in errors {
+                let error = error.expect("the number is wrong");
+                let told = error.to_string();
+                let Error::WordCount { needed, found: said } = error else { panic!("{told}") };
+                let header = warpset_base::file::HEADER_BYTES / 8;
+                let expected = if found < header { header } else { whole.len() };
+                assert_eq!((needed, said), (expected as u64, found as u64));
+                assert!(told.starts_with(&format!("{found} words of 64 bits")) && !told.contains("file"), "{told}");
+            }
+        }
+    }
+}
+
+#[test]
 fn files() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("function");

@@ -3,6 +3,7 @@
 use std::io;
 use warpset_base::file::FileError;
 use warpset_base::filter::LengthMismatch;
+use warpset_base::number::short;
 
 /// Why a function could not be built, saved or opened.
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +41,7 @@ pub enum Error {
         largest: u32,
     },
     /// The load factor or the number of keys for a value is out of range.
-    #[error("{what} is {value}, but must be {allowed}")]
+    #[error("{what} is {}, but must be {allowed}", short(.value))]
     InvalidParameter {
         /// The parameter.
         what: &'static str,
@@ -82,6 +83,14 @@ pub enum Error {
     /// The bytes are not such a structure, or could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),
+    /// Words that are not as many as their header says.
+    #[error("{found} words of 64 bits, where the structure has {needed}: pass all of its words, and no others")]
+    WordCount {
+        /// Words that the header announces, or those of a header.
+        needed: u64,
+        /// Words given.
+        found: u64,
+    },
     /// The thread pool could not be made.
     #[error("cannot start threads: {0}; ask for fewer")]
     Threads(#[from] rayon::ThreadPoolBuildError),

@@ -3,6 +3,7 @@
 //! Source: sections 4.2, 4.5.2. The words are the saved form (`docs/formats.md`), so that a function can be opened from a
 //! memory-mapped file without copying.
 
+use crate::borrowed::of_words;
 use crate::format::Header;
 use crate::query::{Lookup, Parameters};
 use crate::storage::saving;
@@ -42,7 +43,7 @@ impl RecSplit {
 
     /// Takes over words that [`RecSplit::words`] gave, checked as in [`View::from_words`].
     pub fn from_words(words: Vec<u64>) -> Result<Self, Error> {
-        let parameters = Parameters::of(&words)?;
+        let parameters = of_words(Parameters::of(&words), words.len())?;
         Ok(Self { words, parameters })
     }
 

@@ -22,6 +22,7 @@
 
 mod batch;
 mod bit_vec;
+mod borrowed;
 mod build;
 mod builder;
 mod cost;

@@ -57,6 +57,11 @@ impl Parameters {
         Self { header, lists, trees: format::HEADER_WORDS * 64, values, levels, rows }
     }
 
+    /// Number of keys.
+    pub(crate) fn keys(&self) -> u64 {
+        self.header.keys
+    }
+
     /// All values are below.
     pub(crate) fn values(&self) -> u64 {
         self.values

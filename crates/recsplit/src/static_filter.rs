@@ -12,6 +12,7 @@ pub(crate) use lookup::{Lookup, Parameters};
 pub use view::StaticFilterView;
 pub(crate) use view::filter_methods;
 
+use crate::borrowed::of_words;
 use crate::storage::saving;
 use crate::{Builder, Error};
 
@@ -43,7 +44,7 @@ impl StaticFilter {
 
     /// Takes over words that [`StaticFilter::words`] gave, checked as in [`View::from_words`](crate::View::from_words).
     pub fn from_words(words: Vec<u64>) -> Result<Self, Error> {
-        let parameters = Parameters::of(&words)?;
+        let parameters = of_words(Parameters::of(&words), words.len())?;
         Ok(Self { words, parameters })
     }
 

@@ -1,85 +1,34 @@
 //! A borrowed function, which answers all queries; owners lend it.
 
-use crate::Error;
+use crate::borrowed::borrowed;
 use crate::query::{Lookup, Parameters};
-use crate::storage;
-use std::borrow::Cow;
 
-/// A function that borrows its words: lent by [`RecSplit::view`](crate::RecSplit::view) and by
-/// [`MappedRecSplit::view`](crate::MappedRecSplit::view), or opened in bytes without copying them.
-///
-/// ```
-/// use warpset_recsplit::{RecSplit, View};
-///
-/// let function = RecSplit::builder().build_from(&["one", "two", "three"])?;
-/// let view = View::from_words(function.words())?;
-/// assert_eq!(view.get("two"), function.get("two"));
-/// # Ok::<(), warpset_recsplit::Error>(())
-/// ```
-#[derive(Clone)]
-pub struct View<'a> {
-    words: &'a [u64],
-    parameters: Cow<'a, Parameters>,
-}
-
-impl<'a> View<'a> {
-    /// Opens words that [`RecSplit::words`](crate::RecSplit::words) gave, without copying them. They are checked: damaged
-    /// or foreign words are an error, and even words that were made to pass the checks can only give wrong numbers below
-    /// [`View::values`].
-    pub fn from_words(words: &'a [u64]) -> Result<Self, Error> {
-        Ok(Self { words, parameters: Cow::Owned(Parameters::of(words)?) })
-    }
-
-    /// Opens the bytes of a saved function without copying them; they are checked as in [`View::from_words`]. They must
-    /// lie at an address that is a multiple of 8.
-    pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, Error> {
-        Self::from_words(storage::as_words(bytes)?)
-    }
-
-    pub(crate) fn of(words: &'a [u64], parameters: &'a Parameters) -> Self {
-        Self { words, parameters: Cow::Borrowed(parameters) }
-    }
-
-    #[inline(always)]
-    pub(crate) fn lookup(&self) -> Lookup<'_> {
-        Lookup { words: self.words, parameters: &self.parameters }
-    }
-
-    /// The words, in the saved form.
-    pub fn words(&self) -> &'a [u64] {
-        self.words
-    }
+borrowed! {
+    /// A function that borrows its words: lent by [`RecSplit::view`](crate::RecSplit::view) and by
+    /// [`MappedRecSplit::view`](crate::MappedRecSplit::view), or opened in bytes without copying them.
+    ///
+    /// ```
+    /// use warpset_recsplit::{RecSplit, View};
+    ///
+    /// let function = RecSplit::builder().build_from(&["one", "two", "three"])?;
+    /// let view = View::from_words(function.words())?;
+    /// assert_eq!(view.get("two"), function.get("two"));
+    /// # Ok::<(), warpset_recsplit::Error>(())
+    /// ```
+    View, Parameters, Lookup
 }
 
 /// The methods that all forms of a function share. `lookup` gives their [`Lookup`].
 macro_rules! function_methods {
     ([$($generics:tt)*] $function:ty) => {
+        $crate::borrowed::size_methods!([$($generics)*] $function);
+
         impl<$($generics)*> $function {
-            /// Number of keys that the function was built from.
-            pub fn len(&self) -> u64 {
-                self.lookup().parameters.header.keys
-            }
-
-            /// Whether there are no keys.
-            pub fn is_empty(&self) -> bool {
-                self.len() == 0
-            }
-
             /// All numbers are below this: `len` for a minimal function, more for one built with
             /// [`Builder::load_factor`](crate::Builder::load_factor), fewer with
             /// [`Builder::keys_per_value`](crate::Builder::keys_per_value).
             pub fn values(&self) -> u64 {
                 self.lookup().parameters.values()
-            }
-
-            /// Bytes of the words: all but the table that functions of one shape share in memory.
-            pub fn memory_bytes(&self) -> u64 {
-                size_of_val(self.lookup().words) as u64
-            }
-
-            /// Bits of the words for each key.
-            pub fn bits_per_key(&self) -> f64 {
-                self.memory_bytes() as f64 * 8.0 / self.len().max(1) as f64
             }
 
             /// Bits of the splitting trees and of the lists of bucket positions.
@@ -136,10 +85,3 @@ macro_rules! function_methods {
 pub(crate) use function_methods;
 
 function_methods!(['a] View<'a>);
-
-/// Whether both are the same function, bit for bit.
-impl PartialEq for View<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.words == other.words
-    }
-}

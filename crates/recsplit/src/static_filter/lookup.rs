@@ -19,6 +19,13 @@ pub(crate) struct Parameters {
     pub(crate) width: u32,
 }
 
+impl Parameters {
+    /// Number of members.
+    pub(crate) fn keys(&self) -> u64 {
+        self.function.keys()
+    }
+}
+
 /// A filter to look keys up in.
 #[derive(Clone, Copy)]
 pub(crate) struct Lookup<'a> {

@@ -1,59 +1,20 @@
 //! A borrowed filter, and the methods that all forms of a filter share.
 
 use super::lookup::{Lookup, Parameters};
-use crate::{Error, storage};
-use std::borrow::Cow;
+use crate::borrowed::borrowed;
 
-/// A filter that borrows its words: lent by [`StaticFilter::view`](crate::StaticFilter::view) and by
-/// [`MappedStaticFilter::view`](crate::MappedStaticFilter::view), or opened in bytes without copying them.
-#[derive(Clone)]
-pub struct StaticFilterView<'a> {
-    words: &'a [u64],
-    parameters: Cow<'a, Parameters>,
-}
-
-impl<'a> StaticFilterView<'a> {
-    /// Opens words that [`StaticFilter::words`](crate::StaticFilter::words) gave, without copying them; they are checked as
-    /// in [`View::from_words`](crate::View::from_words).
-    pub fn from_words(words: &'a [u64]) -> Result<Self, Error> {
-        Ok(Self { words, parameters: Cow::Owned(Parameters::of(words)?) })
-    }
-
-    /// Opens the bytes of a saved filter without copying them; they are checked, too. They must lie at an address that is
-    /// a multiple of 8.
-    pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, Error> {
-        Self::from_words(storage::as_words(bytes)?)
-    }
-
-    pub(crate) fn of(words: &'a [u64], parameters: &'a Parameters) -> Self {
-        Self { words, parameters: Cow::Borrowed(parameters) }
-    }
-
-    #[inline(always)]
-    fn lookup(&self) -> Lookup<'_> {
-        Lookup { words: self.words, parameters: &self.parameters }
-    }
-
-    /// The words, in the saved form.
-    pub fn words(&self) -> &'a [u64] {
-        self.words
-    }
+borrowed! {
+    /// A filter that borrows its words: lent by [`StaticFilter::view`](crate::StaticFilter::view) and by
+    /// [`MappedStaticFilter::view`](crate::MappedStaticFilter::view), or opened in bytes without copying them.
+    StaticFilterView, Parameters, Lookup
 }
 
 /// The methods that all forms of a filter share. `lookup` gives their [`Lookup`].
 macro_rules! filter_methods {
     ([$($generics:tt)*] $filter:ty) => {
+        $crate::borrowed::size_methods!([$($generics)*] $filter);
+
         impl<$($generics)*> $filter {
-            /// Number of members.
-            pub fn len(&self) -> u64 {
-                self.lookup().parameters.function.header.keys
-            }
-
-            /// Whether there are no members.
-            pub fn is_empty(&self) -> bool {
-                self.len() == 0
-            }
-
             /// Bits of a fingerprint.
             pub fn width(&self) -> u32 {
                 self.lookup().parameters.width
@@ -62,16 +23,6 @@ macro_rules! filter_methods {
             /// The probability that a key that is no member looks like one: 2^-width, and 0 for an empty filter.
             pub fn fpr(&self) -> f64 {
                 if self.is_empty() { 0.0 } else { (-f64::from(self.width())).exp2() }
-            }
-
-            /// Bytes of the words, function and fingerprints together.
-            pub fn memory_bytes(&self) -> u64 {
-                size_of_val(self.lookup().words) as u64
-            }
-
-            /// Bits of the words for each member.
-            pub fn bits_per_key(&self) -> f64 {
-                self.memory_bytes() as f64 * 8.0 / self.len().max(1) as f64
             }
 
             /// The function that numbers the members.
@@ -149,10 +100,3 @@ macro_rules! filter_methods {
 pub(crate) use filter_methods;
 
 filter_methods!(['a] StaticFilterView<'a>);
-
-/// Whether both are the same filter, bit for bit.
-impl PartialEq for StaticFilterView<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.words == other.words
-    }
-}
