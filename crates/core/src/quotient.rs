@@ -2,12 +2,14 @@
 //!
 //! - [`slots`]: how slots lie in memory, and the three metadata bits.
 //! - [`standard`]: lookup, insertion, removal and layout in the standard quotient filter.
+//! - [`rank_select`]: the same in the rank-and-select quotient filter.
 //! - [`combine`]: what two multisets of fingerprints make together, and those of a filter with a batch, block by block.
 //!
 //! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018,
 //! section III-A; Bender et al., "Don't Thrash: How to Cache Your Hash on Flash", VLDB 2012.
 
 pub mod combine;
+pub mod rank_select;
 pub mod slots;
 pub mod standard;
 

@@ -1,0 +1,346 @@
+//! The rank-and-select quotient filter: blocks of 64 slots with two bits of metadata per slot and an offset.
+//!
+//! ```text
+//!  block b, slots and quotients 64 b .. 64 b + 63: r + 3 words of 64 bits
+//!  +-----------+----------------+---------------+--------------------------------+
+//!  | offset    | 64 occupieds   | 64 runends    | 64 remainders, r bits each     |
+//!  +-----------+----------------+---------------+--------------------------------+
+//! ```
+//!
+//! - *occupied*: some stored fingerprint has this quotient.
+//! - *runend*: the remainder in this slot is the last of its run.
+//! - *offset*: how many slots from the block's first one on are taken by runs of quotients before the block. A whole word, so
+//!   that it cannot overflow, whatever is stored.
+//!
+//! The `k`-th occupied quotient of a block has the `k`-th run that ends at `64 b + offset` or later: a rank and a selection
+//! find it, at any load. Items lie in the slots in which they lie in a standard quotient filter, so that both are laid out by
+//! the same scan. Slots that are empty are zero.
+//!
+//! | remainder bits | words of a block | bytes | 32-byte sectors that the metadata touch (worst, mean) |
+//! | --- | --- | --- | --- |
+//! | 5 | 8 | 64 | 1, 1 |
+//! | 13 | 16 | 128 | 1, 1 |
+//! | 4 k + 1 | 4 k + 4 | 32 k + 32 | 1, 1 |
+//! | even | odd | | 2, 1.5 |
+//! | 4 k + 3 | 4 k + 6 | | 2, 1.5 |
+//!
+//! Metadata stand at the head of the block, beside the remainders, and not in an array of their own: a lookup of a stored
+//! fingerprint reads both, and at r = 5 a block is one aligned chunk of 64 bytes, which an H200 reads as fast as four.
+//!
+//! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018, sections
+//! III-B and V, algorithms 2 and 9; Pandey, Bender, Johnson, Patro, "A General-Purpose Counting Filter", SIGMOD 2017 (the
+//! structure). Departures: the offset has a word and not eight bits; runs are read from their first slot on.
+
+use crate::bits::{ReadWords, Select, lowest, rank, read_field};
+
+mod change;
+
+pub use change::Changed;
+
+/// Words of metadata of a block, by their place in it.
+pub const OFFSET: u64 = 0;
+/// Likewise.
+pub const OCCUPIEDS: u64 = 1;
+/// Likewise.
+pub const RUNENDS: u64 = 2;
+/// The first word of the remainders.
+pub const REMAINDERS: u64 = 3;
+
+/// The metadata of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metadata {
+    /// Slots taken by runs of quotients before the block, from its first slot on.
+    pub offset: u64,
+    /// A bit per quotient: it has a run.
+    pub occupieds: u64,
+    /// A bit per slot: a run ends here.
+    pub runends: u64,
+}
+
+/// For each width, a word with a one in the lowest bit of each field of that width that fits whole.
+const FIELDS: [u64; 65] = {
+    let mut words = [0; 65];
+    let mut width = 1;
+    while width <= 64 {
+        let mut at = 0;
+        while at + width <= 64 {
+            words[width] |= 1 << at;
+            at += width;
+        }
+        width += 1;
+    }
+    words
+};
+
+/// What [`Blocks`] compare remainders of this width with, from 1 to 64 bits.
+#[inline]
+pub const fn fields(remainder_bits: u32) -> u64 {
+    FIELDS[remainder_bits as usize % FIELDS.len()]
+}
+
+/// The blocks of a filter, or whole blocks of one whose first slot is then the first quotient.
+///
+/// Walks expect the invariants of a filter; where memory is damaged, they end at the last slot. The last slot of a filter
+/// is always empty.
+#[derive(Clone, Copy, Debug)]
+pub struct Blocks<W> {
+    words: W,
+    blocks: u64,
+    remainder_bits: u32,
+    /// [`fields`] of the remainders.
+    fields: u64,
+}
+
+impl<W: ReadWords> Blocks<W> {
+    /// The blocks in `words`.
+    #[inline(always)]
+    pub const fn new(words: W, blocks: u64, remainder_bits: u32) -> Blocks<W> {
+        Blocks::with_fields(words, blocks, remainder_bits, fields(remainder_bits))
+    }
+
+    /// The same where [`fields`] are at hand.
+    #[inline(always)]
+    pub const fn with_fields(words: W, blocks: u64, remainder_bits: u32, fields: u64) -> Blocks<W> {
+        Blocks { words, blocks, remainder_bits, fields }
+    }
+
+    /// The number of slots.
+    #[inline(always)]
+    pub fn slots(&self) -> u64 {
+        self.blocks * 64
+    }
+
+    /// The number of blocks.
+    #[inline(always)]
+    pub fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    #[inline(always)]
+    fn first_word(&self, block: u64) -> u64 {
+        block * (self.remainder_bits as u64 + REMAINDERS)
+    }
+
+    /// The metadata of a block.
+    #[inline(always)]
+    pub fn metadata(&self, block: u64) -> Metadata {
+        let first = self.first_word(block);
+        Metadata {
+            offset: self.words.word(first + OFFSET),
+            occupieds: self.words.word(first + OCCUPIEDS),
+            runends: self.words.word(first + RUNENDS),
+        }
+    }
+
+    /// Where runs end in a block.
+    #[inline(always)]
+    pub fn runends(&self, block: u64) -> u64 {
+        self.words.word(self.first_word(block) + RUNENDS)
+    }
+
+    /// Whether a quotient has a run.
+    #[inline(always)]
+    pub fn is_occupied(&self, quotient: u64) -> bool {
+        self.words.word(self.first_word(quotient / 64) + OCCUPIEDS) >> (quotient % 64) & 1 != 0
+    }
+
+    /// Whether a run ends in this slot.
+    #[inline(always)]
+    pub fn is_runend(&self, slot: u64) -> bool {
+        self.runends(slot / 64) >> (slot % 64) & 1 != 0
+    }
+
+    /// The bit of the first word at which the remainder in a slot begins.
+    #[inline(always)]
+    fn remainder_at(&self, slot: u64) -> u64 {
+        64 * (self.first_word(slot / 64) + REMAINDERS) + slot % 64 * self.remainder_bits as u64
+    }
+
+    /// The remainder in a slot; zero if it is empty.
+    #[inline(always)]
+    pub fn remainder(&self, slot: u64) -> u64 {
+        read_field(&self.words, self.remainder_at(slot), self.remainder_bits)
+    }
+
+    /// The slot after the first `runs` runs, at least one, of those of a block's quotients; the number of slots if there are
+    /// fewer.
+    #[inline(always)]
+    fn after_runs(&self, block: u64, of_block: Metadata, runs: u32, select: impl Select) -> u64 {
+        let Metadata { offset, runends, .. } = of_block;
+        let (mut rank, mut block) = (runs as u64 - 1, block);
+        let mut ends = runends;
+        if offset >= 64 {
+            block = block.saturating_add(offset / 64);
+            if block >= self.blocks {
+                return self.slots();
+            }
+            ends = self.runends(block);
+        }
+        ends &= !0 << (offset % 64);
+        loop {
+            let here = ends.count_ones() as u64;
+            if rank < here {
+                return block * 64 + select.select(ends, rank as u32) as u64 + 1;
+            }
+            rank -= here;
+            block += 1;
+            if block >= self.blocks {
+                return self.slots();
+            }
+            ends = self.runends(block);
+        }
+    }
+
+    /// The first slot that the runs of all quotients up to this one leave free: not after the quotient if none of them
+    /// reaches its slot.
+    #[inline(always)]
+    pub fn free_after(&self, quotient: u64, select: impl Select) -> u64 {
+        let block = quotient / 64;
+        let of_block = self.metadata(block);
+        let runs = (of_block.occupieds & lowest(quotient as u32 % 64 + 1)).count_ones();
+        if runs == 0 {
+            return (block * 64).saturating_add(of_block.offset).min(self.slots());
+        }
+        self.after_runs(block, of_block, runs, select)
+    }
+
+    /// The first slot of the run of an occupied quotient, whose block has these metadata.
+    #[inline(always)]
+    fn run_start(&self, quotient: u64, of_block: Metadata, select: impl Select) -> u64 {
+        let block = quotient / 64;
+        let runs = rank(of_block.occupieds, quotient as u32 % 64);
+        let free = if runs == 0 {
+            (block * 64).saturating_add(of_block.offset)
+        } else {
+            self.after_runs(block, of_block, runs, select)
+        };
+        Ord::max(free, quotient)
+    }
+
+    /// The first slot of the run of an occupied quotient.
+    #[inline(always)]
+    pub fn find_run_start(&self, quotient: u64, select: impl Select) -> u64 {
+        self.run_start(quotient, self.metadata(quotient / 64), select)
+    }
+
+    /// The last slot of the run that has this slot; the last of all if memory is damaged.
+    #[inline(always)]
+    pub fn run_end(&self, slot: u64) -> u64 {
+        let mut block = slot / 64;
+        let mut ends = self.runends(block) & (!0 << (slot % 64));
+        while ends == 0 {
+            block += 1;
+            if block >= self.blocks {
+                return self.slots() - 1;
+            }
+            ends = self.runends(block);
+        }
+        block * 64 + ends.trailing_zeros() as u64
+    }
+
+    /// Where a remainder is or belongs in the run that begins there: the first slot with one that is not smaller, or the
+    /// slot after the run; and whether it is there.
+    #[inline(always)]
+    fn find_in_run(&self, start: u64, remainder: u64) -> (u64, bool) {
+        let mut slot = start;
+        while slot < self.slots() {
+            let stored = self.remainder(slot);
+            if stored >= remainder {
+                return (slot, stored == remainder);
+            }
+            slot += 1;
+            if self.is_runend(slot - 1) {
+                break;
+            }
+        }
+        (slot, false)
+    }
+
+    /// Whether a remainder is in the run that begins there. `known` is a block and its runends.
+    #[inline(always)]
+    fn is_in_run(&self, start: u64, known: (u64, u64), remainder: u64) -> bool {
+        let (block, at) = (start / 64, start as u32 % 64);
+        if block >= self.blocks {
+            return false;
+        }
+        let runends = if block == known.0 { known.1 } else { self.runends(block) } >> at;
+        let width = self.remainder_bits;
+        let len = 1 + runends.trailing_zeros();
+        if runends == 0 || len * width > 64 {
+            return self.find_in_run(start, remainder).1;
+        }
+        // All of them at once: a field is zero where they are equal, and then nothing carries into its highest bit.
+        let highest = self.fields << (width - 1);
+        let stored = read_field(&self.words, self.remainder_at(start), len * width);
+        let differ = stored ^ self.fields.wrapping_mul(remainder);
+        let equal = !((differ & !highest).wrapping_add(!highest) | differ) & highest;
+        equal & lowest(len * width) != 0
+    }
+
+    /// Whether a fingerprint is stored (algorithm 2, `LOOKUP`).
+    #[inline(always)]
+    pub fn contains(&self, quotient: u64, remainder: u64, select: impl Select) -> bool {
+        let block = quotient / 64;
+        let of_block = self.metadata(block);
+        if of_block.occupieds >> (quotient % 64) & 1 == 0 {
+            return false;
+        }
+        self.is_in_run(self.run_start(quotient, of_block, select), (block, of_block.runends), remainder)
+    }
+
+    /// How often a fingerprint is stored.
+    #[inline(always)]
+    pub fn count(&self, quotient: u64, remainder: u64, select: impl Select) -> u64 {
+        if !self.is_occupied(quotient) {
+            return 0;
+        }
+        let (first, found) = self.find_in_run(self.find_run_start(quotient, select), remainder);
+        if !found {
+            return 0;
+        }
+        let mut slot = first;
+        while !self.is_runend(slot) && slot + 1 < self.slots() && self.remainder(slot + 1) == remainder {
+            slot += 1;
+        }
+        slot + 1 - first
+    }
+
+    /// The first empty slot from `slot` on (algorithm 9, `FINDFIRSTUNUSEDSLOT`); the number of slots if there is none.
+    #[inline(always)]
+    pub fn unused_from(&self, mut slot: u64, select: impl Select) -> u64 {
+        while slot < self.slots() {
+            let free = self.free_after(slot, select);
+            if free <= slot {
+                return slot;
+            }
+            slot = free;
+        }
+        self.slots()
+    }
+
+    /// Which slots of a block hold an item: bit `i` for slot `64 * block + i`.
+    #[inline(always)]
+    pub fn used(&self, block: u64) -> u64 {
+        let Metadata { offset, occupieds, runends } = self.metadata(block);
+        if offset >= 64 {
+            return !0;
+        }
+        let mut used = lowest(offset as u32);
+        let mut left = occupieds;
+        let mut ends = runends & !used;
+        // A run at a time; the last may go past the block.
+        while left != 0 {
+            let quotient = left & left.wrapping_neg();
+            let end = ends & ends.wrapping_neg();
+            left ^= quotient;
+            ends ^= end;
+            // From the quotient's slot, or after the runs before, up to the end.
+            let upto = end.wrapping_sub(1) | end;
+            used |= upto & !quotient.wrapping_sub(1);
+        }
+        used
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,233 @@
+//! Insertion into blocks, and removal from them.
+//!
+//! Source: algorithm 9 (`INSERTINTOREGIONS`) and section V-B. Items move by whole words. What a change writes lies between
+//! the fingerprint's place and the first empty slot, but for the bit of its quotient; offsets that change are those of the
+//! blocks that begin there. So changes in different superclusters touch different bits.
+
+use super::{Blocks, OCCUPIEDS, OFFSET, REMAINDERS, RUNENDS};
+use crate::bits::{Select, WriteWords, range, write_field};
+
+/// What became of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changed {
+    /// The fingerprint was stored, or removed.
+    Done,
+    /// There was nothing to do: it is there already, or not there.
+    Unchanged,
+    /// The change reaches the last slot, which stays as it is; nothing was written.
+    Outside,
+}
+
+impl<W: WriteWords> Blocks<W> {
+    /// Stores a fingerprint; one that is there already is stored again only with `duplicates`.
+    #[inline(always)]
+    pub fn insert(&mut self, quotient: u64, remainder: u64, duplicates: bool, select: impl Select) -> Changed {
+        let free = self.free_after(quotient, select);
+        if free >= self.slots() {
+            return Changed::Outside;
+        }
+        let home = quotient / 64;
+        if free <= quotient {
+            // Nothing reaches the quotient's slot, so no run is there, and it is empty.
+            if quotient + 1 >= self.slots() {
+                return Changed::Outside;
+            }
+            self.set_remainder(quotient, remainder);
+            self.set_bit(OCCUPIEDS, quotient, true);
+            self.set_bit(RUNENDS, quotient, true);
+            return Changed::Done;
+        }
+        let occupied = self.is_occupied(quotient);
+        let (place, found) =
+            if occupied { self.find_in_run(self.find_run_start(quotient, select), remainder) } else { (free, false) };
+        if found && !duplicates {
+            return Changed::Unchanged;
+        }
+        let empty = self.unused_from(free, select);
+        if empty + 1 >= self.slots() {
+            return Changed::Outside;
+        }
+        self.move_up(place, empty);
+        self.set_remainder(place, remainder);
+        // It ends the run that it begins, or that it is the last of; those within a run end nothing.
+        self.set_bit(RUNENDS, place, place == free);
+        if occupied && place == free {
+            self.set_bit(RUNENDS, place - 1, false);
+        }
+        if !occupied {
+            self.set_bit(OCCUPIEDS, quotient, true);
+        }
+        self.add_to_offsets(home + 1, empty / 64, 1);
+        Changed::Done
+    }
+
+    /// Removes a fingerprint once. Items after it in its cluster move left by one slot; those of later clusters stay.
+    #[inline(always)]
+    pub fn remove(&mut self, quotient: u64, remainder: u64, select: impl Select) -> Changed {
+        if !self.is_occupied(quotient) {
+            return Changed::Unchanged;
+        }
+        let free = self.free_after(quotient, select);
+        if free >= self.slots() {
+            return Changed::Outside;
+        }
+        let start = self.find_run_start(quotient, select);
+        let (place, found) = self.find_in_run(start, remainder);
+        if !found {
+            return Changed::Unchanged;
+        }
+        // Runs whose quotients come before their slots follow, up to one in its canonical slot or an empty slot.
+        let mut end = free;
+        loop {
+            let next = self.free_after(end - 1, select);
+            if next <= end {
+                break;
+            }
+            end = next;
+            if end >= self.slots() {
+                return Changed::Outside;
+            }
+        }
+        let last = end - 1;
+        self.move_down(place, last);
+        if start + 1 == free {
+            self.set_bit(OCCUPIEDS, quotient, false);
+        } else if place + 1 == free {
+            self.set_bit(RUNENDS, place - 1, true);
+        }
+        self.add_to_offsets(quotient / 64 + 1, last / 64, !0);
+        Changed::Done
+    }
+
+    /// Sets the remainder of a slot.
+    #[inline(always)]
+    fn set_remainder(&mut self, slot: u64, remainder: u64) {
+        let at = self.remainder_at(slot);
+        write_field(&mut self.words, at, self.remainder_bits, remainder);
+    }
+
+    /// Sets the bit of a slot or a quotient in a word of metadata.
+    #[inline(always)]
+    pub fn set_bit(&mut self, which: u64, slot: u64, bit: bool) {
+        let index = self.first_word(slot / 64) + which;
+        self.words.replace(index, 1 << (slot % 64), (bit as u64) << (slot % 64));
+    }
+
+    /// Puts an item into an empty slot after all others; `follows` if the item before has the same quotient. Offsets and
+    /// quotients stay as they are.
+    #[inline(always)]
+    pub fn put(&mut self, slot: u64, follows: bool, remainder: u64) {
+        self.set_remainder(slot, remainder);
+        self.set_bit(RUNENDS, slot, true);
+        if follows {
+            self.set_bit(RUNENDS, slot - 1, false);
+        }
+    }
+
+    #[inline(always)]
+    fn add_to_offsets(&mut self, first: u64, last: u64, change: u64) {
+        let mut block = first;
+        while block <= last {
+            let index = self.first_word(block) + OFFSET;
+            let offset = self.words.word(index).wrapping_add(change);
+            self.words.replace(index, !0, offset);
+            block += 1;
+        }
+    }
+
+    /// Moves the items of `place..empty` right by one slot.
+    #[inline(always)]
+    fn move_up(&mut self, place: u64, empty: u64) {
+        let width = self.remainder_bits;
+        let mut block = empty / 64;
+        loop {
+            // Slots of this block whose items move within it.
+            let from = if block == place / 64 { place as u32 % 64 } else { 0 };
+            let to = if block == empty / 64 { empty as u32 % 64 } else { 63 };
+            let runends = self.runends(block);
+            let moved = range(from + 1, to + 1);
+            let first = self.first_word(block);
+            self.words.replace(first + RUNENDS, moved, runends << 1 & moved);
+            shift_up(&mut self.words, first + REMAINDERS, width, from * width, to * width);
+            if block == place / 64 {
+                return;
+            }
+            // Slot 0 gets the item of the slot before.
+            let slot = 64 * block;
+            let (ends, remainder) = (self.is_runend(slot - 1), self.remainder(slot - 1));
+            self.set_bit(RUNENDS, slot, ends);
+            self.set_remainder(slot, remainder);
+            block -= 1;
+        }
+    }
+
+    /// Moves the items of `place + 1..=last` left by one slot, and empties `last`.
+    #[inline(always)]
+    fn move_down(&mut self, place: u64, last: u64) {
+        let width = self.remainder_bits;
+        let mut block = place / 64;
+        loop {
+            let from = if block == place / 64 { place as u32 % 64 } else { 0 };
+            let to = if block == last / 64 { last as u32 % 64 } else { 63 };
+            let runends = self.runends(block);
+            let moved = range(from, to);
+            let first = self.first_word(block);
+            self.words.replace(first + RUNENDS, moved, runends >> 1 & moved);
+            shift_down(&mut self.words, first + REMAINDERS, width, from * width, to * width);
+            if block == last / 64 {
+                self.set_bit(RUNENDS, last, false);
+                self.set_remainder(last, 0);
+                return;
+            }
+            let slot = 64 * (block + 1);
+            let (ends, remainder) = (self.is_runend(slot), self.remainder(slot));
+            self.set_bit(RUNENDS, slot - 1, ends);
+            self.set_remainder(slot - 1, remainder);
+            block += 1;
+        }
+    }
+}
+
+/// Moves the bits `from..to` up by `by`, 1 to 63, counted from the lowest of word `first`; those of `from..from + by` then
+/// hold nothing of use.
+#[inline(always)]
+fn shift_up<W: WriteWords>(words: &mut W, first: u64, by: u32, from: u32, to: u32) {
+    if from == to {
+        return;
+    }
+    let (begin, end) = (from + by, to + by);
+    let mut index = (end - 1) / 64;
+    let mut word = words.word(first + index as u64);
+    loop {
+        let before = if index > 0 { words.word(first + index as u64 - 1) } else { 0 };
+        let moved = range(begin.saturating_sub(64 * index), (end - 64 * index).min(64));
+        words.replace(first + index as u64, moved, (word << by | before >> (64 - by)) & moved);
+        if index == begin / 64 {
+            return;
+        }
+        word = before;
+        index -= 1;
+    }
+}
+
+/// Moves the bits `from + by..to + by` down by `by`, 1 to 63; those of `to..to + by` then hold nothing of use.
+#[inline(always)]
+fn shift_down<W: WriteWords>(words: &mut W, first: u64, by: u32, from: u32, to: u32) {
+    if from == to {
+        return;
+    }
+    let (mut index, last) = (from / 64, (to - 1) / 64);
+    let mut word = words.word(first + index as u64);
+    loop {
+        // The bits of `to + by` and after are not used, nor is the word that only they are in.
+        let reads_next = 64 * (index + 1) < to + by;
+        let next = if reads_next { words.word(first + index as u64 + 1) } else { 0 };
+        let moved = range(from.saturating_sub(64 * index), (to - 64 * index).min(64));
+        words.replace(first + index as u64, moved, (word >> by | next << (64 - by)) & moved);
+        if index == last {
+            return;
+        }
+        word = next;
+        index += 1;
+    }
+}
