@@ -15,8 +15,6 @@ pub use device::DeviceBuilder;
 
 /// The rate unless the user asks for another.
 pub const DEFAULT_FPR: f64 = 0.01;
-/// The load limit unless the user asks for another.
-pub const DEFAULT_MAX_LOAD: f64 = 0.9;
 
 /// What the user said about the size.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,7 +54,7 @@ impl<S: SlotKind> Builder<S> {
         Builder {
             size,
             fpr: DEFAULT_FPR,
-            max_load: DEFAULT_MAX_LOAD,
+            max_load: S::MAX_LOAD,
             container: Container::Packed,
             duplicates: Duplicates::Dropped,
             seed: 0,
@@ -87,7 +85,8 @@ impl<S: SlotKind> Builder<S> {
         self
     }
 
-    /// The share of slots that may be used, above 0 and at most 0.99; without effect where a layout is given. Default: 0.9.
+    /// The share of slots that may be used, above 0 and at most 0.99; without effect where a layout is given. Default: 0.9
+    /// for standard slots, 0.95 for those with rank and select.
     pub fn max_load(mut self, max_load: f64) -> Self {
         self.max_load = max_load;
         self

@@ -9,6 +9,7 @@ use warpset_base::words::AlignedWords;
 use crate::slot_kind::{Change, Changed, SlotKind};
 use crate::{Error, Key, Layout, View};
 
+pub(crate) mod ahead;
 mod batch;
 mod collect;
 mod fingerprints;

@@ -29,6 +29,9 @@ impl<S: SlotKind> Saved for QuotientFilter<S> {
             return invalid("parameter 7", fields[ITEMS_FIELD + 1]);
         }
         let layout = Layout::from_fields(fields)?;
+        if !S::lies_in(layout.container) {
+            return invalid("container", layout.container as u64);
+        }
         let items = fields[ITEMS_FIELD];
         if items > layout.limit() {
             return invalid("items", items);

@@ -19,7 +19,8 @@
 //! and it does all of that without the keys.
 //!
 //! [`QuotientFilter`] is generic over the kind of its slots ([`SlotKind`]): building, batches, merging, resizing, files and
-//! views are the same for all kinds. [`StandardQuotientFilter`] has the slots of [`standard`].
+//! views are the same for all kinds. [`StandardQuotientFilter`] has the slots of [`standard`], [`RankSelectQuotientFilter`]
+//! those of [`rank_select`]: which to take, and when, is in `docs/quotient.md`.
 //!
 //! Bulk methods use the current rayon pool; run them inside `ThreadPool::install` to bound their threads.
 
@@ -29,6 +30,7 @@ mod error;
 mod format;
 pub mod gpu;
 mod layout;
+pub mod rank_select;
 mod rates;
 #[cfg(feature = "serde")]
 mod serde;
@@ -39,10 +41,11 @@ mod view;
 #[cfg(target_endian = "big")]
 compile_error!("the memory image of the filters is little-endian, and this crate reads it in place");
 
-pub use builder::{Builder, DEFAULT_FPR, DEFAULT_MAX_LOAD, DeviceBuilder};
+pub use builder::{Builder, DEFAULT_FPR, DeviceBuilder};
 pub use cpu::QuotientFilter;
 pub use error::Error;
 pub use layout::{Duplicates, Layout};
+pub use rank_select::RankSelect;
 pub use slot_kind::SlotKind;
 pub use standard::{BuildMethod, Standard};
 pub use view::View;
@@ -69,3 +72,20 @@ pub type StandardQuotientFilter = QuotientFilter<Standard>;
 pub type StandardBuilder = Builder<Standard>;
 /// A borrow of the words of a [`StandardQuotientFilter`] that answers queries.
 pub type StandardView<'a> = View<'a, Standard>;
+
+/// The rank-and-select quotient filter: two metadata bits per slot and an offset per 64, `r + 3` bits per slot in all for
+/// remainders of `r` bits. Lookups cost the same at any load up to 0.95, its default.
+///
+/// ```
+/// use warpset_quotient::RankSelectQuotientFilter;
+///
+/// let keys: Vec<u64> = (0..1_000_000).collect();
+/// let mut filter = RankSelectQuotientFilter::builder(1_000_000).fpr(0.01).build_from(&keys)?;
+/// assert!(filter.contains(7u64) && filter.remove(7u64));
+/// # Ok::<(), warpset_quotient::Error>(())
+/// ```
+pub type RankSelectQuotientFilter = QuotientFilter<RankSelect>;
+/// Settings of a [`RankSelectQuotientFilter`].
+pub type RankSelectBuilder = Builder<RankSelect>;
+/// A borrow of the words of a [`RankSelectQuotientFilter`] that answers queries.
+pub type RankSelectView<'a> = View<'a, RankSelect>;

@@ -5,9 +5,12 @@
 
 use std::fmt;
 
+use warpset_core::quotient::slots::Container;
+
 use crate::{Error, Layout, View};
 
-/// How fingerprints lie in slots, on the host. Sealed: [`Standard`](crate::standard::Standard) implements it.
+/// How fingerprints lie in slots, on the host. Sealed: [`Standard`](crate::standard::Standard) and
+/// [`RankSelect`](crate::rank_select::RankSelect) implement it.
 ///
 /// In all methods `words` are the words of a sound filter of this `layout`, or of whole blocks of 64 slots of one where
 /// a method says so. Damaged words make wrong answers, nothing worse.
@@ -16,6 +19,11 @@ pub trait SlotKind: sealed::Sealed + Copy + fmt::Debug + Send + Sync + 'static {
     const STRUCTURE: u16;
     /// For messages: "standard quotient filter".
     const NAME: &'static str;
+    /// The share of slots that may be used unless the user says otherwise.
+    const MAX_LOAD: f64;
+
+    /// Whether slots of this kind lie in this container.
+    fn lies_in(container: Container) -> bool;
 
     /// An iterator over all fingerprints, by blocks.
     type Walk<'a>: Walk;
@@ -26,7 +34,8 @@ pub trait SlotKind: sealed::Sealed + Copy + fmt::Debug + Send + Sync + 'static {
     /// Runs `job` with what writes items into `words`: zero, and whole blocks.
     fn write<J: WriteJob>(layout: &Layout, words: &mut [u64], job: J) -> J::Output;
 
-    /// Puts items of all blocks into slots that are empty; their quotients have been written.
+    /// Puts items of all blocks into slots that are empty; their quotients, and what depends on free slots, have been
+    /// written.
     fn put(layout: &Layout, words: &mut [u64], items: impl Iterator<Item = PlacedItem>);
 
     /// Whether a fingerprint is stored.
@@ -90,14 +99,15 @@ pub trait Walk {
 
 /// Writes items of ascending slots into zero words.
 pub trait SlotWriter {
-    /// Says that a quotient has a run; it may be the same as in the last call.
-    fn occupy(&mut self, quotient: u64);
+    /// Says that the next item has this quotient; it may be the same as in the last call. `free` is the first slot that the
+    /// items before leave free, those of earlier parts of the filter included.
+    fn occupy(&mut self, quotient: u64, free: u64);
 
     /// Puts an item into a slot after the last one.
     fn item(&mut self, item: PlacedItem);
 
-    /// Writes what is still in registers.
-    fn finish(self);
+    /// Writes what is still in registers; `free` is the first slot that all items leave free.
+    fn finish(self, free: u64);
 }
 
 /// What is done with a [`SlotWriter`], whichever it is.

@@ -54,6 +54,11 @@ impl sealed::Sealed for Standard {}
 impl SlotKind for Standard {
     const STRUCTURE: u16 = 24;
     const NAME: &'static str = "standard quotient filter";
+    const MAX_LOAD: f64 = 0.9;
+
+    fn lies_in(_: Container) -> bool {
+        true
+    }
 
     type Walk<'a> = StandardWalk<'a>;
 

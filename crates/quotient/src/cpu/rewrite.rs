@@ -99,16 +99,16 @@ impl<A: Source> WriteJob for WritePart<'_, A> {
         let (mut items, mut spilled) = (0, Vec::new());
         for_each_item(layout, source, first, end, |Item { quotient, remainder, follows }| {
             items += 1;
+            writer.occupy(quotient - first, free.saturating_sub(first));
             let slot = core::place(free, quotient);
             free = slot + 1;
-            writer.occupy(quotient - first);
             if slot - first < len {
                 writer.item(PlacedItem { slot: slot - first, quotient: quotient - first, follows, remainder });
             } else {
                 spilled.push(PlacedItem { slot, quotient, follows, remainder });
             }
         });
-        writer.finish();
+        writer.finish(free.saturating_sub(first));
         Written { items, free, spilled }
     }
 }

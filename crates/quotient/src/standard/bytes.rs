@@ -5,8 +5,8 @@ use warpset_core::quotient::Split;
 use warpset_core::quotient::slots::{BLOCK_SLOTS, ByteSlots, OCCUPIED, bytes_of_slot};
 use warpset_core::quotient::standard::{self as core, Inserted};
 
-use super::packed::{BATCH, prefetch};
 use crate::Layout;
+use crate::cpu::ahead::{BATCH, prefetch};
 use crate::slot_kind::{Change, Changed, PlacedItem, SlotWriter};
 
 /// Writes items of ascending slots into zero words: what `warpset_core::quotient::slots::Appender` writes, with the words
@@ -39,7 +39,7 @@ impl<'a> ByteWriter<'a> {
 
 impl SlotWriter for ByteWriter<'_> {
     #[inline(always)]
-    fn occupy(&mut self, quotient: u64) {
+    fn occupy(&mut self, quotient: u64, _: u64) {
         let at = quotient * u64::from(self.slot_bits);
         let home = at / 64;
         if home != self.home {
@@ -65,7 +65,7 @@ impl SlotWriter for ByteWriter<'_> {
     }
 
     #[inline(always)]
-    fn finish(mut self) {
+    fn finish(mut self, _: u64) {
         self.words.or(self.home, self.occupieds);
         self.write_items(0);
     }
@@ -199,12 +199,12 @@ mod tests {
                 // Quotients are at most their slots.
                 let quotient = slot - u64::from(shifted && slot > 0);
                 appender.occupy(quotient);
-                writer.occupy(quotient);
+                writer.occupy(quotient, 0);
                 appender.item(slot, core::item_metadata(slot, quotient, follows), remainder);
                 writer.item(PlacedItem { slot, quotient, follows, remainder });
             }
             appender.finish();
-            writer.finish();
+            writer.finish(0);
             prop_assert_eq!(written, wanted);
         }
     }

@@ -19,9 +19,6 @@ pub(super) use lookup::count_many;
 pub(super) use update::PackedMut;
 pub use walk::PackedWalk;
 
-/// Keys whose cache lines are asked for before the first of them is looked up.
-pub(super) const BATCH: usize = 32;
-
 /// Packed slots that are read.
 #[derive(Clone, Copy)]
 pub(super) struct Packed<'a> {
@@ -143,17 +140,4 @@ impl<'a> Packed<'a> {
         let high = self.words.get(index + 1).map_or(0, |word| (word << 1) << (63 - shift));
         low | high
     }
-}
-
-/// Asks for the cache line of a word.
-#[inline(always)]
-pub(super) fn prefetch(words: &[u64], index: usize) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a hint, which may name any address; SSE is part of x86-64.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(words.as_ptr().wrapping_add(index).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (words, index);
 }

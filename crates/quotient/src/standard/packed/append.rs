@@ -60,7 +60,7 @@ impl<'a> PackedWriter<'a> {
 
 impl SlotWriter for PackedWriter<'_> {
     #[inline(always)]
-    fn occupy(&mut self, quotient: u64) {
+    fn occupy(&mut self, quotient: u64, _: u64) {
         let home = (quotient / 64) as usize;
         if home != self.home {
             self.write_occupieds();
@@ -91,7 +91,7 @@ impl SlotWriter for PackedWriter<'_> {
     }
 
     #[inline(always)]
-    fn finish(mut self) {
+    fn finish(mut self, _: u64) {
         self.write_occupieds();
         self.write_metadata();
         self.write_remainders(0);
@@ -123,13 +123,13 @@ mod tests {
                 // Quotients are at most their slots.
                 let quotient = slot - u64::from(shifted && slot > 0);
                 appender.occupy(quotient);
-                packed.occupy(quotient);
+                packed.occupy(quotient, 0);
                 let metadata = core::item_metadata(slot, quotient, continuation);
                 appender.item(slot, metadata, remainder);
                 packed.item(PlacedItem { slot, quotient, follows: continuation, remainder });
             }
             appender.finish();
-            packed.finish();
+            packed.finish(0);
             prop_assert_eq!(written, wanted);
         }
     }

@@ -11,8 +11,9 @@ use warpset_core::bits::range;
 use warpset_core::quotient::slots::PackedSlots;
 use warpset_core::quotient::standard as core;
 
-use super::{BATCH, Packed, prefetch};
+use super::Packed;
 use crate::Layout;
+use crate::cpu::ahead::{BATCH, prefetch};
 
 /// Blocks that one task counts the waiting runs of.
 const TASK_BLOCKS: usize = 1 << 12;

@@ -10,6 +10,7 @@ use warpset_core::quotient::standard::Inserted;
 
 use super::Packed;
 use crate::Layout;
+use crate::cpu::ahead::prefetch;
 use crate::slot_kind::{Change, Changed};
 
 /// Packed slots that are written: those of a filter, or of a part of one whose first slot is then the first quotient.
@@ -288,7 +289,7 @@ impl<'a> PackedMut<'a> {
         let mut done = 0;
         for (i, &fingerprint) in batch.iter().enumerate() {
             if let Some(&soon) = batch.get(i + 8) {
-                super::prefetch(self.words, ((split.quotient(soon) - first_slot) / 64) as usize * self.block_words);
+                prefetch(self.words, ((split.quotient(soon) - first_slot) / 64) as usize * self.block_words);
             }
             let (quotient, remainder) = (split.quotient(fingerprint) - first_slot, split.remainder(fingerprint));
             let changed =
