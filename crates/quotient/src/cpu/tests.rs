@@ -8,9 +8,27 @@ use warpset_core::quotient::slots::Container;
 
 use super::QuotientFilter;
 use crate::{
-    Builder, Duplicates, Error, Hashed, Layout, LengthMismatch, SlotKind, Standard, StandardBuilder,
+    Builder, Duplicates, Error, Hashed, Layout, LengthMismatch, RankSelect, SlotKind, Standard, StandardBuilder,
     StandardQuotientFilter,
 };
+
+/// Each test for both kinds of slots.
+macro_rules! for_kinds {
+    ($($test:ident)*) => {
+        mod standard {
+            $(#[test]
+            fn $test() {
+                super::$test::<crate::Standard>();
+            })*
+        }
+        mod rank_select {
+            $(#[test]
+            fn $test() {
+                super::$test::<crate::RankSelect>();
+            })*
+        }
+    };
+}
 
 type Model = BTreeMap<u64, u64>;
 
@@ -235,6 +253,11 @@ fn tiny() -> impl Strategy<Value = (Layout, Vec<Op>)> {
     })
 }
 
+/// The same layouts for slots that lie packed only.
+fn packed((layout, ops): (Layout, Vec<Op>)) -> (Layout, Vec<Op>) {
+    (Layout { container: Container::Packed, ..layout }, ops)
+}
+
 /// Filters of any width; most fingerprints are far apart.
 fn wide() -> impl Strategy<Value = (Layout, Vec<Op>)> {
     (1..13u32, 5..=61u32, any::<bool>(), any::<bool>()).prop_flat_map(|(q, r, packed, keep)| {
@@ -255,31 +278,53 @@ proptest! {
     fn filters_of_every_width_behave_like_multisets((layout, ops) in wide()) {
         behaves_like_a_multiset(layout, ops, in_the_other_container)?;
     }
+
+    #[test]
+    fn tiny_rank_select_filters_behave_like_multisets((layout, ops) in tiny().prop_map(packed)) {
+        behaves_like_a_multiset::<RankSelect>(layout, ops, Clone::clone)?;
+    }
+
+    #[test]
+    fn rank_select_filters_of_every_width_behave_like_multisets((layout, ops) in wide().prop_map(packed)) {
+        behaves_like_a_multiset::<RankSelect>(layout, ops, Clone::clone)?;
+    }
+}
+
+for_kinds! {
+    full_filters_in_parallel_parts
+    one_key_too_many_changes_nothing
+    a_key_repeated_too_often_at_the_end_is_an_error
+    filters_that_do_not_match_are_refused
+    longer_fingerprints_merge_into_shorter_ones
+    empty_inputs
+    filters_grow_with_iterators
 }
 
 fn keys(n: u64, seed: u64) -> Vec<u64> {
     (0..n).map(|i| mix(i, seed)).collect()
 }
 
-#[test]
-fn full_filters_in_parallel_parts() {
+fn full_filters_in_parallel_parts<S: SlotKind>() {
     // Several threads whatever the machine, so that parts and their seams are there.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
     pool.install(|| {
-        for (container, keep) in [(true, false), (false, false), (true, true)] {
-            let layout = layout(17, 9, 0.95, container, keep);
+        for (packed, keep) in [(true, false), (false, false), (true, true)] {
+            let layout = layout(17, 9, 0.95, packed, keep);
+            if !S::lies_in(layout.container()) {
+                continue;
+            }
             let all = keys(layout.limit(), 1);
-            let built = StandardBuilder::with_layout(layout).build_from(&all).unwrap();
-            Standard::validate(&built.view()).unwrap();
+            let built = Builder::<S>::with_layout(layout).build_from(&all).unwrap();
+            S::validate(&built.view()).unwrap();
             assert_eq!(built.count_contained_bulk(&all), all.len());
             assert!(built.contains_bulk(&all).iter().all(|&yes| yes));
             // Batches in place up to the brim, and the serial filter: the same bytes.
-            let mut filled = StandardQuotientFilter::with_layout(layout).unwrap();
+            let mut filled = QuotientFilter::<S>::with_layout(layout).unwrap();
             for batch in all.chunks(5000) {
                 filled.insert_bulk(batch).unwrap();
             }
             assert!(filled == built);
-            let mut serial = StandardQuotientFilter::with_layout(layout).unwrap();
+            let mut serial = QuotientFilter::<S>::with_layout(layout).unwrap();
             all.iter().for_each(|key| assert!(serial.insert(key).is_ok()));
             assert!(serial == built);
             // And down again.
@@ -295,18 +340,20 @@ fn full_filters_in_parallel_parts() {
             if keep {
                 assert_eq!(filled.len(), stay.len() as u64);
                 assert_eq!(filled.count_contained_bulk(stay), stay.len());
-                assert!(filled == StandardBuilder::with_layout(layout).build_from(stay).unwrap());
+                assert!(filled == Builder::<S>::with_layout(layout).build_from(stay).unwrap());
             }
         }
     });
 }
 
-#[test]
-fn one_key_too_many_changes_nothing() {
+fn one_key_too_many_changes_nothing<S: SlotKind>() {
     for packed in [true, false] {
         let layout = layout(12, 20, 0.95, packed, true);
+        if !S::lies_in(layout.container()) {
+            continue;
+        }
         let all = keys(layout.limit(), 5);
-        let full = StandardBuilder::with_layout(layout).build_from(&all).unwrap();
+        let full = Builder::<S>::with_layout(layout).build_from(&all).unwrap();
         let mut filter = full.clone();
         let limit = layout.limit();
         let error = filter.insert(7u64).unwrap_err();
@@ -323,30 +370,28 @@ fn one_key_too_many_changes_nothing() {
     }
 }
 
-#[test]
-fn a_key_repeated_too_often_at_the_end_is_an_error() {
+fn a_key_repeated_too_often_at_the_end_is_an_error<S: SlotKind>() {
     let layout = layout(16, 8, 0.9, true, true);
-    let mut filter = StandardQuotientFilter::with_layout(layout).unwrap();
+    let mut filter = QuotientFilter::<S>::with_layout(layout).unwrap();
     let last = vec![Hashed(u64::MAX); 20_000];
     assert!(matches!(filter.insert_bulk(&last), Err(Error::OverflowRegionFull { .. })));
     assert!(filter.is_empty() && filter.words().iter().all(|&w| w == 0));
     while filter.insert(last[0]).is_ok() {}
     assert_eq!(filter.len(), layout.slots() - layout.quotients());
     assert_eq!(filter.count(last[0]), filter.len());
-    Standard::validate(&filter.view()).unwrap();
+    S::validate(&filter.view()).unwrap();
     // As a set it is one fingerprint.
-    let mut set = StandardQuotientFilter::with_layout(Layout { duplicates: Duplicates::Dropped, ..layout }).unwrap();
+    let mut set = QuotientFilter::<S>::with_layout(Layout { duplicates: Duplicates::Dropped, ..layout }).unwrap();
     assert_eq!(set.insert_bulk(&last).unwrap(), 1);
 }
 
-#[test]
-fn filters_that_do_not_match_are_refused() {
-    let a = StandardBuilder::with_bits(10, 10).build().unwrap();
-    let mut b = StandardBuilder::with_bits(10, 11).build().unwrap();
+fn filters_that_do_not_match_are_refused<S: SlotKind>() {
+    let a = Builder::<S>::with_bits(10, 10).build().unwrap();
+    let mut b = Builder::<S>::with_bits(10, 11).build().unwrap();
     assert!(matches!(b.merge(&a), Err(Error::Incompatible { field: "fingerprint bits", left: 21, right: 20 })));
-    let mut c = StandardBuilder::with_bits(10, 10).seed(1).build().unwrap();
+    let mut c = Builder::<S>::with_bits(10, 10).seed(1).build().unwrap();
     assert!(matches!(c.merge(&a), Err(Error::Incompatible { field: "seed", .. })));
-    let mut d = StandardBuilder::with_bits(10, 10).duplicates(Duplicates::Kept).build().unwrap();
+    let mut d = Builder::<S>::with_bits(10, 10).duplicates(Duplicates::Kept).build().unwrap();
     assert!(matches!(d.merge(&a), Err(Error::Incompatible { field: "duplicates kept", .. })));
     assert!(matches!(a.clone().insert_fingerprint(1 << 20), Err(Error::InvalidFingerprint { bits: 20, .. })));
     assert!(matches!(a.clone().insert_fingerprints_bulk(&[1 << 20]), Err(Error::InvalidFingerprint { .. })));
@@ -357,12 +402,11 @@ fn filters_that_do_not_match_are_refused() {
     ));
 }
 
-#[test]
-fn longer_fingerprints_merge_into_shorter_ones() {
+fn longer_fingerprints_merge_into_shorter_ones<S: SlotKind>() {
     let (some, more) = (keys(3000, 1), keys(2000, 2));
-    let mut short = StandardBuilder::with_bits(13, 8).build_from(&some).unwrap();
-    let long = StandardBuilder::with_bits(12, 20).build_from(&more).unwrap();
-    let expected = StandardBuilder::with_bits(13, 8).build_from(&[some, more].concat()).unwrap();
+    let mut short = Builder::<S>::with_bits(13, 8).build_from(&some).unwrap();
+    let long = Builder::<S>::with_bits(12, 20).build_from(&more).unwrap();
+    let expected = Builder::<S>::with_bits(13, 8).build_from(&[some, more].concat()).unwrap();
     let union = short.union_count(&long).unwrap();
     assert_eq!(long.union_count(&short).unwrap(), union);
     short.merge(&long).unwrap();
@@ -370,9 +414,8 @@ fn longer_fingerprints_merge_into_shorter_ones() {
     assert!(short == expected);
 }
 
-#[test]
-fn empty_inputs() {
-    let mut filter = StandardBuilder::with_bits(1, 1).build().unwrap();
+fn empty_inputs<S: SlotKind>() {
+    let mut filter = Builder::<S>::with_bits(1, 1).build().unwrap();
     assert_eq!(filter.insert_bulk::<u64>(&[]).unwrap(), 0);
     assert_eq!(filter.remove_bulk::<u64>(&[]), 0);
     assert!(filter.contains_bulk::<u64>(&[]).is_empty());
@@ -380,18 +423,17 @@ fn empty_inputs() {
     let empty = filter.clone();
     filter.merge(&empty).unwrap();
     assert_eq!((filter.len(), filter.fpr(), filter.union_count(&empty).unwrap()), (0, 0.0, 0));
-    assert!(StandardBuilder::with_bits(8, 8).build_from::<u64>(&[]).unwrap().is_empty());
+    assert!(Builder::<S>::with_bits(8, 8).build_from::<u64>(&[]).unwrap().is_empty());
 }
 
-#[test]
-fn filters_grow_with_iterators() {
-    let filter: StandardQuotientFilter = keys(10_000, 3).into_iter().collect();
+fn filters_grow_with_iterators<S: SlotKind>() {
+    let filter: QuotientFilter<S> = keys(10_000, 3).into_iter().collect();
     assert_eq!(filter.count_contained_bulk(&keys(10_000, 3)), 10_000);
     assert!(filter.fpr() <= crate::DEFAULT_FPR && filter.layout().duplicates() == Duplicates::Dropped);
-    let none: StandardQuotientFilter = std::iter::empty::<&str>().collect();
+    let none: QuotientFilter<S> = std::iter::empty::<&str>().collect();
     assert!(none.is_empty());
 
-    let builder = StandardQuotientFilter::builder(1000).fpr(1e-9).duplicates(Duplicates::Kept).seed(5);
+    let builder = QuotientFilter::<S>::builder(1000).fpr(1e-9).duplicates(Duplicates::Kept).seed(5);
     let mut grown = builder.build().unwrap();
     grown.extend(keys(150_000, 4));
     grown.extend(["a", "b"]);
@@ -401,8 +443,9 @@ fn filters_grow_with_iterators() {
 
 #[test]
 fn builders_of_known_layouts() {
-    let filter = StandardQuotientFilter::builder(1000).fpr(1e-4).seed(3).build_from(&keys(700, 1)).unwrap();
-    let builder = StandardBuilder::with_layout(*filter.layout());
+    type S = Standard;
+    let filter = QuotientFilter::<S>::builder(1000).fpr(1e-4).seed(3).build_from(&keys(700, 1)).unwrap();
+    let builder = Builder::<S>::with_layout(*filter.layout());
     assert_eq!(builder.layout().unwrap(), *filter.layout());
     assert!(builder.build_from_fingerprints(&filter.fingerprints().collect::<Vec<_>>()).unwrap() == filter);
     let other = builder.container(Container::Bytes).seed(4).duplicates(Duplicates::Kept).layout().unwrap();
