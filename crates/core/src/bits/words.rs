@@ -3,10 +3,19 @@
 //! Words past the end of a slice read as zero and are not written, so that a damaged file can lead to a wrong answer
 //! but never to an access out of bounds.
 
+use super::{lowest, read_field, window};
+
 /// Words that can be read.
 pub trait ReadWords {
     /// Word `index`.
     fn word(&self, index: u64) -> u64;
+
+    /// The `width` bits from bit `at` on, `width` from 1 to 64. No word is read that holds none of them, unless that is
+    /// cheaper and can do no harm.
+    #[inline(always)]
+    fn field(&self, at: u64, width: u32) -> u64 {
+        read_field(self, at, width)
+    }
 }
 
 /// Words that one owner changes: on a device, bits of one word may have different owners.
@@ -35,6 +44,12 @@ impl ReadWords for [u64] {
     fn word(&self, index: u64) -> u64 {
         word(self, index as usize)
     }
+
+    #[inline(always)]
+    fn field(&self, at: u64, width: u32) -> u64 {
+        // Whether the second word is needed depends on the place, which no processor predicts.
+        window(self, at) & lowest(width)
+    }
 }
 
 impl<W: ReadWords + ?Sized> ReadWords for &W {
@@ -42,12 +57,22 @@ impl<W: ReadWords + ?Sized> ReadWords for &W {
     fn word(&self, index: u64) -> u64 {
         (**self).word(index)
     }
+
+    #[inline(always)]
+    fn field(&self, at: u64, width: u32) -> u64 {
+        (**self).field(at, width)
+    }
 }
 
 impl<W: ReadWords + ?Sized> ReadWords for &mut W {
     #[inline]
     fn word(&self, index: u64) -> u64 {
         (**self).word(index)
+    }
+
+    #[inline(always)]
+    fn field(&self, at: u64, width: u32) -> u64 {
+        (**self).field(at, width)
     }
 }
 

@@ -31,7 +31,7 @@
 //! III-B and V, algorithms 2 and 9; Pandey, Bender, Johnson, Patro, "A General-Purpose Counting Filter", SIGMOD 2017 (the
 //! structure). Departures: the offset has a word and not eight bits; runs are read from their first slot on.
 
-use crate::bits::{ReadWords, Select, lowest, rank, read_field};
+use crate::bits::{ReadWords, Select, lowest, rank};
 
 mod change;
 
@@ -159,14 +159,32 @@ impl<W: ReadWords> Blocks<W> {
     /// The remainder in a slot; zero if it is empty.
     #[inline(always)]
     pub fn remainder(&self, slot: u64) -> u64 {
-        read_field(&self.words, self.remainder_at(slot), self.remainder_bits)
+        self.words.field(self.remainder_at(slot), self.remainder_bits)
     }
 
-    /// The slot after the first `runs` runs, at least one, of those of a block's quotients; the number of slots if there are
-    /// fewer.
+    /// The first slot that is free after the first `runs` runs of a block's quotients, and all runs before the block; the
+    /// number of slots if there are fewer.
     #[inline(always)]
     fn after_runs(&self, block: u64, of_block: Metadata, runs: u32, select: impl Select) -> u64 {
         let Metadata { offset, runends, .. } = of_block;
+        if offset < 64 {
+            // Slots that come after a run's end: after that of the block before, after the first of this block, ...
+            let begins = 1 << offset | (runends & !0 << offset) << 1;
+            let place = select.select(begins, runs);
+            if place < 64 {
+                return block * 64 + place as u64;
+            }
+        }
+        self.after_runs_far(block, of_block, runs, select)
+    }
+
+    /// The same where that slot is in another block.
+    #[inline(always)]
+    fn after_runs_far(&self, block: u64, of_block: Metadata, runs: u32, select: impl Select) -> u64 {
+        let Metadata { offset, runends, .. } = of_block;
+        if runs == 0 {
+            return (block * 64).saturating_add(offset).min(self.slots());
+        }
         let (mut rank, mut block) = (runs as u64 - 1, block);
         let mut ends = runends;
         if offset >= 64 {
@@ -195,26 +213,22 @@ impl<W: ReadWords> Blocks<W> {
     /// reaches its slot.
     #[inline(always)]
     pub fn free_after(&self, quotient: u64, select: impl Select) -> u64 {
-        let block = quotient / 64;
-        let of_block = self.metadata(block);
+        let of_block = self.metadata(quotient / 64);
+        self.free_after_in(quotient, of_block, select)
+    }
+
+    /// The same, given the metadata of the quotient's block.
+    #[inline(always)]
+    fn free_after_in(&self, quotient: u64, of_block: Metadata, select: impl Select) -> u64 {
         let runs = (of_block.occupieds & lowest(quotient as u32 % 64 + 1)).count_ones();
-        if runs == 0 {
-            return (block * 64).saturating_add(of_block.offset).min(self.slots());
-        }
-        self.after_runs(block, of_block, runs, select)
+        self.after_runs(quotient / 64, of_block, runs, select)
     }
 
     /// The first slot of the run of an occupied quotient, whose block has these metadata.
     #[inline(always)]
     fn run_start(&self, quotient: u64, of_block: Metadata, select: impl Select) -> u64 {
-        let block = quotient / 64;
         let runs = rank(of_block.occupieds, quotient as u32 % 64);
-        let free = if runs == 0 {
-            (block * 64).saturating_add(of_block.offset)
-        } else {
-            self.after_runs(block, of_block, runs, select)
-        };
-        Ord::max(free, quotient)
+        Ord::max(self.after_runs(quotient / 64, of_block, runs, select), quotient)
     }
 
     /// The first slot of the run of an occupied quotient.
@@ -271,7 +285,7 @@ impl<W: ReadWords> Blocks<W> {
         }
         // All of them at once: a field is zero where they are equal, and then nothing carries into its highest bit.
         let highest = self.fields << (width - 1);
-        let stored = read_field(&self.words, self.remainder_at(start), len * width);
+        let stored = self.words.field(self.remainder_at(start), len * width);
         let differ = stored ^ self.fields.wrapping_mul(remainder);
         let equal = !((differ & !highest).wrapping_add(!highest) | differ) & highest;
         equal & lowest(len * width) != 0

@@ -22,11 +22,12 @@ impl<W: WriteWords> Blocks<W> {
     /// Stores a fingerprint; one that is there already is stored again only with `duplicates`.
     #[inline(always)]
     pub fn insert(&mut self, quotient: u64, remainder: u64, duplicates: bool, select: impl Select) -> Changed {
-        let free = self.free_after(quotient, select);
+        let home = quotient / 64;
+        let of_home = self.metadata(home);
+        let free = self.free_after_in(quotient, of_home, select);
         if free >= self.slots() {
             return Changed::Outside;
         }
-        let home = quotient / 64;
         if free <= quotient {
             // Nothing reaches the quotient's slot, so no run is there, and it is empty.
             if quotient + 1 >= self.slots() {
@@ -37,9 +38,12 @@ impl<W: WriteWords> Blocks<W> {
             self.set_bit(RUNENDS, quotient, true);
             return Changed::Done;
         }
-        let occupied = self.is_occupied(quotient);
-        let (place, found) =
-            if occupied { self.find_in_run(self.find_run_start(quotient, select), remainder) } else { (free, false) };
+        let occupied = of_home.occupieds >> (quotient % 64) & 1 != 0;
+        let (place, found) = if occupied {
+            self.find_in_run(self.run_start(quotient, of_home, select), remainder)
+        } else {
+            (free, false)
+        };
         if found && !duplicates {
             return Changed::Unchanged;
         }
