@@ -9,11 +9,12 @@ use warpset_core::bits::{Portable, Select};
 use warpset_core::quotient::rank_select::{Blocks, Changed as CoreChanged};
 use warpset_core::quotient::slots::Container;
 
-use crate::cpu::ahead::{BATCH, prefetch};
+use crate::cpu::ahead::prefetch;
 use crate::slot_kind::{Change, Changed, PlacedItem, SlotKind, WriteJob, sealed};
 use crate::{Error, Layout, View};
 
 mod append;
+mod lookup;
 mod validate;
 mod walk;
 
@@ -48,63 +49,6 @@ macro_rules! with_select {
             }
         }
     };
-}
-
-/// Fingerprints that are looked up together, their cache lines asked for before.
-struct Batch<'a> {
-    blocks: Blocks<&'a [u64]>,
-    words: &'a [u64],
-    layout: Layout,
-}
-
-impl Batch<'_> {
-    /// Asks for the lines with the metadata of a quotient and with the remainder in its canonical slot.
-    #[inline(always)]
-    fn prefetch(&self, fingerprint: u64) {
-        let quotient = self.layout.split.quotient(fingerprint) as usize;
-        let block = quotient / 64 * self.layout.block_words() as usize;
-        prefetch(self.words, block);
-        if self.layout.block_words() != 8 {
-            prefetch(self.words, block + 3 + quotient % 64 * self.layout.split.remainder_bits as usize / 64);
-        }
-    }
-
-    /// Hands out what `ask` answers of the fingerprints whose quotients have a run, and the default of all others.
-    #[inline(always)]
-    fn answer<T: Copy + Default>(
-        &self,
-        len: usize,
-        fingerprint: impl Fn(usize) -> u64,
-        ask: impl Fn(&Blocks<&[u64]>, u64, u64) -> T,
-        mut take: impl FnMut(usize, T),
-    ) {
-        let split = self.layout.split;
-        let mut fingerprints = [0; BATCH];
-        let mut first = 0;
-        while first < len {
-            let count = BATCH.min(len - first);
-            for (i, place) in fingerprints[..count].iter_mut().enumerate() {
-                *place = fingerprint(first + i);
-                self.prefetch(*place);
-            }
-            // Those without a run are sorted out first: a branch on each would be guessed wrong as often as not.
-            let (mut left, mut answers) = ([0u8; BATCH], [T::default(); BATCH]);
-            let mut stay = 0;
-            for (i, &fingerprint) in fingerprints[..count].iter().enumerate() {
-                left[stay] = i as u8;
-                stay += self.blocks.is_occupied(split.quotient(fingerprint)) as usize;
-            }
-            for &i in &left[..stay] {
-                let i = i as usize % BATCH;
-                let fingerprint = fingerprints[i];
-                answers[i] = ask(&self.blocks, split.quotient(fingerprint), split.remainder(fingerprint));
-            }
-            for (i, answer) in answers[..count].iter().enumerate() {
-                take(first + i, *answer);
-            }
-            first += count;
-        }
-    }
 }
 
 /// Stores or removes a fingerprint.
@@ -158,9 +102,7 @@ impl SlotKind for RankSelect {
 
     #[inline]
     fn contains(layout: &Layout, words: &[u64], fingerprint: u64) -> bool {
-        let (quotient, remainder) = (layout.split.quotient(fingerprint), layout.split.remainder(fingerprint));
-        let blocks = blocks(layout, words);
-        blocks.is_occupied(quotient) && with_select!(|select| blocks.contains(quotient, remainder, select))
+        lookup::contains(layout, words, fingerprint)
     }
 
     #[inline]
@@ -184,12 +126,13 @@ impl SlotKind for RankSelect {
         fingerprint: impl Fn(usize) -> u64,
         take: impl FnMut(usize, bool),
     ) {
-        let batch = Batch { blocks: blocks(layout, words), words, layout: *layout };
-        with_select!(|select| batch.answer(
+        with_select!(|select| lookup::answer(
+            layout,
+            words,
             len,
             fingerprint,
             #[inline(always)]
-            |blocks, quotient, remainder| blocks.contains(quotient, remainder, select),
+            |blocks, fingerprint| blocks.contains(fingerprint, select),
             take
         ))
     }
@@ -201,12 +144,13 @@ impl SlotKind for RankSelect {
         fingerprint: impl Fn(usize) -> u64,
         take: impl FnMut(usize, u64),
     ) {
-        let batch = Batch { blocks: blocks(layout, words), words, layout: *layout };
-        with_select!(|select| batch.answer(
+        with_select!(|select| lookup::answer(
+            layout,
+            words,
             len,
             fingerprint,
             #[inline(always)]
-            |blocks, quotient, remainder| blocks.count(quotient, remainder, select),
+            |blocks, fingerprint| blocks.count(fingerprint, select),
             take
         ))
     }

@@ -58,10 +58,10 @@ pub struct Metadata {
 }
 
 /// For each width, a word with a one in the lowest bit of each field of that width that fits whole.
-const FIELDS: [u64; 65] = {
-    let mut words = [0; 65];
+const FIELDS: [u64; 64] = {
+    let mut words = [0; 64];
     let mut width = 1;
-    while width <= 64 {
+    while width < 64 {
         let mut at = 0;
         while at + width <= 64 {
             words[width] |= 1 << at;
@@ -72,10 +72,19 @@ const FIELDS: [u64; 65] = {
     words
 };
 
-/// What [`Blocks`] compare remainders of this width with, from 1 to 64 bits.
-#[inline]
+/// What [`Blocks`] compare remainders of this width with, up to 63 bits.
+#[inline(always)]
 pub const fn fields(remainder_bits: u32) -> u64 {
-    FIELDS[remainder_bits as usize % FIELDS.len()]
+    FIELDS[remainder_bits as usize % 64]
+}
+
+/// Whether one of the lowest `len` fields of `width` bits in a word, all within it, has this value; `fields` are
+/// [`fields`] of the width.
+#[inline(always)]
+pub const fn any_field_equals(word: u64, fields: u64, width: u32, len: u32, value: u64) -> bool {
+    // A field is zero where it is equal; the lowest of those, if any, is the first whose highest bit the subtraction sets.
+    let differ = word ^ fields.wrapping_mul(value);
+    differ.wrapping_sub(fields) & !differ & fields << (width - 1) & lowest(len * width) != 0
 }
 
 /// The blocks of a filter, or whole blocks of one whose first slot is then the first quotient.
@@ -283,12 +292,9 @@ impl<W: ReadWords> Blocks<W> {
         if runends == 0 || len * width > 64 {
             return self.find_in_run(start, remainder).1;
         }
-        // All of them at once: a field is zero where they are equal, and then nothing carries into its highest bit.
-        let highest = self.fields << (width - 1);
+        // All of them at once.
         let stored = self.words.field(self.remainder_at(start), len * width);
-        let differ = stored ^ self.fields.wrapping_mul(remainder);
-        let equal = !((differ & !highest).wrapping_add(!highest) | differ) & highest;
-        equal & lowest(len * width) != 0
+        any_field_equals(stored, self.fields, width, len, remainder)
     }
 
     /// Whether a fingerprint is stored (algorithm 2, `LOOKUP`).
