@@ -34,6 +34,7 @@
 use crate::bits::{ReadWords, Select, lowest, rank};
 
 mod change;
+pub mod counters;
 
 pub use change::Changed;
 
@@ -43,8 +44,14 @@ pub const OFFSET: u64 = 0;
 pub const OCCUPIEDS: u64 = 1;
 /// Likewise.
 pub const RUNENDS: u64 = 2;
-/// The first word of the remainders.
-pub const REMAINDERS: u64 = 3;
+/// Likewise, in filters with counters: which slots hold digits of a counter.
+pub const DIGITS: u64 = 3;
+
+/// The number of words of metadata, after which the remainders stand.
+#[inline(always)]
+pub const fn metadata_words(counted: bool) -> u64 {
+    3 + counted as u64
+}
 
 /// The metadata of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,8 +98,10 @@ pub const fn any_field_equals(word: u64, fields: u64, width: u32, len: u32, valu
 ///
 /// Walks expect the invariants of a filter; where memory is damaged, they end at the last slot. The last slot of a filter
 /// is always empty.
+///
+/// `COUNTED` blocks have counters: [`counters`].
 #[derive(Clone, Copy, Debug)]
-pub struct Blocks<W> {
+pub struct Blocks<W, const COUNTED: bool = false> {
     words: W,
     blocks: u64,
     remainder_bits: u32,
@@ -113,6 +122,36 @@ impl<W: ReadWords> Blocks<W> {
         Blocks { words, blocks, remainder_bits, fields }
     }
 
+    /// How often a fingerprint is stored.
+    #[inline(always)]
+    pub fn count(&self, quotient: u64, remainder: u64, select: impl Select) -> u64 {
+        if !self.is_occupied(quotient) {
+            return 0;
+        }
+        let (first, found) = self.find_in_run(self.find_run_start(quotient, select), remainder);
+        if !found {
+            return 0;
+        }
+        let mut slot = first;
+        while !self.is_runend(slot) && slot + 1 < self.slots() && self.remainder(slot + 1) == remainder {
+            slot += 1;
+        }
+        slot + 1 - first
+    }
+}
+
+impl<W: ReadWords> Blocks<W, true> {
+    /// The blocks in `words`, with counters.
+    #[inline(always)]
+    pub const fn counted(words: W, blocks: u64, remainder_bits: u32) -> Blocks<W, true> {
+        Blocks { words, blocks, remainder_bits, fields: fields(remainder_bits) }
+    }
+}
+
+impl<W: ReadWords, const COUNTED: bool> Blocks<W, COUNTED> {
+    /// The first word of the remainders.
+    const REMAINDERS: u64 = metadata_words(COUNTED);
+
     /// The number of slots.
     #[inline(always)]
     pub fn slots(&self) -> u64 {
@@ -127,7 +166,7 @@ impl<W: ReadWords> Blocks<W> {
 
     #[inline(always)]
     fn first_word(&self, block: u64) -> u64 {
-        block * (self.remainder_bits as u64 + REMAINDERS)
+        block * (self.remainder_bits as u64 + Self::REMAINDERS)
     }
 
     /// The metadata of a block.
@@ -162,7 +201,7 @@ impl<W: ReadWords> Blocks<W> {
     /// The bit of the first word at which the remainder in a slot begins.
     #[inline(always)]
     fn remainder_at(&self, slot: u64) -> u64 {
-        64 * (self.first_word(slot / 64) + REMAINDERS) + slot % 64 * self.remainder_bits as u64
+        64 * (self.first_word(slot / 64) + Self::REMAINDERS) + slot % 64 * self.remainder_bits as u64
     }
 
     /// The remainder in a slot; zero if it is empty.
@@ -261,6 +300,24 @@ impl<W: ReadWords> Blocks<W> {
         block * 64 + ends.trailing_zeros() as u64
     }
 
+    /// The first slot from `slot` on that holds no digit.
+    #[inline(always)]
+    fn after_digits(&self, slot: u64) -> u64 {
+        let mut block = slot / 64;
+        if block >= self.blocks {
+            return self.slots();
+        }
+        let mut others = !self.words.word(self.first_word(block) + DIGITS) & (!0 << (slot % 64));
+        while others == 0 {
+            block += 1;
+            if block >= self.blocks {
+                return self.slots();
+            }
+            others = !self.words.word(self.first_word(block) + DIGITS);
+        }
+        block * 64 + others.trailing_zeros() as u64
+    }
+
     /// Where a remainder is or belongs in the run that begins there: the first slot with one that is not smaller, or the
     /// slot after the run; and whether it is there.
     #[inline(always)]
@@ -272,6 +329,9 @@ impl<W: ReadWords> Blocks<W> {
                 return (slot, stored == remainder);
             }
             slot += 1;
+            if COUNTED {
+                slot = self.after_digits(slot);
+            }
             if self.is_runend(slot - 1) {
                 break;
             }
@@ -289,7 +349,7 @@ impl<W: ReadWords> Blocks<W> {
         let runends = if block == known.0 { known.1 } else { self.runends(block) } >> at;
         let width = self.remainder_bits;
         let len = 1 + runends.trailing_zeros();
-        if runends == 0 || len * width > 64 {
+        if COUNTED || runends == 0 || len * width > 64 {
             return self.find_in_run(start, remainder).1;
         }
         // All of them at once.
@@ -306,23 +366,6 @@ impl<W: ReadWords> Blocks<W> {
             return false;
         }
         self.is_in_run(self.run_start(quotient, of_block, select), (block, of_block.runends), remainder)
-    }
-
-    /// How often a fingerprint is stored.
-    #[inline(always)]
-    pub fn count(&self, quotient: u64, remainder: u64, select: impl Select) -> u64 {
-        if !self.is_occupied(quotient) {
-            return 0;
-        }
-        let (first, found) = self.find_in_run(self.find_run_start(quotient, select), remainder);
-        if !found {
-            return 0;
-        }
-        let mut slot = first;
-        while !self.is_runend(slot) && slot + 1 < self.slots() && self.remainder(slot + 1) == remainder {
-            slot += 1;
-        }
-        slot + 1 - first
     }
 
     /// The first empty slot from `slot` on (algorithm 9, `FINDFIRSTUNUSEDSLOT`); the number of slots if there is none.

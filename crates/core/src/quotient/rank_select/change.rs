@@ -4,7 +4,7 @@
 //! the fingerprint's place and the first empty slot, but for the bit of its quotient; offsets that change are those of the
 //! blocks that begin there. So changes in different superclusters touch different bits.
 
-use super::{Blocks, OCCUPIEDS, OFFSET, REMAINDERS, RUNENDS};
+use super::{Blocks, DIGITS, OCCUPIEDS, OFFSET, RUNENDS};
 use crate::bits::{Select, WriteWords, range, write_field};
 
 /// What became of a change.
@@ -22,8 +22,7 @@ impl<W: WriteWords> Blocks<W> {
     /// Stores a fingerprint; one that is there already is stored again only with `duplicates`.
     #[inline(always)]
     pub fn insert(&mut self, quotient: u64, remainder: u64, duplicates: bool, select: impl Select) -> Changed {
-        let home = quotient / 64;
-        let of_home = self.metadata(home);
+        let of_home = self.metadata(quotient / 64);
         let free = self.free_after_in(quotient, of_home, select);
         if free >= self.slots() {
             return Changed::Outside;
@@ -51,8 +50,39 @@ impl<W: WriteWords> Blocks<W> {
         if empty + 1 >= self.slots() {
             return Changed::Outside;
         }
-        self.move_up(place, empty);
+        self.open(quotient, occupied, place, free, empty);
         self.set_remainder(place, remainder);
+        Changed::Done
+    }
+
+    /// Removes a fingerprint once. Items after it in its cluster move left by one slot; those of later clusters stay.
+    #[inline(always)]
+    pub fn remove(&mut self, quotient: u64, remainder: u64, select: impl Select) -> Changed {
+        let of_home = self.metadata(quotient / 64);
+        if of_home.occupieds >> (quotient % 64) & 1 == 0 {
+            return Changed::Unchanged;
+        }
+        let free = self.free_after_in(quotient, of_home, select);
+        if free >= self.slots() {
+            return Changed::Outside;
+        }
+        let start = self.run_start(quotient, of_home, select);
+        let (place, found) = self.find_in_run(start, remainder);
+        if !found {
+            return Changed::Unchanged;
+        }
+        let Some(last) = self.last_of_cluster(free, select) else { return Changed::Outside };
+        self.close(quotient, start, place, free, last);
+        Changed::Done
+    }
+}
+
+impl<W: WriteWords, const COUNTED: bool> Blocks<W, COUNTED> {
+    /// Makes room at `place` for one slot more of a quotient's run, which may be new, and ends before `free`; `empty` is the
+    /// first empty slot from there on. What is in the slot afterwards is of no use.
+    #[inline(always)]
+    pub(super) fn open(&mut self, quotient: u64, occupied: bool, place: u64, free: u64, empty: u64) {
+        self.move_up(place, empty);
         // It ends the run that it begins, or that it is the last of; those within a run end nothing.
         self.set_bit(RUNENDS, place, place == free);
         if occupied && place == free {
@@ -61,38 +91,29 @@ impl<W: WriteWords> Blocks<W> {
         if !occupied {
             self.set_bit(OCCUPIEDS, quotient, true);
         }
-        self.add_to_offsets(home + 1, empty / 64, 1);
-        Changed::Done
+        self.add_to_offsets(quotient / 64 + 1, empty / 64, 1);
     }
 
-    /// Removes a fingerprint once. Items after it in its cluster move left by one slot; those of later clusters stay.
+    /// The last slot of the cluster that has slot `free - 1`: runs whose quotients come before their slots follow each other,
+    /// up to one in its canonical slot or an empty slot. `None` if that cannot be said without slots after these.
     #[inline(always)]
-    pub fn remove(&mut self, quotient: u64, remainder: u64, select: impl Select) -> Changed {
-        if !self.is_occupied(quotient) {
-            return Changed::Unchanged;
-        }
-        let free = self.free_after(quotient, select);
-        if free >= self.slots() {
-            return Changed::Outside;
-        }
-        let start = self.find_run_start(quotient, select);
-        let (place, found) = self.find_in_run(start, remainder);
-        if !found {
-            return Changed::Unchanged;
-        }
-        // Runs whose quotients come before their slots follow, up to one in its canonical slot or an empty slot.
+    pub(super) fn last_of_cluster(&self, free: u64, select: impl Select) -> Option<u64> {
         let mut end = free;
         loop {
             let next = self.free_after(end - 1, select);
             if next <= end {
-                break;
+                return Some(end - 1);
             }
             end = next;
             if end >= self.slots() {
-                return Changed::Outside;
+                return None;
             }
         }
-        let last = end - 1;
+    }
+
+    /// Takes the slot `place` out of a quotient's run, which has the slots `start..free`; `last` is the last of the cluster.
+    #[inline(always)]
+    pub(super) fn close(&mut self, quotient: u64, start: u64, place: u64, free: u64, last: u64) {
         self.move_down(place, last);
         if start + 1 == free {
             self.set_bit(OCCUPIEDS, quotient, false);
@@ -100,12 +121,11 @@ impl<W: WriteWords> Blocks<W> {
             self.set_bit(RUNENDS, place - 1, true);
         }
         self.add_to_offsets(quotient / 64 + 1, last / 64, !0);
-        Changed::Done
     }
 
     /// Sets the remainder of a slot.
     #[inline(always)]
-    fn set_remainder(&mut self, slot: u64, remainder: u64) {
+    pub(super) fn set_remainder(&mut self, slot: u64, remainder: u64) {
         let at = self.remainder_at(slot);
         write_field(&mut self.words, at, self.remainder_bits, remainder);
     }
@@ -139,6 +159,20 @@ impl<W: WriteWords> Blocks<W> {
         }
     }
 
+    /// What moves with an item, beside its remainder.
+    const MOVING: &'static [u64] = if COUNTED { &[RUNENDS, DIGITS] } else { &[RUNENDS] };
+
+    /// Copies what moves with an item.
+    #[inline(always)]
+    fn copy(&mut self, from: u64, to: u64) {
+        for &which in Self::MOVING {
+            let bit = self.words.word(self.first_word(from / 64) + which) >> (from % 64) & 1 != 0;
+            self.set_bit(which, to, bit);
+        }
+        let remainder = self.remainder(from);
+        self.set_remainder(to, remainder);
+    }
+
     /// Moves the items of `place..empty` right by one slot.
     #[inline(always)]
     fn move_up(&mut self, place: u64, empty: u64) {
@@ -148,19 +182,18 @@ impl<W: WriteWords> Blocks<W> {
             // Slots of this block whose items move within it.
             let from = if block == place / 64 { place as u32 % 64 } else { 0 };
             let to = if block == empty / 64 { empty as u32 % 64 } else { 63 };
-            let runends = self.runends(block);
             let moved = range(from + 1, to + 1);
             let first = self.first_word(block);
-            self.words.replace(first + RUNENDS, moved, runends << 1 & moved);
-            shift_up(&mut self.words, first + REMAINDERS, width, from * width, to * width);
+            for &which in Self::MOVING {
+                let bits = self.words.word(first + which);
+                self.words.replace(first + which, moved, bits << 1 & moved);
+            }
+            shift_up(&mut self.words, first + Self::REMAINDERS, width, from * width, to * width);
             if block == place / 64 {
                 return;
             }
             // Slot 0 gets the item of the slot before.
-            let slot = 64 * block;
-            let (ends, remainder) = (self.is_runend(slot - 1), self.remainder(slot - 1));
-            self.set_bit(RUNENDS, slot, ends);
-            self.set_remainder(slot, remainder);
+            self.copy(64 * block - 1, 64 * block);
             block -= 1;
         }
     }
@@ -173,20 +206,21 @@ impl<W: WriteWords> Blocks<W> {
         loop {
             let from = if block == place / 64 { place as u32 % 64 } else { 0 };
             let to = if block == last / 64 { last as u32 % 64 } else { 63 };
-            let runends = self.runends(block);
             let moved = range(from, to);
             let first = self.first_word(block);
-            self.words.replace(first + RUNENDS, moved, runends >> 1 & moved);
-            shift_down(&mut self.words, first + REMAINDERS, width, from * width, to * width);
+            for &which in Self::MOVING {
+                let bits = self.words.word(first + which);
+                self.words.replace(first + which, moved, bits >> 1 & moved);
+            }
+            shift_down(&mut self.words, first + Self::REMAINDERS, width, from * width, to * width);
             if block == last / 64 {
-                self.set_bit(RUNENDS, last, false);
+                for &which in Self::MOVING {
+                    self.set_bit(which, last, false);
+                }
                 self.set_remainder(last, 0);
                 return;
             }
-            let slot = 64 * (block + 1);
-            let (ends, remainder) = (self.is_runend(slot), self.remainder(slot));
-            self.set_bit(RUNENDS, slot - 1, ends);
-            self.set_remainder(slot - 1, remainder);
+            self.copy(64 * (block + 1), 64 * (block + 1) - 1);
             block += 1;
         }
     }
