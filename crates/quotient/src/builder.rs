@@ -106,6 +106,9 @@ impl<S: SlotKind> Builder<S> {
 
     /// Checks every setting.
     pub fn layout(&self) -> Result<Layout, Error> {
+        if self.duplicates == Duplicates::Counted && !S::COUNTS {
+            return Err(Error::NoCounters { structure: S::NAME });
+        }
         let (quotient_bits, remainder_bits) = match self.size {
             Size::Bits { quotient_bits, remainder_bits } => (quotient_bits, remainder_bits),
             Size::Capacity(keys) => self.bits_for(keys)?,

@@ -6,12 +6,13 @@ use std::marker::PhantomData;
 use warpset_base::bitmap::Bitmap;
 use warpset_base::words::AlignedWords;
 
-use crate::slot_kind::{Change, Changed, SlotKind};
+use crate::slot_kind::{Change, Changed, SlotKind, Tally};
 use crate::{Error, Key, Layout, View};
 
 pub(crate) mod ahead;
 mod batch;
 mod collect;
+mod counted;
 mod fingerprints;
 mod in_place;
 mod resize;
@@ -51,21 +52,21 @@ pub(crate) use rewrite::{check_fit, lay_out};
 pub struct QuotientFilter<S> {
     layout: Layout,
     words: AlignedWords<u64>,
-    /// Fingerprints stored.
-    items: u64,
+    /// What is stored.
+    held: Tally,
     slots: PhantomData<S>,
 }
 
 impl<S: SlotKind> QuotientFilter<S> {
     /// An empty filter with these parameters.
     pub(crate) fn with_layout(layout: Layout) -> Result<QuotientFilter<S>, Error> {
-        Ok(QuotientFilter::from_parts(layout, AlignedWords::zeroed(layout.words())?, 0))
+        Ok(QuotientFilter::from_parts(layout, AlignedWords::zeroed(layout.words())?, Tally::default()))
     }
 
-    /// The words hold `items` fingerprints in this layout.
-    pub(crate) fn from_parts(layout: Layout, words: AlignedWords<u64>, items: u64) -> QuotientFilter<S> {
+    /// The words hold this in this layout.
+    pub(crate) fn from_parts(layout: Layout, words: AlignedWords<u64>, held: impl Into<Tally>) -> QuotientFilter<S> {
         debug_assert_eq!(words.as_slice().len() as u64, layout.words());
-        QuotientFilter { layout, words, items, slots: PhantomData }
+        QuotientFilter { layout, words, held: held.into(), slots: PhantomData }
     }
 
     /// The parameters.
@@ -81,20 +82,25 @@ impl<S: SlotKind> QuotientFilter<S> {
     /// A borrow that answers queries.
     #[inline]
     pub fn view(&self) -> View<'_, S> {
-        View::new(self.layout, self.words(), self.items)
+        View::new(self.layout, self.words(), self.held)
     }
 
     /// How many fingerprints are stored, copies included.
     pub fn len(&self) -> u64 {
-        self.items
+        self.held.copies
+    }
+
+    /// What is stored.
+    pub(crate) fn tally(&self) -> Tally {
+        self.held
     }
 
     /// Whether no fingerprint is stored.
     pub fn is_empty(&self) -> bool {
-        self.items == 0
+        self.held.copies == 0
     }
 
-    /// Fingerprints stored, as a share of the quotients: `α` in the paper.
+    /// Slots in use, as a share of the quotients: `α` in the paper.
     pub fn load_factor(&self) -> f64 {
         self.view().load_factor()
     }
@@ -112,7 +118,7 @@ impl<S: SlotKind> QuotientFilter<S> {
     /// Removes everything.
     pub fn clear(&mut self) {
         self.words.as_mut_slice().fill(0);
-        self.items = 0;
+        self.held = Tally::default();
     }
 
     /// Stores a key's fingerprint; `false` if it is there already and duplicates are dropped.
@@ -124,19 +130,19 @@ impl<S: SlotKind> QuotientFilter<S> {
     pub fn insert_fingerprint(&mut self, fingerprint: u64) -> Result<bool, Error> {
         let layout = &self.layout;
         layout.check_fingerprint(fingerprint)?;
-        if self.items == layout.limit {
+        if layout.is_counted() {
+            return self.insert_counted_fingerprint(fingerprint, 1).map(|stored| stored > 0);
+        }
+        if self.held.slots == layout.limit {
             self.check_full(fingerprint)?;
         }
         match S::change(layout, self.words.as_mut_slice(), fingerprint, Change::Insert) {
             Changed::Done => {
-                self.items += 1;
+                self.held += 1.into();
                 Ok(true)
             }
             Changed::Unchanged => Ok(false),
-            Changed::NoSlot => {
-                let last = layout.slots() - 1;
-                Err(Error::OverflowRegionFull { slot: last, limit: last })
-            }
+            Changed::NoSlot => Err(layout.no_slot()),
         }
     }
 
@@ -145,7 +151,7 @@ impl<S: SlotKind> QuotientFilter<S> {
     #[inline(never)]
     fn check_full(&self, fingerprint: u64) -> Result<(), Error> {
         if self.layout.keeps_duplicates() || !self.contains_fingerprint(fingerprint) {
-            return Err(Error::Full { items: self.items + 1, limit: self.layout.limit });
+            return Err(Error::Full { items: self.held.slots + 1, limit: self.layout.limit });
         }
         Ok(())
     }
@@ -163,9 +169,12 @@ impl<S: SlotKind> QuotientFilter<S> {
         if fingerprint > self.layout.last_fingerprint() {
             return false;
         }
+        if self.layout.is_counted() {
+            return self.remove_counted_fingerprint(fingerprint, 1) > 0;
+        }
         let changed = S::change(&self.layout, self.words.as_mut_slice(), fingerprint, Change::Remove);
         let removed = changed == Changed::Done;
-        self.items -= removed as u64;
+        self.held -= u64::from(removed).into();
         removed
     }
 
@@ -263,7 +272,7 @@ impl<S: SlotKind> fmt::Debug for QuotientFilter<S> {
         f.debug_struct("QuotientFilter")
             .field("slots", &S::NAME)
             .field("layout", &self.layout)
-            .field("items", &self.items)
+            .field("held", &self.held)
             .finish()
     }
 }

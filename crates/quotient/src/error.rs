@@ -67,6 +67,18 @@ pub enum Error {
         /// The number of usable slots.
         limit: u64,
     },
+    /// Slots of this kind have no counters.
+    #[error("a {structure} has no counters: take a rank-and-select quotient filter, or `Duplicates::Kept`")]
+    NoCounters {
+        /// The structure.
+        structure: &'static str,
+    },
+    /// Filters on devices have no counters.
+    #[error("filters in device memory have no counters: keep this one on the host, or take `Duplicates::Kept`")]
+    CountersOnDevice,
+    /// There would be more copies of fingerprints than are counted.
+    #[error("there would be 2^63 copies of fingerprints or more")]
+    TooManyCopies,
     /// Two filters that differ in this cannot be merged or compared.
     #[error("filters differ in {field}, {left} here and {right} there: build both with the same")]
     Incompatible {

@@ -9,43 +9,50 @@ use std::path::Path;
 use warpset_base::file::{self, FIELDS, FileError, Saved};
 use warpset_base::words::AlignedWords;
 
-use crate::slot_kind::SlotKind;
+use crate::slot_kind::{SlotKind, Tally};
 use crate::{Error, Layout, QuotientFilter, View};
 
-/// Which parameter is the number of fingerprints.
+/// Which parameter is the number of fingerprints; the next one is the number of slots that they take, if they are counted.
 const ITEMS_FIELD: usize = 6;
 
 impl<S: SlotKind> Saved for QuotientFilter<S> {
     const STRUCTURE: u16 = S::STRUCTURE;
     const NAME: &'static str = S::NAME;
     type Word = u64;
-    /// And the number of fingerprints.
-    type Layout = (Layout, u64);
+    /// And what the filter holds.
+    type Layout = (Layout, Tally);
     type Error = Error;
 
-    fn layout_of(fields: [u64; FIELDS]) -> Result<(Layout, u64), Error> {
+    fn layout_of(fields: [u64; FIELDS]) -> Result<(Layout, Tally), Error> {
         let invalid = |field, value| Err(FileError::InvalidHeader { field, value }.into());
-        if fields[ITEMS_FIELD + 1] != 0 {
-            return invalid("parameter 7", fields[ITEMS_FIELD + 1]);
-        }
         let layout = Layout::from_fields(fields)?;
         if !S::lies_in(layout.container) {
             return invalid("container", layout.container as u64);
         }
-        let items = fields[ITEMS_FIELD];
-        if items > layout.limit() {
+        if layout.is_counted() && !S::COUNTS {
+            return invalid("duplicates", layout.duplicates as u64);
+        }
+        let (items, slots) = (fields[ITEMS_FIELD], fields[ITEMS_FIELD + 1]);
+        let tally = if layout.is_counted() { Tally { copies: items, slots } } else { items.into() };
+        if !layout.is_counted() && slots != 0 {
+            return invalid("slots in use", slots);
+        }
+        if tally.slots > layout.limit() {
             return invalid("items", items);
         }
-        Ok((layout, items))
+        Ok((layout, tally))
     }
 
-    fn words_of((layout, _): &(Layout, u64)) -> u64 {
+    fn words_of((layout, _): &(Layout, Tally)) -> u64 {
         layout.words()
     }
 
     fn fields(&self) -> [u64; FIELDS] {
         let mut fields = self.layout().to_fields();
         fields[ITEMS_FIELD] = self.len();
+        if self.layout().is_counted() {
+            fields[ITEMS_FIELD + 1] = self.tally().slots;
+        }
         fields
     }
 
@@ -53,12 +60,12 @@ impl<S: SlotKind> Saved for QuotientFilter<S> {
         self.words()
     }
 
-    fn check(&(layout, items): &(Layout, u64), words: &[u64]) -> Result<(), Error> {
-        S::validate(&View::new(layout, words, items))
+    fn check(&(layout, tally): &(Layout, Tally), words: &[u64]) -> Result<(), Error> {
+        S::validate(&View::new(layout, words, tally))
     }
 
-    fn from_saved((layout, items): (Layout, u64), words: AlignedWords<u64>) -> QuotientFilter<S> {
-        QuotientFilter::from_parts(layout, words, items)
+    fn from_saved((layout, tally): (Layout, Tally), words: AlignedWords<u64>) -> QuotientFilter<S> {
+        QuotientFilter::from_parts(layout, words, tally)
     }
 }
 
@@ -119,13 +126,13 @@ impl<'a, S: SlotKind> View<'a, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn from_bytes(bytes: &'a [u8]) -> Result<View<'a, S>, Error> {
-        file::view::<QuotientFilter<S>>(bytes).map(|((layout, items), words)| View::new(layout, words, items))
+        file::view::<QuotientFilter<S>>(bytes).map(|((layout, tally), words)| View::new(layout, words, tally))
     }
 
     /// [`View::from_bytes`] without checksum and slots: opens in constant time and touches the header only. Damaged words
     /// make wrong answers, nothing worse.
     pub fn from_bytes_unverified(bytes: &'a [u8]) -> Result<View<'a, S>, Error> {
         file::view_unverified::<QuotientFilter<S>>(bytes)
-            .map(|((layout, items), words)| View::new(layout, words, items))
+            .map(|((layout, tally), words)| View::new(layout, words, tally))
     }
 }

@@ -85,6 +85,9 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
 
     /// A copy of a filter in host memory.
     pub fn from_host(device: &Device, filter: &cpu::QuotientFilter<S>) -> Result<QuotientFilter<S>, Error> {
+        if filter.layout().is_counted() {
+            return Err(Error::CountersOnDevice);
+        }
         let mut copy = QuotientFilter::with_layout(device, *filter.layout())?;
         copy.words.copy_from_slice(filter.words())?;
         copy.items = filter.len();

@@ -26,6 +26,9 @@ pub enum Duplicates {
     /// It takes another slot: the filter is a multiset. Removing a key removes one copy, so keys that were inserted can be
     /// removed without losing others.
     Kept,
+    /// It is counted: the same answers as `Kept`, in space that grows with the logarithm of the number of copies, for one bit
+    /// more per slot. For filters with rank and select, on the host.
+    Counted,
 }
 
 /// The parameters of a filter; two filters with the same parameters and the same fingerprints have the same bytes.
@@ -128,7 +131,7 @@ impl Layout {
         self.seed
     }
 
-    /// The most fingerprints that may be stored.
+    /// The most fingerprints that may be stored; with counters, the most slots that they may take.
     pub fn limit(&self) -> u64 {
         self.limit
     }
@@ -149,11 +152,16 @@ impl Layout {
     }
 
     pub(crate) fn block_words(&self) -> u64 {
-        self.container.block_words(self.split.remainder_bits)
+        self.container.block_words(self.split.remainder_bits) + self.is_counted() as u64
     }
 
+    /// Whether a filter holds copies, in slots or as counters.
     pub(crate) fn keeps_duplicates(&self) -> bool {
-        self.duplicates == Duplicates::Kept
+        self.duplicates != Duplicates::Dropped
+    }
+
+    pub(crate) fn is_counted(&self) -> bool {
+        self.duplicates == Duplicates::Counted
     }
 
     /// The fingerprint of a key: the high bits of its hash.
@@ -175,7 +183,7 @@ impl Layout {
             return incompatible("seed", self.seed, other.seed);
         }
         if self.duplicates != other.duplicates {
-            return incompatible("duplicates kept", self.keeps_duplicates() as u64, other.keeps_duplicates() as u64);
+            return incompatible("duplicates", self.duplicates as u64, other.duplicates as u64);
         }
         match right.checked_sub(left) {
             Some(dropped) => Ok(dropped),
@@ -186,6 +194,12 @@ impl Layout {
     /// The largest fingerprint.
     pub(crate) fn last_fingerprint(&self) -> u64 {
         !0 >> (64 - self.fingerprint_bits())
+    }
+
+    /// There is no slot for a fingerprint up to the last one.
+    pub(crate) fn no_slot(&self) -> Error {
+        let last = self.slots() - 1;
+        Error::OverflowRegionFull { slot: last, limit: last }
     }
 
     /// An error if a fingerprint has too many bits.
@@ -204,7 +218,7 @@ impl Layout {
     }
 
     pub(crate) fn to_fields(self) -> [u64; FIELDS] {
-        let form = self.container as u64 | (self.keeps_duplicates() as u64) << 8;
+        let form = self.container as u64 | (self.duplicates as u64) << 8;
         [
             self.split.quotient_bits as u64,
             self.split.remainder_bits as u64,
@@ -231,6 +245,7 @@ impl Layout {
         let duplicates = match form >> 8 {
             0 => Duplicates::Dropped,
             1 => Duplicates::Kept,
+            2 => Duplicates::Counted,
             other => return invalid("duplicates", other),
         };
         if limit == 0 || limit >= split.quotients().max(2) {

@@ -6,11 +6,12 @@
 
 use warpset_base::processor::Pdep;
 use warpset_core::bits::{Portable, Select};
+use warpset_core::quotient::rank_select::counters::{self, Recounted};
 use warpset_core::quotient::rank_select::{Blocks, Changed as CoreChanged};
 use warpset_core::quotient::slots::Container;
 
 use crate::cpu::ahead::prefetch;
-use crate::slot_kind::{Change, Changed, PlacedItem, SlotKind, WriteJob, sealed};
+use crate::slot_kind::{Change, Changed, Copies, PlacedItem, SlotKind, Tally, WriteJob, sealed};
 use crate::{Error, Layout, View};
 
 mod append;
@@ -19,7 +20,7 @@ mod validate;
 mod walk;
 
 use append::BlockWriter;
-pub use walk::BlockWalk;
+pub use walk::{BlockWalk, Runs};
 
 /// Blocks of 64 slots with `occupieds`, `runends` and an offset: the kind of
 /// [`RankSelectQuotientFilter`](crate::RankSelectQuotientFilter).
@@ -33,6 +34,15 @@ where
     W: warpset_core::bits::ReadWords,
 {
     Blocks::new(words, layout.blocks, layout.split.remainder_bits)
+}
+
+/// The blocks of a filter with counters.
+#[inline(always)]
+fn counted_blocks<W>(layout: &Layout, words: W) -> Blocks<W, true>
+where
+    W: warpset_core::bits::ReadWords,
+{
+    Blocks::counted(words, layout.blocks, layout.split.remainder_bits)
 }
 
 /// Runs the body with the processor's way to select ones.
@@ -72,12 +82,37 @@ fn apply(
     }
 }
 
+/// Stores copies of a fingerprint, or removes them; `None` if there are no slots for that.
+#[inline(always)]
+fn recount(
+    layout: &Layout,
+    blocks: &mut Blocks<&mut [u64], true>,
+    quotient: u64,
+    remainder: u64,
+    copies: u64,
+    change: Change,
+    select: impl Select,
+) -> Option<Tally> {
+    let done = match change {
+        Change::Insert => blocks.add(quotient, remainder, copies, select),
+        Change::Remove => blocks.subtract(quotient, remainder, copies, select),
+    };
+    let slots = |count| counters::slots(count, layout.split.remainder_bits);
+    match done {
+        Recounted::Done { before, after } => {
+            Some(Tally { copies: after.abs_diff(before), slots: slots(after).abs_diff(slots(before)) })
+        }
+        Recounted::TooMany | Recounted::Outside => None,
+    }
+}
+
 impl sealed::Sealed for RankSelect {}
 
 impl SlotKind for RankSelect {
     const STRUCTURE: u16 = 25;
     const NAME: &'static str = "rank-and-select quotient filter";
     const MAX_LOAD: f64 = 0.95;
+    const COUNTS: bool = true;
 
     fn lies_in(container: Container) -> bool {
         container == Container::Packed
@@ -86,28 +121,49 @@ impl SlotKind for RankSelect {
     type Walk<'a> = BlockWalk<'a>;
 
     fn walk<'a>(layout: &Layout, words: &'a [u64], quotient: u64) -> BlockWalk<'a> {
-        BlockWalk::from_quotient(blocks(layout, words), layout.split, quotient)
+        if layout.is_counted() {
+            let runs = Runs::from_quotient(counted_blocks(layout, words), layout.split, quotient);
+            return BlockWalk::Counted(runs, Copies::default());
+        }
+        BlockWalk::Plain(Runs::from_quotient(blocks(layout, words), layout.split, quotient))
     }
 
     fn write<J: WriteJob>(layout: &Layout, words: &mut [u64], job: J) -> J::Output {
-        job.run(BlockWriter::new(words, layout.split.remainder_bits))
+        let remainder_bits = layout.split.remainder_bits;
+        if layout.is_counted() {
+            job.run(BlockWriter::<true>::new(words, remainder_bits))
+        } else {
+            job.run(BlockWriter::<false>::new(words, remainder_bits))
+        }
     }
 
     fn put(layout: &Layout, words: &mut [u64], items: impl Iterator<Item = PlacedItem>) {
-        let mut blocks = blocks(layout, words);
-        for PlacedItem { slot, follows, remainder, .. } in items {
-            blocks.put(slot, follows, remainder);
+        if layout.is_counted() {
+            let mut blocks = counted_blocks(layout, words);
+            items.for_each(|PlacedItem { slot, follows, remainder, is_digit, .. }| {
+                blocks.put_counted(slot, follows, is_digit, remainder);
+            });
+        } else {
+            let mut blocks = blocks(layout, words);
+            items.for_each(|PlacedItem { slot, follows, remainder, .. }| blocks.put(slot, follows, remainder));
         }
     }
 
     #[inline]
     fn contains(layout: &Layout, words: &[u64], fingerprint: u64) -> bool {
+        if layout.is_counted() {
+            let (quotient, remainder) = (layout.split.quotient(fingerprint), layout.split.remainder(fingerprint));
+            return with_select!(|select| counted_blocks(layout, words).contains(quotient, remainder, select));
+        }
         lookup::contains(layout, words, fingerprint)
     }
 
     #[inline]
     fn count(layout: &Layout, words: &[u64], fingerprint: u64) -> u64 {
         let (quotient, remainder) = (layout.split.quotient(fingerprint), layout.split.remainder(fingerprint));
+        if layout.is_counted() {
+            return with_select!(|select| counted_blocks(layout, words).count(quotient, remainder, select));
+        }
         with_select!(|select| blocks(layout, words).count(quotient, remainder, select))
     }
 
@@ -126,15 +182,20 @@ impl SlotKind for RankSelect {
         fingerprint: impl Fn(usize) -> u64,
         take: impl FnMut(usize, bool),
     ) {
-        with_select!(|select| lookup::answer(
-            layout,
-            words,
-            len,
-            fingerprint,
-            #[inline(always)]
-            |blocks, fingerprint| blocks.contains(fingerprint, select),
-            take
-        ))
+        macro_rules! answer {
+            ($counted:literal) => {
+                with_select!(|select| lookup::answer::<_, $counted>(
+                    layout,
+                    words,
+                    len,
+                    fingerprint,
+                    #[inline(always)]
+                    |blocks, fingerprint| blocks.contains(fingerprint, select),
+                    take
+                ))
+            };
+        }
+        if layout.is_counted() { answer!(true) } else { answer!(false) }
     }
 
     fn count_each(
@@ -144,19 +205,29 @@ impl SlotKind for RankSelect {
         fingerprint: impl Fn(usize) -> u64,
         take: impl FnMut(usize, u64),
     ) {
-        with_select!(|select| lookup::answer(
-            layout,
-            words,
-            len,
-            fingerprint,
-            #[inline(always)]
-            |blocks, fingerprint| blocks.count(fingerprint, select),
-            take
-        ))
+        macro_rules! answer {
+            ($counted:literal) => {
+                with_select!(|select| lookup::answer::<_, $counted>(
+                    layout,
+                    words,
+                    len,
+                    fingerprint,
+                    #[inline(always)]
+                    |blocks, fingerprint| blocks.count(fingerprint, select),
+                    take
+                ))
+            };
+        }
+        if layout.is_counted() { answer!(true) } else { answer!(false) }
     }
 
     fn empty_slots(layout: &Layout, words: &[u64], block: u64) -> u32 {
-        blocks(layout, words).used(block).count_zeros()
+        let used = if layout.is_counted() {
+            counted_blocks(layout, words).used(block)
+        } else {
+            blocks(layout, words).used(block)
+        };
+        used.count_zeros()
     }
 
     #[inline]
@@ -174,6 +245,12 @@ impl SlotKind for RankSelect {
         }
     }
 
+    fn recount(layout: &Layout, words: &mut [u64], fingerprint: u64, copies: u64, change: Change) -> Option<Tally> {
+        let mut blocks = counted_blocks(layout, words);
+        let (quotient, remainder) = (layout.split.quotient(fingerprint), layout.split.remainder(fingerprint));
+        with_select!(|select| recount(layout, &mut blocks, quotient, remainder, copies, change, select))
+    }
+
     fn change_part(
         layout: &Layout,
         words: &mut [u64],
@@ -181,10 +258,21 @@ impl SlotKind for RankSelect {
         fingerprints: &[u64],
         change: Change,
         mut leave: impl FnMut(u64),
-    ) -> u64 {
+    ) -> Tally {
         let (split, block_words) = (layout.split, layout.block_words() as usize);
         let part = (words.len() / block_words) as u64;
-        let mut done = 0;
+        let mut done = Tally::default();
+        if layout.is_counted() {
+            with_select!(|select| for equal in fingerprints.chunk_by(|a, b| a == b) {
+                let mut blocks = Blocks::counted(&mut *words, part, split.remainder_bits);
+                let (quotient, remainder) = (split.quotient(equal[0]) - first_slot, split.remainder(equal[0]));
+                match recount(layout, &mut blocks, quotient, remainder, equal.len() as u64, change, select) {
+                    Some(changed) => done += changed,
+                    None => equal.iter().for_each(|&fingerprint| leave(fingerprint)),
+                }
+            });
+            return done;
+        }
         with_select!(|select| for (i, &fingerprint) in fingerprints.iter().enumerate() {
             if let Some(&soon) = fingerprints.get(i + 8) {
                 prefetch(words, ((split.quotient(soon) - first_slot) / 64) as usize * block_words);
@@ -192,7 +280,7 @@ impl SlotKind for RankSelect {
             let mut blocks = Blocks::new(&mut *words, part, split.remainder_bits);
             let (quotient, remainder) = (split.quotient(fingerprint) - first_slot, split.remainder(fingerprint));
             match apply(layout, &mut blocks, quotient, remainder, change, select) {
-                Changed::Done => done += 1,
+                Changed::Done => done += 1.into(),
                 Changed::Unchanged => {}
                 Changed::NoSlot => leave(fingerprint),
             }

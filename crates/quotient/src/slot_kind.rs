@@ -22,6 +22,9 @@ pub trait SlotKind: sealed::Sealed + Copy + fmt::Debug + Send + Sync + 'static {
     /// The share of slots that may be used unless the user says otherwise.
     const MAX_LOAD: f64;
 
+    /// Whether there are slots of this kind with counters.
+    const COUNTS: bool;
+
     /// Whether slots of this kind lie in this container.
     fn lies_in(container: Container) -> bool;
 
@@ -75,9 +78,17 @@ pub trait SlotKind: sealed::Sealed + Copy + fmt::Debug + Send + Sync + 'static {
     /// Stores or removes one fingerprint.
     fn change(layout: &Layout, words: &mut [u64], fingerprint: u64, change: Change) -> Changed;
 
+    /// Stores `copies >= 1` copies of a fingerprint, or removes as many as there are up to that number, in a filter with
+    /// counters. Returns what the change came to, `None` if there are no slots for it, and then nothing was written. Kinds
+    /// without counters are not asked.
+    fn recount(layout: &Layout, words: &mut [u64], fingerprint: u64, copies: u64, change: Change) -> Option<Tally> {
+        let _ = (layout, words, fingerprint, copies, change);
+        None
+    }
+
     /// Stores or removes the ascending fingerprints of a part of a filter: `words` are its blocks, `first_slot` is its first
-    /// slot. Fingerprints whose clusters reach out of the part, or that have no slot in it, go to `leave`. Returns how many
-    /// were stored or removed.
+    /// slot. Fingerprints whose clusters reach out of the part, or that have no slot in it, go to `leave`. Returns what was
+    /// stored or removed.
     fn change_part(
         layout: &Layout,
         words: &mut [u64],
@@ -85,9 +96,9 @@ pub trait SlotKind: sealed::Sealed + Copy + fmt::Debug + Send + Sync + 'static {
         fingerprints: &[u64],
         change: Change,
         leave: impl FnMut(u64),
-    ) -> u64;
+    ) -> Tally;
 
-    /// An error unless the slots are those of a filter with as many items as the view says.
+    /// An error unless the slots are those of a filter that holds what the view says.
     fn validate(view: &View<'_, Self>) -> Result<(), Error>;
 }
 
@@ -95,6 +106,55 @@ pub trait SlotKind: sealed::Sealed + Copy + fmt::Debug + Send + Sync + 'static {
 pub trait Walk {
     /// Writes the next fingerprints; returns how many, zero only at the end.
     fn next_block(&mut self, fingerprints: &mut [u64; 64]) -> usize;
+
+    /// The same of fingerprints with their copies; equal ones may come one after the other.
+    fn next_copies(&mut self, into: &mut [Copies; 64]) -> usize {
+        let mut fingerprints = [0; 64];
+        let count = self.next_block(&mut fingerprints);
+        for (place, &fingerprint) in into.iter_mut().zip(&fingerprints[..count]) {
+            *place = Copies { fingerprint, copies: 1 };
+        }
+        count
+    }
+}
+
+/// A fingerprint and how many copies of it there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Copies {
+    /// The fingerprint.
+    pub fingerprint: u64,
+    /// How many copies of it.
+    pub copies: u64,
+}
+
+/// What a filter holds, or what was stored or removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Fingerprints, copies included.
+    pub copies: u64,
+    /// Slots that they take: as many, unless they are counted.
+    pub slots: u64,
+}
+
+/// Without counters.
+impl From<u64> for Tally {
+    fn from(items: u64) -> Tally {
+        Tally { copies: items, slots: items }
+    }
+}
+
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Tally) {
+        self.copies += other.copies;
+        self.slots += other.slots;
+    }
+}
+
+impl std::ops::SubAssign for Tally {
+    fn sub_assign(&mut self, other: Tally) {
+        self.copies -= other.copies;
+        self.slots -= other.slots;
+    }
 }
 
 /// Writes items of ascending slots into zero words.
@@ -116,7 +176,7 @@ pub trait WriteJob {
     type Output;
 
     /// Writes.
-    fn run(self, writer: impl SlotWriter) -> Self::Output;
+    fn run<W: SlotWriter>(self, writer: W) -> Self::Output;
 }
 
 /// An item and its slot.
@@ -128,8 +188,10 @@ pub struct PlacedItem {
     pub quotient: u64,
     /// Whether the item before has the same quotient.
     pub follows: bool,
-    /// Its remainder.
+    /// Its remainder, or the digit of a counter.
     pub remainder: u64,
+    /// Whether it is a digit.
+    pub is_digit: bool,
 }
 
 /// What is done to a fingerprint.

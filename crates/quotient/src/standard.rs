@@ -6,7 +6,7 @@
 use warpset_core::quotient::slots::{ByteSlots, Container, PackedSlots, Slots, SlotsMut};
 use warpset_core::quotient::standard::{self as core, Fingerprints};
 
-use crate::slot_kind::{Change, Changed, PlacedItem, SlotKind, Walk, WriteJob, sealed};
+use crate::slot_kind::{Change, Changed, PlacedItem, SlotKind, Tally, Walk, WriteJob, sealed};
 use crate::{Error, Layout, View};
 
 mod bytes;
@@ -55,6 +55,7 @@ impl SlotKind for Standard {
     const STRUCTURE: u16 = 24;
     const NAME: &'static str = "standard quotient filter";
     const MAX_LOAD: f64 = 0.9;
+    const COUNTS: bool = false;
 
     fn lies_in(_: Container) -> bool {
         true
@@ -83,7 +84,7 @@ impl SlotKind for Standard {
 
     fn put(layout: &Layout, words: &mut [u64], items: impl Iterator<Item = PlacedItem>) {
         with_slots!(layout, words, layout.slots(), |slots| {
-            for PlacedItem { slot, quotient, follows, remainder } in items {
+            for PlacedItem { slot, quotient, follows, remainder, .. } in items {
                 slots.set_item(slot, core::item_metadata(slot, quotient, follows), remainder);
             }
         });
@@ -166,11 +167,12 @@ impl SlotKind for Standard {
         fingerprints: &[u64],
         change: Change,
         leave: impl FnMut(u64),
-    ) -> u64 {
-        match layout.container {
+    ) -> Tally {
+        let done = match layout.container {
             Container::Packed => PackedMut::new(words, layout).change_part(first_slot, fingerprints, change, leave),
             Container::Bytes => bytes::change_part(layout, words, first_slot, fingerprints, change, leave),
-        }
+        };
+        done.into()
     }
 
     fn validate(view: &View<'_, Standard>) -> Result<(), Error> {

@@ -10,7 +10,7 @@ use warpset_core::hash;
 
 use crate::cpu::source;
 use crate::key::Seed;
-use crate::slot_kind::SlotKind;
+use crate::slot_kind::{SlotKind, Tally};
 use crate::{Error, Hashed, Key, Layout, rates};
 
 /// Keys that one task of a parallel operation takes; a multiple of 64.
@@ -33,7 +33,7 @@ const TASK: usize = 1 << 13;
 pub struct View<'a, S> {
     layout: Layout,
     words: &'a [u64],
-    items: u64,
+    held: Tally,
     slots: PhantomData<S>,
 }
 
@@ -44,9 +44,9 @@ fn is_serial(len: usize) -> bool {
 
 impl<'a, S: SlotKind> View<'a, S> {
     /// `words` are exactly the words of `layout`.
-    pub(crate) fn new(layout: Layout, words: &'a [u64], items: u64) -> View<'a, S> {
+    pub(crate) fn new(layout: Layout, words: &'a [u64], held: Tally) -> View<'a, S> {
         debug_assert_eq!(words.len() as u64, layout.words());
-        View { layout, words, items, slots: PhantomData }
+        View { layout, words, held, slots: PhantomData }
     }
 
     /// The parameters.
@@ -61,12 +61,17 @@ impl<'a, S: SlotKind> View<'a, S> {
 
     /// How many fingerprints are stored, copies included.
     pub fn len(&self) -> u64 {
-        self.items
+        self.held.copies
+    }
+
+    /// What the filter holds.
+    pub(crate) fn tally(&self) -> Tally {
+        self.held
     }
 
     /// Whether no fingerprint is stored.
     pub fn is_empty(&self) -> bool {
-        self.items == 0
+        self.held.copies == 0
     }
 
     /// Bytes of memory that the slots take.
@@ -74,14 +79,14 @@ impl<'a, S: SlotKind> View<'a, S> {
         8 * self.layout.words()
     }
 
-    /// Bits of memory per stored fingerprint.
+    /// Bits of memory per stored fingerprint, copies included.
     pub fn bits_per_key(&self) -> f64 {
-        8.0 * self.memory_bytes() as f64 / self.items as f64
+        8.0 * self.memory_bytes() as f64 / self.held.copies as f64
     }
 
-    /// Fingerprints stored, as a share of the quotients: `α` in the paper.
+    /// Slots in use, as a share of the quotients: `α` in the paper.
     pub fn load_factor(&self) -> f64 {
-        self.items as f64 / self.layout.quotients() as f64
+        self.held.slots as f64 / self.layout.quotients() as f64
     }
 
     /// Whether the key may be in the filter. Never false for a key that was inserted and not removed.
@@ -116,7 +121,7 @@ impl<'a, S: SlotKind> View<'a, S> {
     }
 
     fn prepass(&self, lookups: usize) -> Option<S::Prepass> {
-        S::prepass(&self.layout, self.words, self.items, lookups)
+        S::prepass(&self.layout, self.words, self.held.slots, lookups)
     }
 
     /// [`View::contains_bulk`] into a slice of the same length, on all threads.
@@ -201,15 +206,15 @@ impl<'a, S: SlotKind> View<'a, S> {
 
     /// The stored fingerprints in ascending order.
     pub fn fingerprints(&self) -> impl Iterator<Item = u64> + use<'a, S> {
-        source::Each(source::stored(*self, 0).read_from(0))
+        source::Each(source::stored::<S, u64>(*self, 0).read_from(0))
     }
 
     /// How many different fingerprints are stored.
     pub fn distinct(&self) -> u64 {
         if !self.layout.keeps_duplicates() {
-            return self.items;
+            return self.held.copies;
         }
-        source::count_distinct(&source::stored(*self, 0), self.layout.last_fingerprint())
+        source::distinct(*self)
     }
 
     /// The rate of false positives of the filter as it is: the share of all fingerprints that are stored. Exact, if the
@@ -242,6 +247,6 @@ impl<'a, S: SlotKind> View<'a, S> {
 
 impl<S: SlotKind> fmt::Debug for View<'_, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("View").field("layout", &self.layout).field("items", &self.items).finish()
+        f.debug_struct("View").field("layout", &self.layout).field("held", &self.held).finish()
     }
 }

@@ -26,7 +26,11 @@ impl<S: DeviceSlotKind> Builder<S> {
 impl<S: DeviceSlotKind> DeviceBuilder<S> {
     /// Checks every setting.
     pub fn layout(&self) -> Result<Layout, Error> {
-        self.settings.layout()
+        let layout = self.settings.layout()?;
+        if layout.is_counted() {
+            return Err(Error::CountersOnDevice);
+        }
+        Ok(layout)
     }
 
     /// An empty filter. Checks every setting, then allocates.

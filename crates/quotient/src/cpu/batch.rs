@@ -1,12 +1,13 @@
 //! Insertion and removal of many keys: in place while they are few, else by rewriting the filter.
 
+use rayon::prelude::*;
 use warpset_core::quotient::combine::Combination;
 
 use super::QuotientFilter;
 use super::fingerprints::{checked_and_sorted, sorted_fingerprints};
-use super::rewrite::lay_out;
+use super::rewrite::{MOST_COPIES, lay_out};
 use super::source::{self, Combined, Sorted};
-use crate::slot_kind::{Change, SlotKind};
+use crate::slot_kind::{Change, Copies, SlotKind};
 use crate::{Error, Key, Layout};
 
 /// A batch is inserted in place while the filter has at least this many slots per key; else the filter is rewritten.
@@ -17,12 +18,17 @@ const REMOVE_IN_PLACE_SLOTS_PER_KEY: u64 = 6;
 impl<S: SlotKind> QuotientFilter<S> {
     /// A filter of these keys, built at once: hashed, sorted, laid out.
     pub(crate) fn from_keys<K: Key>(layout: Layout, keys: &[K]) -> Result<QuotientFilter<S>, Error> {
-        lay_out(layout, &Sorted(&sorted_fingerprints(&layout, keys)))
+        QuotientFilter::from_sorted(layout, &sorted_fingerprints(&layout, keys))
     }
 
     /// A filter of these fingerprints, in any order.
     pub(crate) fn from_fingerprints(layout: Layout, fingerprints: &[u64]) -> Result<QuotientFilter<S>, Error> {
-        lay_out(layout, &Sorted(&checked_and_sorted(&layout, fingerprints)?))
+        QuotientFilter::from_sorted(layout, &checked_and_sorted(&layout, fingerprints)?)
+    }
+
+    /// A filter of ascending fingerprints.
+    fn from_sorted(layout: Layout, sorted: &[u64]) -> Result<QuotientFilter<S>, Error> {
+        if layout.is_counted() { lay_out(layout, &Sorted(&counted(sorted))) } else { lay_out(layout, &Sorted(sorted)) }
     }
 
     /// Inserts all keys; returns how many more fingerprints are stored than before.
@@ -52,40 +58,79 @@ impl<S: SlotKind> QuotientFilter<S> {
         if !self.layout.keeps_duplicates() {
             batch.dedup();
         }
-        let (count, before) = (batch.len() as u64, self.items);
+        let (count, before) = (batch.len() as u64, self.held.copies);
         if batch.is_empty() {
             return Ok(0);
         }
-        // In place nothing may fail half-way, so only where all of them surely fit.
+        // In place nothing may fail half-way, so only where all of them surely fit: a copy takes at most one slot more.
         let small = count <= self.layout.slots() / INSERT_IN_PLACE_SLOTS_PER_KEY;
-        let fits = small && self.items + count <= self.layout.limit && self.has_slots_for(&batch);
+        let fits = small
+            && self.held.slots + count <= self.layout.limit
+            && before + count <= MOST_COPIES
+            && self.has_slots_for(&batch);
         if fits {
-            self.items += self.change_in_place(&batch, Change::Insert);
+            let stored = self.change_in_place(&batch, Change::Insert);
+            self.held += stored;
         } else {
             *self = self.combined_with(Combination::Sum, &batch)?;
         }
-        Ok(self.items - before)
+        Ok(self.held.copies - before)
     }
 
     fn remove_sorted(&mut self, batch: &[u64]) -> u64 {
-        let before = self.items;
-        if batch.is_empty() || self.items == 0 {
+        let before = self.held.copies;
+        if batch.is_empty() || before == 0 {
             return 0;
         }
         if batch.len() as u64 > self.layout.slots() / REMOVE_IN_PLACE_SLOTS_PER_KEY {
             // Fewer fingerprints fit where more did; without memory for a second filter, this one is changed in place.
             if let Ok(rewritten) = self.combined_with(Combination::Difference, batch) {
                 *self = rewritten;
-                return before - self.items;
+                return before - self.held.copies;
             }
         }
-        self.items -= self.change_in_place(batch, Change::Remove);
-        before - self.items
+        let removed = self.change_in_place(batch, Change::Remove);
+        self.held -= removed;
+        before - self.held.copies
     }
 
     /// What this filter and an ascending batch make.
     fn combined_with(&self, combination: Combination, batch: &[u64]) -> Result<QuotientFilter<S>, Error> {
-        let (first, second) = (source::stored(self.view(), 0), Sorted(batch));
+        if self.layout.is_counted() {
+            return self.combined_with_counted(combination, &counted(batch));
+        }
+        let (first, second) = (source::stored::<S, u64>(self.view(), 0), Sorted(batch));
         lay_out(self.layout, &Combined { combination, first, second })
     }
+
+    /// The same with a batch of which each fingerprint comes once, with its copies.
+    pub(super) fn combined_with_counted(
+        &self,
+        combination: Combination,
+        batch: &[Copies],
+    ) -> Result<QuotientFilter<S>, Error> {
+        let (first, second) = (source::stored::<S, Copies>(self.view(), 0), Sorted(batch));
+        lay_out(self.layout, &Combined { combination, first, second })
+    }
+}
+
+/// Equal ones of ascending fingerprints as one, with their number.
+pub(super) fn counted(sorted: &[u64]) -> Vec<Copies> {
+    let of = |chunk: &[u64]| Copies { fingerprint: chunk[0], copies: chunk.len() as u64 };
+    // In parts that end where the fingerprint changes.
+    let step = sorted.len().div_ceil(rayon::current_num_threads()).max(1 << 14);
+    let ends: Vec<usize> = (step..sorted.len())
+        .step_by(step)
+        .map(|at| at + sorted[at..].partition_point(|&other| other == sorted[at]))
+        .chain([sorted.len()])
+        .collect();
+    let parts: Vec<Vec<Copies>> = ends
+        .par_iter()
+        .enumerate()
+        .map(|(i, &end)| {
+            let first = if i == 0 { 0 } else { ends[i - 1] };
+            sorted[first.min(end)..end].chunk_by(|a, b| a == b).map(of).collect()
+        })
+        .collect();
+    parts.concat()
 }

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use warpset_core::quotient::slots::BLOCK_SLOTS;
 
 use super::QuotientFilter;
-use crate::slot_kind::{Change, Changed, SlotKind};
+use crate::slot_kind::{Change, Changed, SlotKind, Tally};
 
 /// Blocks of the smallest part that a thread takes.
 const LEAST_PART_BLOCKS: u64 = 64;
@@ -36,11 +36,11 @@ impl<S: SlotKind> QuotientFilter<S> {
         true
     }
 
-    /// Applies an ascending batch; returns how many fingerprints were stored or removed. Insertions must have slots.
+    /// Applies an ascending batch; returns what was stored or removed. Insertions must have slots.
     ///
     /// The filter is cut into parts at multiples of 64 slots; a fingerprint whose cluster lies wholly in a part is
     /// applied by the part's thread, and the few others afterwards.
-    pub(super) fn change_in_place(&mut self, batch: &[u64], change: Change) -> u64 {
+    pub(super) fn change_in_place(&mut self, batch: &[u64], change: Change) -> Tally {
         let layout = self.layout;
         let split = layout.split;
         let threads = rayon::current_num_threads() as u64;
@@ -48,7 +48,7 @@ impl<S: SlotKind> QuotientFilter<S> {
         let part_blocks = layout.blocks.div_ceil(parts).max(LEAST_PART_BLOCKS);
         let part_slots = part_blocks * BLOCK_SLOTS;
         let part_words = (part_blocks * layout.block_words()) as usize;
-        let results: Vec<(u64, Vec<u64>)> = self
+        let results: Vec<(Tally, Vec<u64>)> = self
             .words
             .as_mut_slice()
             .par_chunks_mut(part_words)
@@ -62,12 +62,17 @@ impl<S: SlotKind> QuotientFilter<S> {
                 (done, left)
             })
             .collect();
-        let mut done = 0;
+        let mut done = Tally::default();
         for (count, left) in &results {
-            done += count;
+            done += *count;
             for &fingerprint in left {
-                let changed = S::change(&layout, self.words.as_mut_slice(), fingerprint, change);
-                done += (changed == Changed::Done) as u64;
+                let words = self.words.as_mut_slice();
+                if layout.is_counted() {
+                    done += S::recount(&layout, words, fingerprint, 1, change).unwrap_or_default();
+                } else {
+                    let changed = S::change(&layout, words, fingerprint, change);
+                    done += u64::from(changed == Changed::Done).into();
+                }
             }
         }
         done

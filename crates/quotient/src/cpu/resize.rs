@@ -4,7 +4,7 @@ use warpset_core::quotient::slots::Container;
 
 use super::rewrite::lay_out;
 use super::{QuotientFilter, source};
-use crate::slot_kind::SlotKind;
+use crate::slot_kind::{Copies, SlotKind};
 use crate::standard::Standard;
 use crate::{Error, Layout};
 
@@ -29,7 +29,11 @@ impl<S: SlotKind> QuotientFilter<S> {
 
     /// The same fingerprints, of as many bits, in another layout.
     fn rewritten(&self, layout: Layout) -> Result<QuotientFilter<S>, Error> {
-        lay_out(layout, &source::stored(self.view(), 0))
+        if layout.is_counted() {
+            lay_out(layout, &source::stored::<S, Copies>(self.view(), 0))
+        } else {
+            lay_out(layout, &source::stored::<S, u64>(self.view(), 0))
+        }
     }
 }
 

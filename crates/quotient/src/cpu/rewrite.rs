@@ -7,12 +7,13 @@
 
 use rayon::prelude::*;
 use warpset_base::words::AlignedWords;
+use warpset_core::quotient::rank_select::counters;
 use warpset_core::quotient::slots::BLOCK_SLOTS;
 use warpset_core::quotient::{Split, standard as core};
 
 use super::QuotientFilter;
-use super::source::{Ascending, Source};
-use crate::slot_kind::{PlacedItem, SlotKind, SlotWriter, WriteJob};
+use super::source::{Ascending, Item, Source};
+use crate::slot_kind::{PlacedItem, SlotKind, SlotWriter, Tally, WriteJob};
 use crate::{Error, Layout};
 
 /// Quotients of a part, at least.
@@ -20,22 +21,25 @@ const LEAST_PART: u64 = 1 << 14;
 
 /// What a part of the quotients does to the first free slot.
 struct Part {
-    items: u64,
+    held: Tally,
     /// The slot after the last item, were nothing spilled into the part; 0 without items.
     end: u64,
 }
 
-/// An item: its quotient, its remainder, and whether the item before has the same quotient.
+/// A fingerprint to be stored: its quotient, its remainder, its copies, whether the one before has the same quotient, and
+/// how many slots it takes.
 #[derive(Clone, Copy)]
-struct Item {
+struct Placed {
     quotient: u64,
     remainder: u64,
+    copies: u64,
     follows: bool,
+    slots: u64,
 }
 
 /// Visits the fingerprints of quotients `first..end`; equal ones once, unless duplicates are kept.
 #[inline(always)]
-fn for_each_item(layout: &Layout, source: &impl Source, first: u64, end: u64, mut visit: impl FnMut(Item)) {
+fn for_each_item<A: Source>(layout: &Layout, source: &A, first: u64, end: u64, mut visit: impl FnMut(Placed)) {
     let (split, keep) = (layout.split, layout.keeps_duplicates());
     // No item has this quotient.
     let (mut quotient_before, mut before) = (u64::MAX, 0);
@@ -46,14 +50,17 @@ fn for_each_item(layout: &Layout, source: &impl Source, first: u64, end: u64, mu
         if count == 0 {
             return;
         }
-        for &fingerprint in ready {
+        for &item in ready {
+            let fingerprint = item.fingerprint();
             let quotient = split.quotient(fingerprint);
             if quotient >= end {
                 return;
             }
             let follows = quotient == quotient_before;
             if !(follows && fingerprint == before && !keep) {
-                visit(Item { quotient, remainder: split.remainder(fingerprint), follows });
+                let copies = item.copies();
+                let slots = if A::Item::COUNTED { counters::slots(copies, split.remainder_bits) } else { 1 };
+                visit(Placed { quotient, remainder: split.remainder(fingerprint), copies, follows, slots });
             }
             (quotient_before, before) = (quotient, fingerprint);
         }
@@ -62,17 +69,17 @@ fn for_each_item(layout: &Layout, source: &impl Source, first: u64, end: u64, mu
 }
 
 fn measure(layout: &Layout, source: &impl Source, first: u64, end: u64) -> Part {
-    let mut part = Part { items: 0, end: 0 };
-    for_each_item(layout, source, first, end, |item| {
-        part.end = core::place(part.end, item.quotient) + 1;
-        part.items += 1;
+    let mut part = Part { held: Tally::default(), end: 0 };
+    for_each_item(layout, source, first, end, |Placed { quotient, copies, slots, .. }| {
+        part.end = core::place(part.end, quotient) + slots;
+        part.held += Tally { copies, slots };
     });
     part
 }
 
 /// What was written.
 struct Written {
-    items: u64,
+    held: Tally,
     /// The first free slot after all items.
     free: u64,
     /// Items whose slots lie after the words.
@@ -94,22 +101,31 @@ impl<A: Source> WriteJob for WritePart<'_, A> {
     type Output = Written;
 
     #[inline(always)]
-    fn run(self, mut writer: impl SlotWriter) -> Written {
+    fn run<W: SlotWriter>(self, mut writer: W) -> Written {
         let WritePart { layout, source, first, end, mut free, len } = self;
-        let (mut items, mut spilled) = (0, Vec::new());
-        for_each_item(layout, source, first, end, |Item { quotient, remainder, follows }| {
-            items += 1;
+        let (mut held, mut spilled) = (Tally::default(), Vec::new());
+        let mut put = |writer: &mut W, item: PlacedItem| {
+            if item.slot - first < len {
+                writer.item(PlacedItem { slot: item.slot - first, quotient: item.quotient - first, ..item });
+            } else {
+                spilled.push(item);
+            }
+        };
+        for_each_item(layout, source, first, end, |Placed { quotient, remainder, copies, follows, slots }| {
+            held += Tally { copies, slots };
             writer.occupy(quotient - first, free.saturating_sub(first));
             let slot = core::place(free, quotient);
-            free = slot + 1;
-            if slot - first < len {
-                writer.item(PlacedItem { slot: slot - first, quotient: quotient - first, follows, remainder });
-            } else {
-                spilled.push(PlacedItem { slot, quotient, follows, remainder });
+            free = slot + slots;
+            put(&mut writer, PlacedItem { slot, quotient, follows, remainder, is_digit: false });
+            if A::Item::COUNTED {
+                for i in 1..slots {
+                    let remainder = counters::digit(copies, layout.split.remainder_bits, i as u32 - 1);
+                    put(&mut writer, PlacedItem { slot: slot + i, quotient, follows: true, remainder, is_digit: true });
+                }
             }
         });
         writer.finish(free.saturating_sub(first));
-        Written { items, free, spilled }
+        Written { held, free, spilled }
     }
 }
 
@@ -134,7 +150,7 @@ fn part_quotients(split: Split) -> u64 {
     (split.quotients() / (8 * threads.next_power_of_two())).max(LEAST_PART).min(split.quotients())
 }
 
-/// An error unless `items` fingerprints, the last of them in slot `end - 1`, fit.
+/// An error unless fingerprints that take `items` slots, the last of them `end - 1`, fit.
 pub(crate) fn check_fit(layout: &Layout, items: u64, end: u64) -> Result<(), Error> {
     if items > layout.limit {
         return Err(Error::Full { items, limit: layout.limit });
@@ -146,34 +162,47 @@ pub(crate) fn check_fit(layout: &Layout, items: u64, end: u64) -> Result<(), Err
     Ok(())
 }
 
-/// A filter of the fingerprints of `source`.
-pub(crate) fn lay_out<S: SlotKind>(layout: Layout, source: &impl Source) -> Result<QuotientFilter<S>, Error> {
+/// The most copies that a filter may hold: those of two filters can be added.
+pub(super) const MOST_COPIES: u64 = (1 << 63) - 1;
+
+/// [`check_fit`], and an error if there are more copies than are counted.
+fn check_held(layout: &Layout, held: Tally, end: u64) -> Result<(), Error> {
+    if held.copies > MOST_COPIES {
+        return Err(Error::TooManyCopies);
+    }
+    check_fit(layout, held.slots, end)
+}
+
+/// A filter of the fingerprints of `source`, which gives them counted if the layout counts them.
+pub(crate) fn lay_out<S: SlotKind, A: Source>(layout: Layout, source: &A) -> Result<QuotientFilter<S>, Error> {
+    debug_assert_eq!(layout.is_counted(), A::Item::COUNTED);
     let split = layout.split;
     let step = part_quotients(split);
     if step == split.quotients() {
         // One part begins at its first slot, so it is written without having been measured.
         let mut words = AlignedWords::zeroed(layout.words())?;
-        let Written { items, free, .. } = write::<S>(&layout, words.as_mut_slice(), source, (0, split.quotients()), 0);
-        check_fit(&layout, items, free)?;
-        return Ok(QuotientFilter::from_parts(layout, words, items));
+        let Written { held, free, .. } = write::<S>(&layout, words.as_mut_slice(), source, (0, split.quotients()), 0);
+        check_held(&layout, held, free)?;
+        return Ok(QuotientFilter::from_parts(layout, words, held));
     }
     let parts: Vec<Part> = (0..split.quotients() / step)
         .into_par_iter()
         .map(|i| measure(&layout, source, i * step, (i + 1) * step))
         .collect();
-    let items = parts.iter().map(|part| part.items).sum();
+    let mut held = Tally::default();
+    parts.iter().for_each(|part| held += part.held);
     let mut free = 0u64;
     let frees: Vec<u64> = parts
         .iter()
         .map(|part| {
             let before = free;
-            if part.items > 0 {
-                free = part.end.max(free + part.items);
+            if part.held.slots > 0 {
+                free = part.end.max(free + part.held.slots);
             }
             before
         })
         .collect();
-    check_fit(&layout, items, free)?;
+    check_held(&layout, held, free)?;
 
     let mut words = AlignedWords::zeroed(layout.words())?;
     // A filter of less than a block has one part; all others have whole blocks, the last part those of the overflow.
@@ -196,5 +225,5 @@ pub(crate) fn lay_out<S: SlotKind>(layout: Layout, source: &impl Source) -> Resu
         })
         .collect();
     S::put(&layout, words.as_mut_slice(), spilled.into_iter().flatten());
-    Ok(QuotientFilter::from_parts(layout, words, items))
+    Ok(QuotientFilter::from_parts(layout, words, held))
 }

@@ -1,18 +1,120 @@
 //! Ascending fingerprints from filters and slices, combined on the way.
 //!
 //! A source can be read from any fingerprint on, so that parts of a filter are written independently of each other, and
-//! twice, so that nothing has to be stored between.
+//! twice, so that nothing has to be stored between. It gives fingerprints one by one, copies included, or each once with
+//! the number of its copies: an [`Item`] is one or the other.
+
+use std::marker::PhantomData;
 
 use rayon::prelude::*;
 use warpset_core::quotient::combine::{Combination, Step};
 
 use crate::View;
-use crate::slot_kind::{SlotKind, Walk};
+use crate::slot_kind::{Copies, SlotKind, Walk};
+
+/// A fingerprint, or one with its copies.
+pub(crate) trait Item: Copy + Default + Send + Sync + 'static {
+    /// Whether it comes with its copies, and then only once.
+    const COUNTED: bool;
+    fn fingerprint(self) -> u64;
+    fn copies(self) -> u64;
+    /// The same without its lowest bits.
+    fn dropping(self, bits: u32) -> Self;
+    /// The same with so many copies in all; only of items that come with them.
+    fn with_copies(self, copies: u64) -> Self;
+    /// What comes next in a walk.
+    fn next(walk: &mut impl Walk, into: &mut [Self; 64]) -> usize;
+    /// Combines until one of the slices has gone or the places are full.
+    fn combine(combination: Combination, first: &[Self], second: &[Self], places: &mut [Self]) -> Moved;
+}
+
+impl Item for u64 {
+    const COUNTED: bool = false;
+    #[inline(always)]
+    fn fingerprint(self) -> u64 {
+        self
+    }
+    #[inline(always)]
+    fn copies(self) -> u64 {
+        1
+    }
+    #[inline(always)]
+    fn dropping(self, bits: u32) -> u64 {
+        self >> bits
+    }
+    #[inline(always)]
+    fn with_copies(self, _: u64) -> u64 {
+        self
+    }
+    #[inline(always)]
+    fn next(walk: &mut impl Walk, into: &mut [u64; 64]) -> usize {
+        walk.next_block(into)
+    }
+    #[inline(always)]
+    fn combine(combination: Combination, first: &[u64], second: &[u64], places: &mut [u64]) -> Moved {
+        // Each in a loop of its own.
+        match combination {
+            Combination::Union | Combination::Sum => combine(Combination::Sum, first, second, places),
+            Combination::Difference => combine(Combination::Difference, first, second, places),
+            Combination::Intersection => combine(Combination::Intersection, first, second, places),
+        }
+    }
+}
+
+impl Item for Copies {
+    const COUNTED: bool = true;
+    #[inline(always)]
+    fn fingerprint(self) -> u64 {
+        self.fingerprint
+    }
+    #[inline(always)]
+    fn copies(self) -> u64 {
+        self.copies
+    }
+    #[inline(always)]
+    fn dropping(self, bits: u32) -> Copies {
+        Copies { fingerprint: self.fingerprint >> bits, ..self }
+    }
+    #[inline(always)]
+    fn with_copies(self, copies: u64) -> Copies {
+        Copies { copies, ..self }
+    }
+    #[inline(always)]
+    fn next(walk: &mut impl Walk, into: &mut [Copies; 64]) -> usize {
+        walk.next_copies(into)
+    }
+    fn combine(combination: Combination, first: &[Copies], second: &[Copies], places: &mut [Copies]) -> Moved {
+        let (mut i, mut j, mut put) = (0, 0, 0);
+        while let (Some(&x), Some(&y), Some(place)) = (first.get(i), second.get(j), places.get_mut(put)) {
+            let (x_comes, y_comes) = (x.fingerprint <= y.fingerprint, y.fingerprint <= x.fingerprint);
+            let copies = match (x_comes, y_comes) {
+                (true, true) => match combination {
+                    // Filters hold fewer than 2^63.
+                    Combination::Sum => x.copies + y.copies,
+                    Combination::Union => x.copies.max(y.copies),
+                    Combination::Difference => x.copies.saturating_sub(y.copies),
+                    Combination::Intersection => x.copies.min(y.copies),
+                },
+                (true, false) if combination.keeps_first() => x.copies,
+                (false, _) if combination.keeps_second() => y.copies,
+                _ => 0,
+            };
+            *place = Copies { fingerprint: x.fingerprint.min(y.fingerprint), copies };
+            i += x_comes as usize;
+            j += y_comes as usize;
+            put += (copies > 0) as usize;
+        }
+        Moved { from_first: i, from_second: j, put }
+    }
+}
 
 /// Ascending fingerprints, a few at a time.
 pub(crate) trait Ascending {
+    /// What they are.
+    type Item: Item;
+
     /// Those that come next; none only at the end.
-    fn ready(&mut self) -> &[u64];
+    fn ready(&mut self) -> &[Self::Item];
 
     /// Skips the first `count` of those that are ready.
     fn advance(&mut self, count: usize);
@@ -20,8 +122,10 @@ pub(crate) trait Ascending {
 
 /// Where ascending fingerprints come from.
 pub(crate) trait Source: Sync {
+    /// What they are.
+    type Item: Item;
     /// What reads them.
-    type Run<'a>: Ascending
+    type Run<'a>: Ascending<Item = Self::Item>
     where
         Self: 'a;
 
@@ -33,10 +137,10 @@ pub(crate) trait Source: Sync {
 pub(crate) struct Each<A>(pub A);
 
 impl<A: Ascending> Iterator for Each<A> {
-    type Item = u64;
+    type Item = A::Item;
 
     #[inline]
-    fn next(&mut self) -> Option<u64> {
+    fn next(&mut self) -> Option<A::Item> {
         let next = self.0.ready().first().copied();
         self.0.advance(next.is_some() as usize);
         next
@@ -44,22 +148,25 @@ impl<A: Ascending> Iterator for Each<A> {
 }
 
 /// A slice in ascending order.
-pub(crate) struct Sorted<'s>(pub &'s [u64]);
+pub(crate) struct Sorted<'s, T = u64>(pub &'s [T]);
 
-impl Source for Sorted<'_> {
+impl<T: Item> Source for Sorted<'_, T> {
+    type Item = T;
     type Run<'a>
-        = &'a [u64]
+        = &'a [T]
     where
         Self: 'a;
 
     fn read_from(&self, first: u64) -> Self::Run<'_> {
-        &self.0[self.0.partition_point(|&fingerprint| fingerprint < first)..]
+        &self.0[self.0.partition_point(|item| item.fingerprint() < first)..]
     }
 }
 
-impl Ascending for &[u64] {
+impl<T: Item> Ascending for &[T] {
+    type Item = T;
+
     #[inline]
-    fn ready(&mut self) -> &[u64] {
+    fn ready(&mut self) -> &[T] {
         self
     }
 
@@ -70,54 +177,94 @@ impl Ascending for &[u64] {
 }
 
 /// A few fingerprints on their way, refilled whenever all have gone.
-struct Buffer {
-    fingerprints: [u64; 64],
+struct Buffer<T> {
+    items: [T; 64],
     next: usize,
     end: usize,
 }
 
-impl Buffer {
-    const EMPTY: Buffer = Buffer { fingerprints: [0; 64], next: 0, end: 0 };
+impl<T: Item> Buffer<T> {
+    fn empty() -> Buffer<T> {
+        Buffer { items: [T::default(); 64], next: 0, end: 0 }
+    }
 
     #[inline]
-    fn left(&self) -> &[u64] {
-        self.fingerprints.get(self.next..self.end).unwrap_or(&[])
+    fn left(&self) -> &[T] {
+        self.items.get(self.next..self.end).unwrap_or(&[])
     }
 }
 
 /// What a filter stores, each fingerprint without its lowest `dropped` bits.
-pub(crate) struct Stored<'v, S> {
+pub(crate) struct Stored<'v, S, T> {
     view: View<'v, S>,
     dropped: u32,
+    item: PhantomData<T>,
 }
 
-/// The fingerprints of a filter, `dropped` bits shorter.
-pub(crate) fn stored<S: SlotKind>(view: View<'_, S>, dropped: u32) -> Stored<'_, S> {
-    Stored { view, dropped }
+/// The fingerprints of a filter, `dropped` bits shorter: copy by copy, or counted, whether the filter counts them or not.
+pub(crate) fn stored<S: SlotKind, T: Item>(view: View<'_, S>, dropped: u32) -> Stored<'_, S, T> {
+    Stored { view, dropped, item: PhantomData }
 }
 
 /// The fingerprints of a [`Stored`] from a given one on.
-pub(crate) struct StoredFrom<W> {
+pub(crate) struct StoredFrom<W, T> {
     walk: W,
     dropped: u32,
     first: u64,
-    buffer: Buffer,
+    buffer: Buffer<T>,
+    /// The last one read, to which the walk may add copies.
+    pending: Option<T>,
 }
 
-impl<W: Walk> Ascending for StoredFrom<W> {
+impl<W: Walk, T: Item> StoredFrom<W, T> {
+    /// Makes one of equal ones that follow each other. The last waits for those that may come.
+    fn add_up(&mut self) {
+        let Buffer { items, end, .. } = &mut self.buffer;
+        let read = *items;
+        let (count, mut put) = (*end, 0);
+        for &item in &read[..count] {
+            match self.pending {
+                Some(last) if last.fingerprint() == item.fingerprint() => {
+                    self.pending = Some(last.with_copies(last.copies() + item.copies()));
+                }
+                Some(last) => {
+                    items[put] = last;
+                    put += 1;
+                    self.pending = Some(item);
+                }
+                None => self.pending = Some(item),
+            }
+        }
+        if count == 0 {
+            if let Some(last) = self.pending.take() {
+                items[0] = last;
+                put = 1;
+            }
+        }
+        *end = put;
+    }
+}
+
+impl<W: Walk, T: Item> Ascending for StoredFrom<W, T> {
+    type Item = T;
+
     #[inline]
-    fn ready(&mut self) -> &[u64] {
+    fn ready(&mut self) -> &[T] {
         while self.buffer.next >= self.buffer.end {
-            let Buffer { fingerprints, next, end } = &mut self.buffer;
-            (*next, *end) = (0, self.walk.next_block(fingerprints));
-            if *end == 0 {
+            let Buffer { items, next, end } = &mut self.buffer;
+            (*next, *end) = (0, T::next(&mut self.walk, items));
+            let is_end = *end == 0;
+            if self.dropped > 0 {
+                items[..*end].iter_mut().for_each(|item| *item = item.dropping(self.dropped));
+            }
+            if T::COUNTED {
+                self.add_up();
+            }
+            if is_end && self.buffer.end == 0 {
                 break;
             }
-            if self.dropped > 0 {
-                fingerprints[..*end].iter_mut().for_each(|fingerprint| *fingerprint >>= self.dropped);
-            }
             // Only the run in which the walk began can have smaller ones.
-            self.buffer.next = self.buffer.left().partition_point(|&fingerprint| fingerprint < self.first);
+            self.buffer.next = self.buffer.left().partition_point(|item| item.fingerprint() < self.first);
         }
         self.buffer.left()
     }
@@ -128,19 +275,20 @@ impl<W: Walk> Ascending for StoredFrom<W> {
     }
 }
 
-impl<'v, S: SlotKind> Stored<'v, S> {
+impl<'v, S: SlotKind, T: Item> Stored<'v, S, T> {
     /// [`Source::read_from`] with the lifetime of the words.
-    pub(crate) fn read_from(&self, first: u64) -> StoredFrom<S::Walk<'v>> {
+    pub(crate) fn read_from(&self, first: u64) -> StoredFrom<S::Walk<'v>, T> {
         let layout = self.view.layout();
         let quotient = layout.split.quotient(first << self.dropped);
         let walk = S::walk(layout, self.view.words(), quotient);
-        StoredFrom { walk, dropped: self.dropped, first, buffer: Buffer::EMPTY }
+        StoredFrom { walk, dropped: self.dropped, first, buffer: Buffer::empty(), pending: None }
     }
 }
 
-impl<S: SlotKind> Source for Stored<'_, S> {
+impl<S: SlotKind, T: Item> Source for Stored<'_, S, T> {
+    type Item = T;
     type Run<'a>
-        = StoredFrom<S::Walk<'a>>
+        = StoredFrom<S::Walk<'a>, T>
     where
         Self: 'a;
 
@@ -157,33 +305,28 @@ pub(crate) struct Combined<A, B> {
 }
 
 /// The fingerprints of a [`Combined`].
-pub(crate) struct CombinedFrom<A, B> {
+pub(crate) struct CombinedFrom<A: Ascending, B> {
     combination: Combination,
     first: A,
     second: B,
-    buffer: Buffer,
+    buffer: Buffer<A::Item>,
 }
 
-impl<A: Ascending, B: Ascending> CombinedFrom<A, B> {
+impl<A: Ascending, B: Ascending<Item = A::Item>> CombinedFrom<A, B> {
     #[inline]
     fn fill(&mut self) {
-        let Buffer { fingerprints, next, end } = &mut self.buffer;
+        let Buffer { items, next, end } = &mut self.buffer;
         (*next, *end) = (0, 0);
-        while *end < fingerprints.len() {
+        while *end < items.len() {
             let (first, second) = (self.first.ready(), self.second.ready());
-            let places = &mut fingerprints[*end..];
+            let places = &mut items[*end..];
             let moved = if first.is_empty() || second.is_empty() {
                 if first.is_empty() && (second.is_empty() || !self.combination.keeps_second()) {
                     break;
                 }
                 move_rest(self.combination, first, second, places)
             } else {
-                // Each in a loop of its own.
-                match self.combination {
-                    Combination::Union | Combination::Sum => combine(Combination::Sum, first, second, places),
-                    Combination::Difference => combine(Combination::Difference, first, second, places),
-                    Combination::Intersection => combine(Combination::Intersection, first, second, places),
-                }
+                A::Item::combine(self.combination, first, second, places)
             };
             self.first.advance(moved.from_first);
             self.second.advance(moved.from_second);
@@ -193,7 +336,7 @@ impl<A: Ascending, B: Ascending> CombinedFrom<A, B> {
 }
 
 /// How many fingerprints went from two slices, and how many came of them.
-struct Moved {
+pub(crate) struct Moved {
     from_first: usize,
     from_second: usize,
     put: usize,
@@ -215,7 +358,7 @@ fn combine(combination: Combination, first: &[u64], second: &[u64], places: &mut
 }
 
 /// The same where one of the slices is empty, up to the number of places.
-fn move_rest(combination: Combination, first: &[u64], second: &[u64], places: &mut [u64]) -> Moved {
+fn move_rest<T: Item>(combination: Combination, first: &[T], second: &[T], places: &mut [T]) -> Moved {
     let (rest, kept) =
         if second.is_empty() { (first, combination.keeps_first()) } else { (second, combination.keeps_second()) };
     let count = rest.len().min(places.len());
@@ -225,9 +368,11 @@ fn move_rest(combination: Combination, first: &[u64], second: &[u64], places: &m
     Moved { from_first, from_second, put }
 }
 
-impl<A: Ascending, B: Ascending> Ascending for CombinedFrom<A, B> {
+impl<A: Ascending, B: Ascending<Item = A::Item>> Ascending for CombinedFrom<A, B> {
+    type Item = A::Item;
+
     #[inline]
-    fn ready(&mut self) -> &[u64] {
+    fn ready(&mut self) -> &[A::Item] {
         if self.buffer.next >= self.buffer.end {
             self.fill();
         }
@@ -240,7 +385,8 @@ impl<A: Ascending, B: Ascending> Ascending for CombinedFrom<A, B> {
     }
 }
 
-impl<A: Source, B: Source> Source for Combined<A, B> {
+impl<A: Source, B: Source<Item = A::Item>> Source for Combined<A, B> {
+    type Item = A::Item;
     type Run<'a>
         = CombinedFrom<A::Run<'a>, B::Run<'a>>
     where
@@ -249,7 +395,7 @@ impl<A: Source, B: Source> Source for Combined<A, B> {
     fn read_from(&self, first: u64) -> Self::Run<'_> {
         let Combined { combination, first: a, second: b } = self;
         let (a, b) = (a.read_from(first), b.read_from(first));
-        CombinedFrom { combination: *combination, first: a, second: b, buffer: Buffer::EMPTY }
+        CombinedFrom { combination: *combination, first: a, second: b, buffer: Buffer::empty() }
     }
 }
 
@@ -264,20 +410,94 @@ fn ranges(last: u64) -> impl IndexedParallelIterator<Item = (u64, u64)> {
     })
 }
 
-/// How many fingerprints up to `last` there are.
+/// The fingerprints of a source of which there are at least so many copies.
+pub(crate) struct Kept<A> {
+    pub source: A,
+    pub least: u64,
+}
+
+/// Those of a [`Kept`].
+pub(crate) struct KeptFrom<A> {
+    run: A,
+    least: u64,
+    buffer: Buffer<Copies>,
+}
+
+impl<A: Ascending<Item = Copies>> Ascending for KeptFrom<A> {
+    type Item = Copies;
+
+    fn ready(&mut self) -> &[Copies] {
+        while self.buffer.next >= self.buffer.end {
+            let ready = self.run.ready();
+            let count = ready.len().min(self.buffer.items.len());
+            if count == 0 {
+                break;
+            }
+            (self.buffer.next, self.buffer.end) = (0, 0);
+            for &item in ready[..count].iter().filter(|item| item.copies >= self.least) {
+                self.buffer.items[self.buffer.end] = item;
+                self.buffer.end += 1;
+            }
+            self.run.advance(count);
+        }
+        self.buffer.left()
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.buffer.next += count;
+    }
+}
+
+impl<A: Source<Item = Copies>> Source for Kept<A> {
+    type Item = Copies;
+    type Run<'a>
+        = KeptFrom<A::Run<'a>>
+    where
+        Self: 'a;
+
+    fn read_from(&self, first: u64) -> Self::Run<'_> {
+        KeptFrom { run: self.source.read_from(first), least: self.least, buffer: Buffer::empty() }
+    }
+}
+
+/// The sum of `of` over all fingerprints up to `last`.
+fn sum<A: Source>(source: &A, last: u64, of: impl Fn(A::Item) -> u64 + Sync) -> u64 {
+    let items =
+        |first: u64, last: u64| Each(source.read_from(first)).take_while(move |item| item.fingerprint() <= last);
+    ranges(last).map(|(first, last)| items(first, last).map(&of).sum::<u64>()).sum()
+}
+
+/// How many fingerprints up to `last` there are, copies included.
 pub(crate) fn count(source: &impl Source, last: u64) -> u64 {
-    ranges(last).map(|(first, last)| Each(source.read_from(first)).take_while(|&f| f <= last).count() as u64).sum()
+    sum(source, last, Item::copies)
 }
 
 /// How many different fingerprints up to `last` there are.
-pub(crate) fn count_distinct(source: &impl Source, last: u64) -> u64 {
-    let distinct = |(first, last): (u64, u64)| {
-        let mut before = None;
-        let changes =
-            Each(source.read_from(first)).take_while(|&f| f <= last).filter(|&f| before.replace(f) != Some(f));
-        changes.count() as u64
+pub(crate) fn count_distinct(source: &impl Source<Item = Copies>, last: u64) -> u64 {
+    sum(source, last, |_| 1)
+}
+
+/// How many fingerprints a filter stores with each number of copies up to `most`, which stands for more too.
+pub(crate) fn histogram<S: SlotKind>(view: View<'_, S>, most: usize) -> Vec<u64> {
+    let source = stored::<S, Copies>(view, 0);
+    let empty = || vec![0; most.saturating_add(1)];
+    let of = |(first, last): (u64, u64)| {
+        let mut counts = empty();
+        for item in Each(source.read_from(first)).take_while(|item| item.fingerprint <= last) {
+            counts[(item.copies.min(most as u64)) as usize] += 1;
+        }
+        counts
     };
-    ranges(last).map(distinct).sum()
+    let add = |mut a: Vec<u64>, b: Vec<u64>| {
+        a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
+        a
+    };
+    ranges(view.layout().last_fingerprint()).map(of).reduce(empty, add)
+}
+
+/// How many different fingerprints a filter stores.
+pub(crate) fn distinct<S: SlotKind>(view: View<'_, S>) -> u64 {
+    count_distinct(&stored::<S, Copies>(view, 0), view.layout().last_fingerprint())
 }
 
 #[cfg(test)]
@@ -295,8 +515,22 @@ mod tests {
         let sum = both(Combination::Sum);
         assert_eq!(Each(sum.read_from(6)).collect::<Vec<_>>(), [9, 9, 9]);
         assert_eq!(count(&sum, 5), 11);
-        assert_eq!(count_distinct(&sum, u64::MAX), 6);
-        let none = Combined { combination: Combination::Sum, first: Sorted(&[]), second: Sorted(&[]) };
+        let none = Combined { combination: Combination::Sum, first: Sorted::<u64>(&[]), second: Sorted(&[]) };
         assert_eq!(count(&none, 100), 0);
+    }
+
+    #[test]
+    fn counted_multisets_combine() {
+        let of = |pairs: &[(u64, u64)]| -> Vec<Copies> {
+            pairs.iter().map(|&(fingerprint, copies)| Copies { fingerprint, copies }).collect()
+        };
+        let (a, b) = (of(&[(1, 1), (2, 3), (5, 1), (9, 1)]), of(&[(0, 1), (2, 2), (3, 1), (5, 2), (9, 2)]));
+        let both = |combination| Combined { combination, first: Sorted(&a), second: Sorted(&b) };
+        let all = |combination| Each(both(combination).read_from(0)).collect::<Vec<_>>();
+        assert_eq!(all(Combination::Sum), of(&[(0, 1), (1, 1), (2, 5), (3, 1), (5, 3), (9, 3)]));
+        assert_eq!(all(Combination::Difference), of(&[(1, 1), (2, 1)]));
+        assert_eq!(all(Combination::Intersection), of(&[(2, 2), (5, 1), (9, 1)]));
+        assert_eq!(all(Combination::Union), of(&[(0, 1), (1, 1), (2, 3), (3, 1), (5, 2), (9, 2)]));
+        assert_eq!((count(&both(Combination::Sum), 5), count_distinct(&both(Combination::Sum), u64::MAX)), (11, 6));
     }
 }

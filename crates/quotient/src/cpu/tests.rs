@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use warpset_core::hash::mix;
+use warpset_core::quotient::rank_select::counters;
 use warpset_core::quotient::slots::Container;
 
 use super::QuotientFilter;
@@ -46,15 +47,22 @@ enum Op {
     Halve,
     OtherForm,
     SaveAndLoad,
+    InsertCounted(u64, u64),
+    RemoveCounted(u64, u64),
+    RetainCounts(u64),
 }
 
 fn op(max: u64) -> impl Strategy<Value = Op> {
     // Half of the fingerprints crowd near one end.
     let fingerprint = prop_oneof![0..=max, (0..=max / 8).prop_map(move |f| max - f)];
     let some = prop::collection::vec(fingerprint.clone(), 0..40);
+    let copies = prop_oneof![8 => 0..20u64, 1 => 0..u64::MAX];
     prop_oneof![
         6 => fingerprint.clone().prop_map(Op::Insert),
-        4 => fingerprint.prop_map(Op::Remove),
+        4 => fingerprint.clone().prop_map(Op::Remove),
+        2 => (fingerprint.clone(), copies.clone()).prop_map(|(f, n)| Op::InsertCounted(f, n)),
+        1 => (fingerprint, copies).prop_map(|(f, n)| Op::RemoveCounted(f, n)),
+        1 => (1..4u64).prop_map(Op::RetainCounts),
         4 => some.clone().prop_map(Op::InsertBulk),
         3 => some.clone().prop_map(Op::RemoveBulk),
         1 => some.clone().prop_map(Op::Merge),
@@ -89,21 +97,36 @@ fn take(model: &mut Model, fingerprints: &[u64]) {
     }
 }
 
+/// The slots that so many copies take.
+fn slots(layout: &Layout, copies: u64) -> u64 {
+    if layout.is_counted() { counters::slots(copies, layout.remainder_bits()) } else { copies }
+}
+
 /// Whether these would fit, as the filter defines it.
 fn fits(layout: &Layout, model: &Model) -> bool {
-    let mut free = 0;
-    for (&f, &count) in model {
-        free = free.max(layout.split.quotient(f)) + count;
+    let (mut free, mut used) = (0u64, 0u64);
+    for (&f, &copies) in model {
+        let slots = slots(layout, copies);
+        free = free.max(layout.split.quotient(f)).saturating_add(slots);
+        used = used.saturating_add(slots);
     }
-    total(model) <= layout.limit() && free < layout.slots()
+    used <= layout.limit() && free < layout.slots()
 }
 
 fn check<S: SlotKind>(filter: &QuotientFilter<S>, model: &Model) -> Result<(), TestCaseError> {
+    let counted: Vec<(u64, u64)> = model.iter().map(|(&f, &count)| (f, count)).collect();
+    prop_assert_eq!(filter.fingerprint_counts().collect::<Vec<_>>(), counted);
+    prop_assert_eq!(filter.len(), total(model));
+    prop_assert_eq!(filter.distinct(), model.len() as u64);
+    let mut histogram = vec![0; 5];
+    model.values().for_each(|&count| histogram[count.min(4) as usize] += 1);
+    prop_assert_eq!(filter.count_histogram(4), histogram);
+    S::validate(&filter.view()).map_err(|e| TestCaseError::fail(e.to_string()))?;
+    if total(model) > 1 << 16 {
+        return Ok(());
+    }
     let expected: Vec<u64> = model.iter().flat_map(|(&f, &count)| (0..count).map(move |_| f)).collect();
     prop_assert_eq!(filter.fingerprints().collect::<Vec<_>>(), expected.clone());
-    prop_assert_eq!(filter.len(), expected.len() as u64);
-    prop_assert_eq!(filter.distinct(), model.len() as u64);
-    S::validate(&filter.view()).map_err(|e| TestCaseError::fail(e.to_string()))?;
     let rebuilt = Builder::<S>::with_layout(*filter.layout()).build_from_fingerprints(&expected).unwrap();
     prop_assert!(rebuilt == *filter, "not the bytes of a build");
     Ok(())
@@ -208,14 +231,39 @@ fn behaves_like_a_multiset<S: SlotKind>(
                 filter = QuotientFilter::from_bytes(&filter.to_bytes()).unwrap();
                 (Ok(()), true)
             }
-            Op::Double | Op::Halve => (Ok(()), true),
+            Op::InsertCounted(f, n) if keep || n < 2 => {
+                *wanted.entry(f).or_default() += n.min(1 << 60);
+                wanted.retain(|_, count| *count > 0);
+                if !keep && n == 1 {
+                    wanted.insert(f, 1);
+                }
+                let result = filter.insert_counted_fingerprint(f, n.min(1 << 60));
+                if let Ok(stored) = result {
+                    prop_assert_eq!(stored, total(&wanted) - total(&model));
+                }
+                (result.map(|_| ()), total(&wanted) < 1 << 63 && fits(&layout, &wanted))
+            }
+            Op::RemoveCounted(f, n) => {
+                if let Some(count) = wanted.get_mut(&f) {
+                    *count = count.saturating_sub(n);
+                }
+                wanted.retain(|_, count| *count > 0);
+                prop_assert_eq!(filter.remove_counted_fingerprint(f, n), total(&model) - total(&wanted));
+                (Ok(()), true)
+            }
+            Op::RetainCounts(least) => {
+                wanted.retain(|_, count| *count >= least);
+                prop_assert_eq!(filter.retain_counts(least).unwrap(), total(&model) - total(&wanted));
+                (Ok(()), true)
+            }
+            Op::Double | Op::Halve | Op::InsertCounted(..) => (Ok(()), true),
         };
         match result {
             Ok(()) => {
                 prop_assert!(fit, "more than fits");
                 model = wanted;
             }
-            Err(Error::Full { .. } | Error::OverflowRegionFull { .. }) => {
+            Err(Error::Full { .. } | Error::OverflowRegionFull { .. } | Error::TooManyCopies) => {
                 prop_assert!(!fit, "called full with room for all");
                 prop_assert!(filter == before, "changed by an operation that failed");
             }
@@ -258,6 +306,11 @@ fn packed((layout, ops): (Layout, Vec<Op>)) -> (Layout, Vec<Op>) {
     (Layout { container: Container::Packed, ..layout }, ops)
 }
 
+/// The same layouts with counters.
+fn counted((layout, ops): (Layout, Vec<Op>)) -> (Layout, Vec<Op>) {
+    (Layout { duplicates: Duplicates::Counted, ..layout }, ops)
+}
+
 /// Filters of any width; most fingerprints are far apart.
 fn wide() -> impl Strategy<Value = (Layout, Vec<Op>)> {
     (1..13u32, 5..=61u32, any::<bool>(), any::<bool>()).prop_flat_map(|(q, r, packed, keep)| {
@@ -281,6 +334,16 @@ proptest! {
 
     #[test]
     fn tiny_rank_select_filters_behave_like_multisets((layout, ops) in tiny().prop_map(packed)) {
+        behaves_like_a_multiset::<RankSelect>(layout, ops, Clone::clone)?;
+    }
+
+    #[test]
+    fn tiny_filters_with_counters_behave_like_multisets((layout, ops) in tiny().prop_map(packed).prop_map(counted)) {
+        behaves_like_a_multiset::<RankSelect>(layout, ops, Clone::clone)?;
+    }
+
+    #[test]
+    fn filters_with_counters_of_every_width_behave_like_multisets((layout, ops) in wide().prop_map(packed).prop_map(counted)) {
         behaves_like_a_multiset::<RankSelect>(layout, ops, Clone::clone)?;
     }
 
@@ -392,7 +455,7 @@ fn filters_that_do_not_match_are_refused<S: SlotKind>() {
     let mut c = Builder::<S>::with_bits(10, 10).seed(1).build().unwrap();
     assert!(matches!(c.merge(&a), Err(Error::Incompatible { field: "seed", .. })));
     let mut d = Builder::<S>::with_bits(10, 10).duplicates(Duplicates::Kept).build().unwrap();
-    assert!(matches!(d.merge(&a), Err(Error::Incompatible { field: "duplicates kept", .. })));
+    assert!(matches!(d.merge(&a), Err(Error::Incompatible { field: "duplicates", .. })));
     assert!(matches!(a.clone().insert_fingerprint(1 << 20), Err(Error::InvalidFingerprint { bits: 20, .. })));
     assert!(matches!(a.clone().insert_fingerprints_bulk(&[1 << 20]), Err(Error::InvalidFingerprint { .. })));
     assert!(!a.clone().remove_fingerprint(1 << 20) && !a.contains_fingerprint(1 << 20));

@@ -4,12 +4,12 @@ use warpset_core::quotient::combine::Combination;
 
 use super::QuotientFilter;
 use super::rewrite::lay_out;
-use super::source::{self, Combined, Stored};
+use super::source::{self, Combined, Item, Stored};
 use crate::Error;
-use crate::slot_kind::SlotKind;
+use crate::slot_kind::{Copies, SlotKind};
 
 impl<S: SlotKind> QuotientFilter<S> {
-    /// Adds all fingerprints of another filter: as a set, or with all copies if both keep duplicates.
+    /// Adds all fingerprints of another filter: as a set, or with all copies in a multiset.
     ///
     /// The other may have any number of slots, container and load limit; its fingerprints must have at least as many
     /// bits, and lose those that are too many.
@@ -32,17 +32,20 @@ impl<S: SlotKind> QuotientFilter<S> {
     }
 
     fn combine(&mut self, combination: Combination, other: &QuotientFilter<S>) -> Result<(), Error> {
-        let both = self.combined(combination, other)?;
-        *self = lay_out(self.layout, &both)?;
+        *self = if self.layout.is_counted() {
+            lay_out(self.layout, &self.combined::<Copies>(combination, other)?)?
+        } else {
+            lay_out(self.layout, &self.combined::<u64>(combination, other)?)?
+        };
         Ok(())
     }
 
     /// What the two make, as fingerprints of this filter.
-    fn combined<'a>(
+    fn combined<'a, T: Item>(
         &'a self,
         combination: Combination,
         other: &'a QuotientFilter<S>,
-    ) -> Result<Combined<Stored<'a, S>, Stored<'a, S>>, Error> {
+    ) -> Result<Combined<Stored<'a, S, T>, Stored<'a, S, T>>, Error> {
         let dropped = self.layout.bits_to_drop(&other.layout)?;
         let (first, second) = (source::stored(self.view(), 0), source::stored(other.view(), dropped));
         Ok(Combined { combination, first, second })
@@ -55,8 +58,12 @@ impl<S: SlotKind> QuotientFilter<S> {
         if self.layout.fingerprint_bits() > other.layout.fingerprint_bits() {
             return other.intersection_count(self);
         }
-        let common = self.combined(Combination::Intersection, other)?;
-        Ok(source::count(&common, self.layout.last_fingerprint()))
+        let last = self.layout.last_fingerprint();
+        Ok(if self.layout.is_counted() {
+            source::count(&self.combined::<Copies>(Combination::Intersection, other)?, last)
+        } else {
+            source::count(&self.combined::<u64>(Combination::Intersection, other)?, last)
+        })
     }
 
     /// How many fingerprints are in at least one of the filters; in multisets, with the larger of the two numbers of
@@ -69,10 +76,10 @@ impl<S: SlotKind> QuotientFilter<S> {
         let dropped = self.layout.bits_to_drop(&other.layout)?;
         // Different fingerprints can become equal when they lose bits.
         let theirs = if dropped == 0 || self.layout.keeps_duplicates() {
-            other.items
+            other.held.copies
         } else {
-            source::count_distinct(&source::stored(other.view(), dropped), self.layout.last_fingerprint())
+            source::count_distinct(&source::stored::<S, Copies>(other.view(), dropped), self.layout.last_fingerprint())
         };
-        Ok(self.items + theirs - common)
+        Ok(self.held.copies + theirs - common)
     }
 }

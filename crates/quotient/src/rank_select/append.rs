@@ -1,20 +1,21 @@
 //! Writing blocks in ascending order into zero memory on the CPU, with the words of a block kept in registers.
 
-use warpset_core::quotient::rank_select::{OCCUPIEDS, OFFSET, REMAINDERS, RUNENDS};
+use warpset_core::quotient::rank_select::{DIGITS, OCCUPIEDS, OFFSET, RUNENDS, metadata_words};
 
 use crate::slot_kind::{PlacedItem, SlotWriter};
 
 /// Writes items of ascending slots, their quotients, and the offsets of all blocks, into whole blocks that are zero.
-pub(super) struct BlockWriter<'a> {
+pub(super) struct BlockWriter<'a, const COUNTED: bool> {
     words: &'a mut [u64],
     width: u32,
     block_words: usize,
     /// The last quotient's block, and the `occupieds` of it that are not written yet; blocks up to it have their offsets.
     home: usize,
     occupieds: u64,
-    /// The last slot's block, and its `runends`.
+    /// The last slot's block, its `runends`, and those of its slots that hold digits.
     block: usize,
     runends: u64,
+    digits: u64,
     /// The bit of the last slot, which ends its run unless the next item follows it.
     last: u64,
     /// The word of the last remainder, and its bits.
@@ -23,18 +24,21 @@ pub(super) struct BlockWriter<'a> {
     begun: bool,
 }
 
-impl<'a> BlockWriter<'a> {
-    pub(super) fn new(words: &'a mut [u64], remainder_bits: u32) -> BlockWriter<'a> {
+impl<'a, const COUNTED: bool> BlockWriter<'a, COUNTED> {
+    const REMAINDERS: usize = metadata_words(COUNTED) as usize;
+
+    pub(super) fn new(words: &'a mut [u64], remainder_bits: u32) -> Self {
         BlockWriter {
             words,
             width: remainder_bits,
-            block_words: remainder_bits as usize + REMAINDERS as usize,
+            block_words: remainder_bits as usize + Self::REMAINDERS,
             home: 0,
             occupieds: 0,
             block: 0,
             runends: 0,
+            digits: 0,
             last: 0,
-            index: REMAINDERS as usize,
+            index: Self::REMAINDERS,
             remainders: 0,
             begun: false,
         }
@@ -58,8 +62,13 @@ impl<'a> BlockWriter<'a> {
 
     #[inline(always)]
     fn write_runends(&mut self) {
-        self.words[self.block * self.block_words + RUNENDS as usize] = self.runends;
+        let first = self.block * self.block_words;
+        self.words[first + RUNENDS as usize] = self.runends;
         self.runends = 0;
+        if COUNTED {
+            self.words[first + DIGITS as usize] = self.digits;
+            self.digits = 0;
+        }
     }
 
     /// Then continues with another word.
@@ -70,7 +79,7 @@ impl<'a> BlockWriter<'a> {
     }
 }
 
-impl SlotWriter for BlockWriter<'_> {
+impl<const COUNTED: bool> SlotWriter for BlockWriter<'_, COUNTED> {
     #[inline(always)]
     fn occupy(&mut self, quotient: u64, free: u64) {
         let home = (quotient / 64) as usize;
@@ -87,7 +96,7 @@ impl SlotWriter for BlockWriter<'_> {
     }
 
     #[inline(always)]
-    fn item(&mut self, PlacedItem { slot, follows, remainder, .. }: PlacedItem) {
+    fn item(&mut self, PlacedItem { slot, follows, remainder, is_digit, .. }: PlacedItem) {
         let (block, at) = ((slot / 64) as usize, (slot % 64) as u32);
         self.runends |= if follows { 0 } else { self.last };
         self.last = 1 << at;
@@ -95,8 +104,11 @@ impl SlotWriter for BlockWriter<'_> {
             self.write_runends();
             self.block = block;
         }
+        if COUNTED {
+            self.digits |= u64::from(is_digit) << at;
+        }
         let bit = at * self.width;
-        let (index, shift) = (block * self.block_words + REMAINDERS as usize + (bit / 64) as usize, bit % 64);
+        let (index, shift) = (block * self.block_words + Self::REMAINDERS + (bit / 64) as usize, bit % 64);
         if index != self.index {
             self.write_remainders(index);
         }

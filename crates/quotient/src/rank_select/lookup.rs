@@ -7,30 +7,34 @@
 use warpset_base::processor::Pdep;
 use warpset_core::bits::{Portable, Select};
 use warpset_core::quotient::Split;
-use warpset_core::quotient::rank_select::{Blocks, OCCUPIEDS, OFFSET, REMAINDERS, RUNENDS, any_field_equals, fields};
+use warpset_core::quotient::rank_select::{
+    Blocks, OCCUPIEDS, OFFSET, RUNENDS, any_field_equals, fields, metadata_words,
+};
 
 use crate::Layout;
 use crate::cpu::ahead::{BATCH, prefetch};
 
-/// The blocks of a filter that are asked.
+/// The blocks of a filter that are asked, with counters or without.
 #[derive(Clone, Copy)]
-pub(super) struct Lookup<'a> {
+pub(super) struct Lookup<'a, const COUNTED: bool> {
     words: &'a [u64],
     split: Split,
     block_words: usize,
     fields: u64,
 }
 
-impl<'a> Lookup<'a> {
+impl<'a, const COUNTED: bool> Lookup<'a, COUNTED> {
+    const REMAINDERS: usize = metadata_words(COUNTED) as usize;
+
     #[inline(always)]
-    fn new(words: &'a [u64], split: Split) -> Lookup<'a> {
-        let block_words = split.remainder_bits as usize + REMAINDERS as usize;
+    fn new(words: &'a [u64], split: Split) -> Self {
+        let block_words = split.remainder_bits as usize + Self::REMAINDERS;
         Lookup { words, split, block_words, fields: fields(split.remainder_bits) }
     }
 
     #[inline(always)]
-    fn blocks(&self) -> Blocks<&'a [u64]> {
-        Blocks::new(self.words, (self.words.len() / self.block_words) as u64, self.split.remainder_bits)
+    fn blocks(&self) -> u64 {
+        (self.words.len() / self.block_words) as u64
     }
 
     /// Asks for the lines with the metadata of a quotient and with the remainder in its canonical slot.
@@ -40,7 +44,7 @@ impl<'a> Lookup<'a> {
         let block = quotient / 64 * self.block_words;
         prefetch(self.words, block);
         if self.block_words != 8 {
-            prefetch(self.words, block + REMAINDERS as usize + quotient % 64 * self.split.remainder_bits as usize / 64);
+            prefetch(self.words, block + Self::REMAINDERS + quotient % 64 * self.split.remainder_bits as usize / 64);
         }
     }
 
@@ -50,7 +54,9 @@ impl<'a> Lookup<'a> {
         let word = (quotient / 64) as usize * self.block_words + OCCUPIEDS as usize;
         self.words.get(word).is_some_and(|occupieds| occupieds >> (quotient % 64) & 1 != 0)
     }
+}
 
+impl Lookup<'_, false> {
     /// Whether the fingerprint, whose quotient has a run, is stored.
     #[inline(always)]
     pub(super) fn contains(&self, fingerprint: u64, select: impl Select) -> bool {
@@ -82,7 +88,7 @@ impl<'a> Lookup<'a> {
             return None;
         }
         let bit = slot * width;
-        let index = REMAINDERS as usize + (bit / 64) as usize;
+        let index = Self::REMAINDERS + (bit / 64) as usize;
         // The next word has bits of it or none that count.
         let high = block.get(index + 1).map_or(0, |word| word << 1);
         let stored = block.get(index)? >> (bit % 64) | high << (63 - bit % 64);
@@ -93,28 +99,47 @@ impl<'a> Lookup<'a> {
     /// How many copies of a fingerprint are stored.
     #[inline(always)]
     pub(super) fn count(&self, fingerprint: u64, select: impl Select) -> u64 {
-        self.blocks().count(self.split.quotient(fingerprint), self.split.remainder(fingerprint), select)
+        let blocks = Blocks::new(self.words, self.blocks(), self.split.remainder_bits);
+        blocks.count(self.split.quotient(fingerprint), self.split.remainder(fingerprint), select)
+    }
+}
+
+impl Lookup<'_, true> {
+    /// Whether a fingerprint is stored.
+    #[inline(always)]
+    pub(super) fn contains(&self, fingerprint: u64, select: impl Select) -> bool {
+        let blocks = Blocks::counted(self.words, self.blocks(), self.split.remainder_bits);
+        blocks.contains(self.split.quotient(fingerprint), self.split.remainder(fingerprint), select)
+    }
+
+    /// How many copies of a fingerprint are stored.
+    #[inline(always)]
+    pub(super) fn count(&self, fingerprint: u64, select: impl Select) -> u64 {
+        let blocks = Blocks::counted(self.words, self.blocks(), self.split.remainder_bits);
+        blocks.count(self.split.quotient(fingerprint), self.split.remainder(fingerprint), select)
     }
 }
 
 /// Whether a fingerprint is stored, wherever its run is.
 #[inline(never)]
 fn contains_far(words: &[u64], split: Split, fingerprint: u64, select: impl Select) -> bool {
-    Lookup::new(words, split).blocks().contains(split.quotient(fingerprint), split.remainder(fingerprint), select)
+    let blocks = Lookup::<false>::new(words, split).blocks();
+    let blocks = Blocks::new(words, blocks, split.remainder_bits);
+    blocks.contains(split.quotient(fingerprint), split.remainder(fingerprint), select)
 }
 
-/// Whether a fingerprint is stored.
+/// Whether a fingerprint is stored, in a filter without counters.
 #[inline]
 pub(super) fn contains(layout: &Layout, words: &[u64], fingerprint: u64) -> bool {
     let split = layout.split;
-    if !Lookup::new(words, split).is_occupied(fingerprint) {
+    if !Lookup::<false>::new(words, split).is_occupied(fingerprint) {
         return false;
     }
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
         fn fast(words: &[u64], split: Split, fingerprint: u64, pdep: Pdep) -> bool {
-            Lookup::new(words, split).contains(fingerprint, pdep)
+            Lookup::<false>::new(words, split).contains(fingerprint, pdep)
         }
         if let Some(pdep) = Pdep::detect() {
             // SAFETY: a `Pdep` exists only where the processor has these instructions.
@@ -123,7 +148,7 @@ pub(super) fn contains(layout: &Layout, words: &[u64], fingerprint: u64) -> bool
     }
     #[inline(never)]
     fn portable(words: &[u64], split: Split, fingerprint: u64) -> bool {
-        Lookup::new(words, split).contains(fingerprint, Portable)
+        Lookup::<false>::new(words, split).contains(fingerprint, Portable)
     }
     portable(words, split, fingerprint)
 }
@@ -131,15 +156,15 @@ pub(super) fn contains(layout: &Layout, words: &[u64], fingerprint: u64) -> bool
 /// Hands out what `ask` answers of the fingerprints whose quotients have a run, and the default of all others, a batch at a
 /// time; `fingerprint` gives that of a key by its number.
 #[inline(always)]
-pub(super) fn answer<T: Copy + Default>(
+pub(super) fn answer<T: Copy + Default, const COUNTED: bool>(
     layout: &Layout,
     words: &[u64],
     len: usize,
     fingerprint: impl Fn(usize) -> u64,
-    ask: impl Fn(&Lookup<'_>, u64) -> T,
+    ask: impl Fn(&Lookup<'_, COUNTED>, u64) -> T,
     mut take: impl FnMut(usize, T),
 ) {
-    let lookup = Lookup::new(words, layout.split);
+    let lookup = Lookup::<COUNTED>::new(words, layout.split);
     let mut fingerprints = [0; BATCH];
     let mut first = 0;
     while first < len {

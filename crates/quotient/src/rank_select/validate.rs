@@ -2,9 +2,10 @@
 
 use rayon::prelude::*;
 use warpset_core::bits::{Portable, range};
-use warpset_core::quotient::rank_select::Blocks;
+use warpset_core::quotient::rank_select::{Blocks, counters};
 
-use super::blocks;
+use super::{blocks, counted_blocks};
+use crate::slot_kind::Tally;
 use crate::{Error, FileError, Layout, RankSelectView};
 
 /// Blocks that one task checks.
@@ -12,7 +13,7 @@ const TASK: u64 = 1 << 10;
 
 /// The first block whose offset is not that of the runs before it. Each offset is used only once those before it are
 /// known to be right, so that damaged ones cost no time.
-fn check_offsets(blocks: &Blocks<&[u64]>) -> Result<(), Error> {
+fn check_offsets<const COUNTED: bool>(blocks: &Blocks<&[u64], COUNTED>) -> Result<(), Error> {
     let mut free = 0u64;
     for block in 0..blocks.blocks() {
         let first = 64 * block;
@@ -30,18 +31,86 @@ fn check_offsets(blocks: &Blocks<&[u64]>) -> Result<(), Error> {
     Ok(())
 }
 
+/// Checks the slots of a run, from `first` on: that remainders ascend, and that digits are those of a counter. Returns the
+/// slot after it, and what it holds.
+trait CheckRun {
+    fn check_run(&self, layout: &Layout, first: u64) -> Result<(u64, Tally), Error>;
+    /// Whether nothing is in a slot.
+    fn is_empty(&self, slot: u64) -> bool;
+}
+
+impl CheckRun for Blocks<&[u64], false> {
+    fn check_run(&self, layout: &Layout, first: u64) -> Result<(u64, Tally), Error> {
+        let (mut slot, mut last) = (first, None);
+        loop {
+            let remainder = self.remainder(slot);
+            let ascends = last.is_none_or(|last| remainder > last || remainder == last && layout.keeps_duplicates());
+            if slot + 1 >= self.slots() || !ascends {
+                return Err(Error::InvalidSlots { slot });
+            }
+            last = Some(remainder);
+            slot += 1;
+            if self.is_runend(slot - 1) {
+                return Ok((slot, (slot - first).into()));
+            }
+        }
+    }
+
+    fn is_empty(&self, slot: u64) -> bool {
+        self.remainder(slot) == 0 && !self.is_runend(slot)
+    }
+}
+
+impl CheckRun for Blocks<&[u64], true> {
+    fn check_run(&self, layout: &Layout, first: u64) -> Result<(u64, Tally), Error> {
+        let (mut slot, mut last, mut held) = (first, None, Tally::default());
+        loop {
+            let remainder = self.remainder(slot);
+            let ascends = last.is_none_or(|last| remainder > last);
+            if slot + 1 >= self.slots() || !ascends || self.is_digit(slot) {
+                return Err(Error::InvalidSlots { slot });
+            }
+            last = Some(remainder);
+            let (copies, after) = self.count_from(slot);
+            // No run ends within a counter, and no counter has a digit too many or more copies than filters hold.
+            let ends_within = (slot..after - 1).any(|slot| self.is_runend(slot));
+            let sound = after - slot == counters::slots(copies, layout.remainder_bits()) && copies < 1 << 63;
+            if after >= self.slots() || ends_within || !sound {
+                return Err(Error::InvalidSlots { slot });
+            }
+            held.slots += after - slot;
+            held.copies = held.copies.checked_add(copies).ok_or(Error::InvalidSlots { slot })?;
+            slot = after;
+            if self.is_runend(slot - 1) {
+                return Ok((slot, held));
+            }
+        }
+    }
+
+    fn is_empty(&self, slot: u64) -> bool {
+        self.remainder(slot) == 0 && !self.is_runend(slot) && !self.is_digit(slot)
+    }
+}
+
 /// Checks the runs of the quotients of the blocks `first..end`, whose offsets are right, and the empty slots between them;
-/// counts their items.
-fn check(layout: &Layout, blocks: &Blocks<&[u64]>, first: u64, end: u64) -> Result<u64, Error> {
+/// adds up what they hold.
+fn check<const COUNTED: bool>(
+    layout: &Layout,
+    blocks: &Blocks<&[u64], COUNTED>,
+    first: u64,
+    end: u64,
+) -> Result<Tally, Error>
+where
+    for<'a> Blocks<&'a [u64], COUNTED>: CheckRun,
+{
     let split = layout.split;
-    let mut items = 0;
+    let mut held = Tally::default();
     let mut free = (64 * first).saturating_add(blocks.metadata(first).offset);
     // Slots between runs are empty.
-    let check_empty =
-        |from: u64, to: u64| match (from..to).find(|&slot| blocks.remainder(slot) != 0 || blocks.is_runend(slot)) {
-            Some(slot) => Err(Error::InvalidSlots { slot }),
-            None => Ok(()),
-        };
+    let check_empty = |from: u64, to: u64| match (from..to).find(|&slot| !blocks.is_empty(slot)) {
+        Some(slot) => Err(Error::InvalidSlots { slot }),
+        None => Ok(()),
+    };
     for block in first..end {
         let mut left = blocks.metadata(block).occupieds;
         if left & range(split.quotients().saturating_sub(64 * block).min(64) as u32, 64) != 0 {
@@ -51,45 +120,45 @@ fn check(layout: &Layout, blocks: &Blocks<&[u64]>, first: u64, end: u64) -> Resu
             let quotient = 64 * block + left.trailing_zeros() as u64;
             left &= left - 1;
             check_empty(free, quotient)?;
-            let mut slot = free.max(quotient);
-            let mut last = None;
-            loop {
-                if slot + 1 >= blocks.slots() {
-                    return Err(Error::InvalidSlots { slot });
-                }
-                let remainder = blocks.remainder(slot);
-                let ascends =
-                    last.is_none_or(|last| remainder > last || remainder == last && layout.keeps_duplicates());
-                if !ascends {
-                    return Err(Error::InvalidSlots { slot });
-                }
-                last = Some(remainder);
-                items += 1;
-                slot += 1;
-                if blocks.is_runend(slot - 1) {
-                    break;
-                }
-            }
-            free = slot;
+            let (after, run) = blocks.check_run(layout, free.max(quotient))?;
+            free = after;
+            held = Tally {
+                copies: held.copies.checked_add(run.copies).ok_or(Error::InvalidSlots { slot: quotient })?,
+                slots: held.slots + run.slots,
+            };
         }
     }
     check_empty(free, 64 * end)?;
-    Ok(items)
+    Ok(held)
 }
 
-/// An error unless the slots are those of a filter with as many items as the view says.
-pub(super) fn validate(view: &RankSelectView<'_>) -> Result<(), Error> {
+fn validate_blocks<const COUNTED: bool>(view: &RankSelectView<'_>, blocks: Blocks<&[u64], COUNTED>) -> Result<(), Error>
+where
+    for<'a> Blocks<&'a [u64], COUNTED>: CheckRun,
+{
     let layout = *view.layout();
-    let blocks = blocks(&layout, view.words());
     check_offsets(&blocks)?;
-    let items: Result<Vec<u64>, Error> = (0..layout.blocks.div_ceil(TASK))
+    let parts: Result<Vec<Tally>, Error> = (0..layout.blocks.div_ceil(TASK))
         .into_par_iter()
         .map(|task| check(&layout, &blocks, task * TASK, ((task + 1) * TASK).min(layout.blocks)))
         .collect();
-    let items = items?.iter().sum::<u64>();
-    if items == view.len() {
-        Ok(())
+    let sum = |of: fn(&Tally) -> u64, parts: &[Tally]| parts.iter().map(|part| u128::from(of(part))).sum::<u128>();
+    let (parts, held) = (parts?, view.tally());
+    if sum(|part| part.copies, &parts) != held.copies.into() {
+        return Err(FileError::InvalidHeader { field: "items", value: held.copies }.into());
+    }
+    if sum(|part| part.slots, &parts) != held.slots.into() {
+        return Err(FileError::InvalidHeader { field: "slots in use", value: held.slots }.into());
+    }
+    Ok(())
+}
+
+/// An error unless the slots are those of a filter that holds what the view says.
+pub(super) fn validate(view: &RankSelectView<'_>) -> Result<(), Error> {
+    let layout = view.layout();
+    if layout.is_counted() {
+        validate_blocks(view, counted_blocks(layout, view.words()))
     } else {
-        Err(FileError::InvalidHeader { field: "items", value: view.len() }.into())
+        validate_blocks(view, blocks(layout, view.words()))
     }
 }

@@ -1,15 +1,23 @@
 //! All fingerprints of the blocks in ascending order, run by run.
 
 use warpset_base::processor::Pdep;
-use warpset_core::bits::Portable;
+use warpset_core::bits::{Portable, Select};
 use warpset_core::quotient::Split;
 use warpset_core::quotient::rank_select::Blocks;
 
-use crate::slot_kind::Walk;
+use crate::slot_kind::{Copies, Walk};
 
 /// The fingerprints of a rank-and-select quotient filter.
-pub struct BlockWalk<'a> {
-    blocks: Blocks<&'a [u64]>,
+pub enum BlockWalk<'a> {
+    /// Without counters.
+    Plain(Runs<'a, false>),
+    /// With counters, and what of the last counted fingerprint is still to come as copies.
+    Counted(Runs<'a, true>, Copies),
+}
+
+/// The runs of a filter's quotients.
+pub struct Runs<'a, const COUNTED: bool> {
+    blocks: Blocks<&'a [u64], COUNTED>,
     split: Split,
     /// The block of the next quotient, and those of its quotients that are to come.
     home: u64,
@@ -19,21 +27,25 @@ pub struct BlockWalk<'a> {
     quotient: Option<u64>,
 }
 
-impl<'a> BlockWalk<'a> {
+impl<'a, const COUNTED: bool> Runs<'a, COUNTED> {
     /// From the first fingerprint on whose quotient is at least `from`.
-    pub(super) fn from_quotient(blocks: Blocks<&'a [u64]>, split: Split, from: u64) -> BlockWalk<'a> {
-        let mut walk = BlockWalk { blocks, split, home: from / 64, left: 0, slot: 0, quotient: None };
-        if walk.home < blocks.blocks() {
-            walk.left = walk.occupieds() & (!0 << (from % 64));
-            if walk.left != 0 {
-                let first = walk.home * 64 + walk.left.trailing_zeros() as u64;
-                walk.slot = match Pdep::detect() {
-                    Some(pdep) => blocks.find_run_start(first, pdep),
-                    None => blocks.find_run_start(first, Portable),
+    pub(super) fn from_quotient(blocks: Blocks<&'a [u64], COUNTED>, split: Split, from: u64) -> Self {
+        let mut runs = Runs { blocks, split, home: from / 64, left: 0, slot: 0, quotient: None };
+        if runs.home < blocks.blocks() {
+            runs.left = runs.occupieds() & (!0 << (from % 64));
+            if runs.left != 0 {
+                let first = runs.home * 64 + runs.left.trailing_zeros() as u64;
+                runs.slot = match Pdep::detect() {
+                    Some(pdep) => runs.start(first, pdep),
+                    None => runs.start(first, Portable),
                 };
             }
         }
-        walk
+        runs
+    }
+
+    fn start(&self, quotient: u64, select: impl Select) -> u64 {
+        self.blocks.find_run_start(quotient, select)
     }
 
     /// The quotients of the block that have a run. There are none past the last quotient, except in damaged memory.
@@ -44,35 +56,43 @@ impl<'a> BlockWalk<'a> {
         self.blocks.metadata(self.home).occupieds & exist
     }
 
+    /// The quotient of the next slot, which is a filter's; `None` at the end.
+    #[inline(always)]
+    fn next_slot(&mut self) -> Option<u64> {
+        let quotient = match self.quotient {
+            Some(quotient) => quotient,
+            None => {
+                while self.left == 0 {
+                    self.home += 1;
+                    if self.home >= self.blocks.blocks() {
+                        self.home = self.blocks.blocks();
+                        return None;
+                    }
+                    self.left = self.occupieds();
+                    self.slot = (64 * self.home).saturating_add(self.blocks.metadata(self.home).offset);
+                }
+                let quotient = 64 * self.home + self.left.trailing_zeros() as u64;
+                self.left &= self.left - 1;
+                self.slot = self.slot.max(quotient);
+                quotient
+            }
+        };
+        if self.slot >= self.blocks.slots() {
+            // From damaged memory only.
+            (self.home, self.left, self.quotient) = (self.blocks.blocks(), 0, None);
+            return None;
+        }
+        Some(quotient)
+    }
+}
+
+impl Runs<'_, false> {
     #[inline(always)]
     fn fill(&mut self, into: &mut [u64; 64]) -> usize {
-        let slots = self.blocks.slots();
         let mut count = 0;
         while count < into.len() {
-            let quotient = match self.quotient {
-                Some(quotient) => quotient,
-                None => {
-                    while self.left == 0 {
-                        self.home += 1;
-                        if self.home >= self.blocks.blocks() {
-                            self.home = self.blocks.blocks();
-                            return count;
-                        }
-                        self.left = self.occupieds();
-                        self.slot = (64 * self.home).saturating_add(self.blocks.metadata(self.home).offset);
-                    }
-                    let quotient = 64 * self.home + self.left.trailing_zeros() as u64;
-                    self.left &= self.left - 1;
-                    self.slot = self.slot.max(quotient);
-                    quotient
-                }
-            };
+            let Some(quotient) = self.next_slot() else { break };
             // As much of the run as there is in this block of slots, and as there are places for.
-            if self.slot >= slots {
-                // From damaged memory only.
-                (self.home, self.left, self.quotient) = (self.blocks.blocks(), 0, None);
-                return count;
-            }
             let ends = self.blocks.runends(self.slot / 64) >> (self.slot % 64);
             let here = if ends == 0 { 64 - self.slot % 64 } else { ends.trailing_zeros() as u64 + 1 };
             let taken = here.min((into.len() - count) as u64);
@@ -88,15 +108,61 @@ impl<'a> BlockWalk<'a> {
     }
 }
 
+impl Runs<'_, true> {
+    #[inline(always)]
+    fn next(&mut self) -> Option<Copies> {
+        let quotient = self.next_slot()?;
+        let fingerprint = self.split.join(quotient, self.blocks.remainder(self.slot));
+        let (copies, after) = self.blocks.count_from(self.slot);
+        self.slot = after;
+        self.quotient = if self.blocks.is_runend(after - 1) { None } else { Some(quotient) };
+        Some(Copies { fingerprint, copies })
+    }
+
+    fn fill(&mut self, into: &mut [Copies; 64]) -> usize {
+        into.iter_mut().map_while(|place| Some(*place = self.next()?)).count()
+    }
+}
+
 impl Walk for BlockWalk<'_> {
     #[inline]
     fn next_block(&mut self, fingerprints: &mut [u64; 64]) -> usize {
-        match Pdep::detect() {
-            Some(pdep) => pdep.run(
-                #[inline(always)]
-                || self.fill(fingerprints),
-            ),
-            None => self.fill(fingerprints),
+        match self {
+            BlockWalk::Plain(runs) => match Pdep::detect() {
+                Some(pdep) => pdep.run(
+                    #[inline(always)]
+                    || runs.fill(fingerprints),
+                ),
+                None => runs.fill(fingerprints),
+            },
+            BlockWalk::Counted(runs, left) => {
+                let mut count = 0;
+                for place in fingerprints {
+                    if left.copies == 0 {
+                        let Some(next) = runs.next() else { break };
+                        *left = next;
+                    }
+                    *place = left.fingerprint;
+                    left.copies -= 1;
+                    count += 1;
+                }
+                count
+            }
+        }
+    }
+
+    #[inline]
+    fn next_copies(&mut self, into: &mut [Copies; 64]) -> usize {
+        match self {
+            BlockWalk::Counted(runs, _) => runs.fill(into),
+            BlockWalk::Plain(_) => {
+                let mut fingerprints = [0; 64];
+                let count = self.next_block(&mut fingerprints);
+                for (place, &fingerprint) in into.iter_mut().zip(&fingerprints[..count]) {
+                    *place = Copies { fingerprint, copies: 1 };
+                }
+                count
+            }
         }
     }
 }

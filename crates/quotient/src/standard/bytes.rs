@@ -50,7 +50,7 @@ impl SlotWriter for ByteWriter<'_> {
     }
 
     #[inline(always)]
-    fn item(&mut self, PlacedItem { slot, quotient, follows, remainder }: PlacedItem) {
+    fn item(&mut self, PlacedItem { slot, quotient, follows, remainder, .. }: PlacedItem) {
         let at = slot * u64::from(self.slot_bits);
         let (index, shift) = (at / 64, at as u32 % 64);
         let item = remainder << 3 | core::item_metadata(slot, quotient, follows);
@@ -201,7 +201,7 @@ mod tests {
                 appender.occupy(quotient);
                 writer.occupy(quotient, 0);
                 appender.item(slot, core::item_metadata(slot, quotient, follows), remainder);
-                writer.item(PlacedItem { slot, quotient, follows, remainder });
+                writer.item(PlacedItem { slot, quotient, follows, remainder, is_digit: false });
             }
             appender.finish();
             writer.finish(0);

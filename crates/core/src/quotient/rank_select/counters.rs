@@ -73,11 +73,16 @@ impl<W: ReadWords> Blocks<W, true> {
         self.words.word(self.first_word(slot / 64) + DIGITS) >> (slot % 64) & 1 != 0
     }
 
-    /// How often the fingerprint is stored whose remainder is in this slot.
+    /// How often the fingerprint is stored whose remainder is in this slot, and the slot after its digits.
     #[inline(always)]
-    pub fn count_at(&self, slot: u64) -> u64 {
+    pub fn count_from(&self, slot: u64) -> (u64, u64) {
         let end = self.after_digits(slot + 1);
-        count_of((slot + 1..end).map(|slot| self.remainder(slot)), self.remainder_bits)
+        (count_of((slot + 1..end).map(|slot| self.remainder(slot)), self.remainder_bits), end)
+    }
+
+    #[inline(always)]
+    fn count_at(&self, slot: u64) -> u64 {
+        self.count_from(slot).0
     }
 
     /// How often a fingerprint is stored.

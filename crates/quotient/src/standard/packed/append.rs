@@ -70,7 +70,7 @@ impl SlotWriter for PackedWriter<'_> {
     }
 
     #[inline(always)]
-    fn item(&mut self, PlacedItem { slot, quotient, follows, remainder }: PlacedItem) {
+    fn item(&mut self, PlacedItem { slot, quotient, follows, remainder, .. }: PlacedItem) {
         let (block, at) = ((slot / 64) as usize, (slot % 64) as u32);
         if block != self.block {
             self.write_metadata();
@@ -126,7 +126,7 @@ mod tests {
                 packed.occupy(quotient, 0);
                 let metadata = core::item_metadata(slot, quotient, continuation);
                 appender.item(slot, metadata, remainder);
-                packed.item(PlacedItem { slot, quotient, follows: continuation, remainder });
+                packed.item(PlacedItem { slot, quotient, follows: continuation, remainder, is_digit: false });
             }
             appender.finish();
             packed.finish(0);

@@ -1,0 +1,146 @@
+//! Copies: put in and taken out by their number, listed, counted by how many there are.
+
+use warpset_base::filter::same_length;
+use warpset_core::quotient::combine::Combination;
+use warpset_primitives::cpu::sort::sort_by_rank;
+
+use super::QuotientFilter;
+use super::rewrite::{MOST_COPIES, lay_out};
+use super::source::{self, Each, Kept};
+use crate::key::Seed;
+use crate::slot_kind::{Change, Copies, SlotKind};
+use crate::{Error, Key, View};
+
+impl<S: SlotKind> QuotientFilter<S> {
+    /// Does what `copies` calls of [`insert`](QuotientFilter::insert) do, or nothing where one of them would fail. Returns
+    /// how many more fingerprints are stored than before. With counters it costs as much as one.
+    ///
+    /// ```
+    /// use warpset_quotient::{Duplicates, RankSelectQuotientFilter};
+    ///
+    /// let mut words = RankSelectQuotientFilter::builder(1000).duplicates(Duplicates::Counted).build()?;
+    /// words.insert_counted("the", 1_000_000_000_000)?;
+    /// words.insert("the")?;
+    /// assert_eq!((words.count("the"), words.distinct()), (1_000_000_000_001, 1));
+    /// assert_eq!(words.remove_counted("the", u64::MAX), 1_000_000_000_001);
+    /// # Ok::<(), warpset_quotient::Error>(())
+    /// ```
+    pub fn insert_counted(&mut self, key: impl Key, copies: u64) -> Result<u64, Error> {
+        self.insert_counted_fingerprint(self.layout.fingerprint(key), copies)
+    }
+
+    /// [`QuotientFilter::insert_counted`] for a fingerprint.
+    pub fn insert_counted_fingerprint(&mut self, fingerprint: u64, copies: u64) -> Result<u64, Error> {
+        let layout = self.layout;
+        layout.check_fingerprint(fingerprint)?;
+        if copies == 0 {
+            return Ok(0);
+        }
+        if !layout.is_counted() {
+            let copies = if layout.keeps_duplicates() { copies } else { 1 };
+            if copies > layout.limit {
+                return Err(Error::Full { items: self.held.slots.saturating_add(copies), limit: layout.limit });
+            }
+            return self.insert_fingerprints_bulk(&vec![fingerprint; copies as usize]);
+        }
+        if copies > MOST_COPIES - self.held.copies {
+            return Err(Error::TooManyCopies);
+        }
+        let words = self.words.as_mut_slice();
+        let added = S::recount(&layout, words, fingerprint, copies, Change::Insert).ok_or_else(|| layout.no_slot())?;
+        if self.held.slots + added.slots > layout.limit {
+            let items = self.held.slots + added.slots;
+            S::recount(&layout, words, fingerprint, copies, Change::Remove);
+            return Err(Error::Full { items, limit: layout.limit });
+        }
+        self.held += added;
+        Ok(copies)
+    }
+
+    /// Does what `copies` calls of [`remove`](QuotientFilter::remove) do; returns how many removed a copy.
+    pub fn remove_counted(&mut self, key: impl Key, copies: u64) -> u64 {
+        self.remove_counted_fingerprint(self.layout.fingerprint(key), copies)
+    }
+
+    /// [`QuotientFilter::remove_counted`] for a fingerprint.
+    pub fn remove_counted_fingerprint(&mut self, fingerprint: u64, copies: u64) -> u64 {
+        if fingerprint > self.layout.last_fingerprint() || copies == 0 {
+            return 0;
+        }
+        if !self.layout.is_counted() {
+            return (0..copies).take_while(|_| self.remove_fingerprint(fingerprint)).count() as u64;
+        }
+        let words = self.words.as_mut_slice();
+        let removed = S::recount(&self.layout, words, fingerprint, copies, Change::Remove).unwrap_or_default();
+        self.held -= removed;
+        removed.copies
+    }
+
+    /// Inserts key `i` `copies[i]` times; returns how many more fingerprints are stored than before. Needs counters.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if there is not one number per key, [`Error::NoCounters`] without counters.
+    pub fn insert_counted_bulk<K: Key>(&mut self, keys: &[K], copies: &[u64]) -> Result<u64, Error> {
+        same_length(keys.len(), copies.len())?;
+        if !self.layout.is_counted() {
+            return Err(Error::NoCounters { structure: S::NAME });
+        }
+        let (layout, seed, before) = (self.layout, Seed::new(self.layout.seed), self.held.copies);
+        let total = copies.iter().try_fold(before, |sum, &copies| sum.checked_add(copies));
+        if total.is_none_or(|total| total > MOST_COPIES) {
+            return Err(Error::TooManyCopies);
+        }
+        let fingerprints = keys.iter().map(|key| layout.fingerprint_with(seed, key));
+        let pairs = fingerprints.zip(copies).filter(|(_, copies)| **copies > 0);
+        let mut all: Vec<Copies> = pairs.map(|(fingerprint, &copies)| Copies { fingerprint, copies }).collect();
+        sort_by_rank(&mut all, layout.fingerprint_bits(), |item| item.fingerprint);
+        all.dedup_by(|later, first| {
+            let equal = later.fingerprint == first.fingerprint;
+            first.copies += if equal { later.copies } else { 0 };
+            equal
+        });
+        if !all.is_empty() {
+            *self = self.combined_with_counted(Combination::Sum, &all)?;
+        }
+        Ok(self.held.copies - before)
+    }
+
+    /// The stored fingerprints in ascending order, each once, with the number of its copies.
+    pub fn fingerprint_counts(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.view().fingerprint_counts()
+    }
+
+    /// How many fingerprints there are with each number of copies; see [`View::count_histogram`].
+    pub fn count_histogram(&self, most: usize) -> Vec<u64> {
+        self.view().count_histogram(most)
+    }
+
+    /// Removes all fingerprints of which there are fewer than `least` copies; returns how many fewer are stored, copies
+    /// included.
+    pub fn retain_counts(&mut self, least: u64) -> Result<u64, Error> {
+        let before = self.held.copies;
+        let kept = Kept { source: source::stored::<S, Copies>(self.view(), 0), least };
+        *self = if self.layout.is_counted() {
+            lay_out(self.layout, &kept)?
+        } else {
+            let all = Each(source::Source::read_from(&kept, 0));
+            let fingerprints: Vec<u64> =
+                all.flat_map(|item| std::iter::repeat_n(item.fingerprint, item.copies as usize)).collect();
+            lay_out(self.layout, &source::Sorted(&fingerprints))?
+        };
+        Ok(before - self.held.copies)
+    }
+}
+
+impl<'a, S: SlotKind> View<'a, S> {
+    /// The stored fingerprints in ascending order, each once, with the number of its copies.
+    pub fn fingerprint_counts(&self) -> impl Iterator<Item = (u64, u64)> + use<'a, S> {
+        let all = Each(source::stored::<S, Copies>(*self, 0).read_from(0));
+        all.map(|Copies { fingerprint, copies }| (fingerprint, copies))
+    }
+
+    /// Entry `c` is how many fingerprints there are with `c` copies, the last entry, `most`, how many with that many or more.
+    pub fn count_histogram(&self, most: usize) -> Vec<u64> {
+        source::histogram(*self, most)
+    }
+}
