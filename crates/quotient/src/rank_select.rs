@@ -6,6 +6,7 @@
 
 use warpset_base::processor::Pdep;
 use warpset_core::bits::{Portable, Select};
+use warpset_core::quotient::Split;
 use warpset_core::quotient::rank_select::counters::{self, Recounted};
 use warpset_core::quotient::rank_select::{Blocks, Changed as CoreChanged};
 use warpset_core::quotient::slots::Container;
@@ -16,6 +17,7 @@ use crate::{Error, Layout, View};
 
 mod append;
 mod lookup;
+mod near;
 mod validate;
 mod walk;
 
@@ -61,16 +63,37 @@ macro_rules! with_select {
     };
 }
 
-/// Stores or removes a fingerprint.
+/// Stores or removes a fingerprint in blocks without counters.
 #[inline(always)]
 fn apply(
     layout: &Layout,
-    blocks: &mut Blocks<&mut [u64]>,
-    quotient: u64,
-    remainder: u64,
+    words: &mut [u64],
+    (quotient, remainder): (u64, u64),
     change: Change,
     select: impl Select,
 ) -> Changed {
+    let (split, duplicates) = (layout.split, layout.keeps_duplicates());
+    let near = match change {
+        Change::Insert => near::insert(words, split, (quotient, remainder), duplicates, select),
+        Change::Remove => near::remove(words, split, (quotient, remainder), select),
+    };
+    match near {
+        Some(changed) => changed,
+        None => apply_far(layout, words, (quotient, remainder), change, select),
+    }
+}
+
+/// The same, whatever blocks it takes.
+#[inline(never)]
+fn apply_far(
+    layout: &Layout,
+    words: &mut [u64],
+    (quotient, remainder): (u64, u64),
+    change: Change,
+    select: impl Select,
+) -> Changed {
+    let part = words.len() as u64 / layout.block_words();
+    let mut blocks = Blocks::new(words, part, layout.split.remainder_bits);
     let changed = match change {
         Change::Insert => blocks.insert(quotient, remainder, layout.keeps_duplicates(), select),
         Change::Remove => blocks.remove(quotient, remainder, select),
@@ -80,6 +103,13 @@ fn apply(
         CoreChanged::Unchanged => Changed::Unchanged,
         CoreChanged::Outside => Changed::NoSlot,
     }
+}
+
+/// How many copies a filter with counters has. Apart, and without the layout, as the answers of others are faster so.
+#[inline(never)]
+fn count_counted(words: &[u64], blocks: u64, split: Split, fingerprint: u64) -> u64 {
+    let blocks = Blocks::counted(words, blocks, split.remainder_bits);
+    with_select!(|select| blocks.count(split.quotient(fingerprint), split.remainder(fingerprint), select))
 }
 
 /// Stores copies of a fingerprint, or removes them; `None` if there are no slots for that.
@@ -152,18 +182,17 @@ impl SlotKind for RankSelect {
     #[inline]
     fn contains(layout: &Layout, words: &[u64], fingerprint: u64) -> bool {
         if layout.is_counted() {
-            let (quotient, remainder) = (layout.split.quotient(fingerprint), layout.split.remainder(fingerprint));
-            return with_select!(|select| counted_blocks(layout, words).contains(quotient, remainder, select));
+            return count_counted(words, layout.blocks, layout.split, fingerprint) > 0;
         }
         lookup::contains(layout, words, fingerprint)
     }
 
     #[inline]
     fn count(layout: &Layout, words: &[u64], fingerprint: u64) -> u64 {
-        let (quotient, remainder) = (layout.split.quotient(fingerprint), layout.split.remainder(fingerprint));
         if layout.is_counted() {
-            return with_select!(|select| counted_blocks(layout, words).count(quotient, remainder, select));
+            return count_counted(words, layout.blocks, layout.split, fingerprint);
         }
+        let (quotient, remainder) = (layout.split.quotient(fingerprint), layout.split.remainder(fingerprint));
         with_select!(|select| blocks(layout, words).count(quotient, remainder, select))
     }
 
@@ -232,16 +261,11 @@ impl SlotKind for RankSelect {
 
     #[inline]
     fn change(layout: &Layout, words: &mut [u64], fingerprint: u64, change: Change) -> Changed {
-        let (quotient, remainder) = (layout.split.quotient(fingerprint), layout.split.remainder(fingerprint));
-        let mut blocks = blocks(layout, words);
+        let parts = (layout.split.quotient(fingerprint), layout.split.remainder(fingerprint));
         // One closure each: both in one would save registers for the larger on every call.
         match change {
-            Change::Insert => {
-                with_select!(|select| apply(layout, &mut blocks, quotient, remainder, Change::Insert, select))
-            }
-            Change::Remove => {
-                with_select!(|select| apply(layout, &mut blocks, quotient, remainder, Change::Remove, select))
-            }
+            Change::Insert => with_select!(|select| apply(layout, words, parts, Change::Insert, select)),
+            Change::Remove => with_select!(|select| apply(layout, words, parts, Change::Remove, select)),
         }
     }
 
@@ -277,9 +301,8 @@ impl SlotKind for RankSelect {
             if let Some(&soon) = fingerprints.get(i + 8) {
                 prefetch(words, ((split.quotient(soon) - first_slot) / 64) as usize * block_words);
             }
-            let mut blocks = Blocks::new(&mut *words, part, split.remainder_bits);
-            let (quotient, remainder) = (split.quotient(fingerprint) - first_slot, split.remainder(fingerprint));
-            match apply(layout, &mut blocks, quotient, remainder, change, select) {
+            let parts = (split.quotient(fingerprint) - first_slot, split.remainder(fingerprint));
+            match apply(layout, words, parts, change, select) {
                 Changed::Done => done += 1.into(),
                 Changed::Unchanged => {}
                 Changed::NoSlot => leave(fingerprint),
