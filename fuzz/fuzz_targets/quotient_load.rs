@@ -4,15 +4,29 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use warpset_quotient::{Error, FileError, Hashed, StandardBuilder, StandardQuotientFilter, StandardView};
+use warpset_quotient::{
+    Builder, Duplicates, Error, FileError, Hashed, QuotientFilter, RankSelect, SlotKind, Standard, View,
+};
 
-fn use_it(mut filter: StandardQuotientFilter, bytes: &[u8]) {
+fn use_it<S: SlotKind>(mut filter: QuotientFilter<S>, bytes: &[u8]) {
     assert_eq!(filter.to_bytes(), bytes);
+    if filter.layout().duplicates() == Duplicates::Counted {
+        let mut rebuilt = Builder::<S>::with_layout(*filter.layout()).build().unwrap();
+        for (fingerprint, copies) in filter.fingerprint_counts() {
+            assert_eq!(filter.count_fingerprint(fingerprint), copies);
+            rebuilt.insert_counted_fingerprint(fingerprint, copies).unwrap();
+        }
+        assert!(rebuilt == filter);
+        let _ = filter.insert_counted(7u64, u64::MAX / 3);
+        filter.remove_counted(7u64, 5);
+        let _ = filter.retain_counts(2);
+        return;
+    }
     let fingerprints: Vec<u64> = filter.fingerprints().collect();
     assert_eq!(fingerprints.len() as u64, filter.len());
     assert!(fingerprints.is_sorted());
     assert!(fingerprints.iter().all(|&f| filter.contains_fingerprint(f)));
-    let rebuilt = StandardBuilder::with_layout(*filter.layout()).build_from_fingerprints(&fingerprints).unwrap();
+    let rebuilt = Builder::<S>::with_layout(*filter.layout()).build_from_fingerprints(&fingerprints).unwrap();
     assert!(rebuilt == filter);
     // As a batch, and enough of them for the runs that wait at each block to be counted first.
     let asked: Vec<Hashed> =
@@ -26,28 +40,33 @@ fn use_it(mut filter: StandardQuotientFilter, bytes: &[u8]) {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    match StandardQuotientFilter::from_bytes(bytes) {
+    load::<Standard>(bytes);
+    load::<RankSelect>(bytes);
+});
+
+fn load<S: SlotKind>(bytes: &[u8]) {
+    match QuotientFilter::<S>::from_bytes(bytes) {
         Ok(filter) => use_it(filter, bytes),
         Err(Error::File(FileError::Corrupted { found, .. })) => {
             let mut fixed = bytes.to_vec();
             fixed[120..128].copy_from_slice(&found.to_le_bytes());
-            if let Ok(filter) = StandardQuotientFilter::from_bytes(&fixed) {
+            if let Ok(filter) = QuotientFilter::<S>::from_bytes(&fixed) {
                 use_it(filter, &fixed);
             }
         }
         Err(_) => {}
     }
-    let _ = StandardQuotientFilter::read_from(bytes);
+    let _ = QuotientFilter::<S>::read_from(bytes);
     // The slice may start anywhere, and is then refused as misaligned; words are aligned.
     let mut aligned = vec![0u64; bytes.len().div_ceil(8)];
     let aligned = aligned_copy(&mut aligned, bytes);
-    if let Ok(view) = StandardView::from_bytes_unverified(aligned) {
+    if let Ok(view) = View::<S>::from_bytes_unverified(aligned) {
         view.contains("key");
         view.contains_bulk(&(0..300u64).collect::<Vec<_>>());
         view.count(3u64);
         view.fpr();
     }
-});
+}
 
 /// Copies `bytes` to the start of `words`.
 fn aligned_copy<'a>(words: &'a mut [u64], bytes: &[u8]) -> &'a [u8] {

@@ -9,7 +9,7 @@ use warpset_base::filter::{Count, Filter, Insert, Remove, TestAndInsert};
 use warpset_bloom::{BlockedBloom, RaoBloom, SplitBlockBloom};
 use warpset_gpu::emulator::Config;
 use warpset_gpu::{Device, testing};
-use warpset_quotient::{Duplicates, StandardQuotientFilter};
+use warpset_quotient::{Duplicates, RankSelectQuotientFilter, StandardQuotientFilter};
 use warpset_recsplit::StaticFilter;
 
 /// Keys that a filter holds, and other ones.
@@ -150,6 +150,15 @@ fn quotient_filters_on_the_host() {
     changes(|| multiset.build().unwrap());
     counts_and_removes(|| set.build().unwrap(), true);
     counts_and_removes(|| multiset.build().unwrap(), false);
+
+    let set = RankSelectQuotientFilter::builder(2000).fpr(1e-6);
+    changes(|| set.build().unwrap());
+    counts_and_removes(|| set.build().unwrap(), true);
+    for duplicates in [Duplicates::Kept, Duplicates::Counted] {
+        let multiset = set.duplicates(duplicates);
+        changes(|| multiset.build().unwrap());
+        counts_and_removes(|| multiset.build().unwrap(), false);
+    }
 }
 
 #[test]
@@ -177,6 +186,8 @@ fn views_answer_as_what_they_borrow() {
     split.insert_bulk(&present);
     answers_agree(&split.view(), &present);
     let quotient = StandardQuotientFilter::builder(2000).fpr(1e-6).build_from(&present).unwrap();
+    answers_agree(&quotient.view(), &present);
+    let quotient = RankSelectQuotientFilter::builder(2000).fpr(1e-6).build_from(&present).unwrap();
     answers_agree(&quotient.view(), &present);
     let fixed = StaticFilter::builder(16).build_from(&present).unwrap();
     answers_agree(&fixed.view(), &present);

@@ -5,7 +5,8 @@
 use std::path::PathBuf;
 
 use warpset::quotient::{
-    Container, Duplicates, Error, FileError, HEADER_BYTES, StandardBuilder, StandardQuotientFilter, StandardView,
+    Builder, Container, Duplicates, Error, FileError, HEADER_BYTES, QuotientFilter, RankSelectBuilder,
+    RankSelectQuotientFilter, SlotKind, StandardBuilder, StandardQuotientFilter, StandardView, View,
 };
 
 const WORDS: [&str; 4] = ["hello", "quotient", "remainder", "filter"];
@@ -28,14 +29,33 @@ fn bytes() -> StandardQuotientFilter {
     filter
 }
 
-fn fixture(name: &str, filter: &StandardQuotientFilter) {
+fn rank_select() -> RankSelectQuotientFilter {
+    let mut filter = RankSelectBuilder::with_bits(6, 5).build().unwrap();
+    filter.insert_bulk(&WORDS).unwrap();
+    filter.insert_bulk(&(0..40u64).collect::<Vec<_>>()).unwrap();
+    filter.remove_bulk(&[1u64, 2, 3]);
+    filter
+}
+
+fn counted() -> RankSelectQuotientFilter {
+    let builder = RankSelectBuilder::with_bits(7, 6).duplicates(Duplicates::Counted).seed(42);
+    let mut filter = builder.build().unwrap();
+    for _ in 0..3 {
+        filter.insert_bulk(&WORDS).unwrap();
+    }
+    filter.insert_bulk(&(0..30u32).collect::<Vec<_>>()).unwrap();
+    filter.insert_counted("hot", 1 << 40).unwrap();
+    filter
+}
+
+fn fixture<S: SlotKind>(name: &str, filter: &QuotientFilter<S>) {
     // At run time: packed tests run elsewhere than they were built.
     let package = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
     let path = PathBuf::from(package).join("data").join(name);
     if std::env::var_os("WARPSET_WRITE_FIXTURES").is_some() {
         filter.save(&path).unwrap();
     }
-    assert!(StandardQuotientFilter::load(&path).unwrap() == *filter, "{name}: hashes, slots or header changed");
+    assert!(QuotientFilter::<S>::load(&path).unwrap() == *filter, "{name}: hashes, slots or header changed");
     assert_eq!(std::fs::read(&path).unwrap(), filter.to_bytes(), "{name}");
 }
 
@@ -43,35 +63,34 @@ fn fixture(name: &str, filter: &StandardQuotientFilter) {
 fn fixtures_of_version_1() {
     fixture("quotient_standard_packed.v1", &packed());
     fixture("quotient_standard_bytes.v1", &bytes());
+    fixture("quotient_rank_select.v1", &rank_select());
+    fixture("quotient_rank_select_counted.v1", &counted());
 }
 
 /// The bytes with a checksum that is right.
-fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
-    if let Err(Error::File(FileError::Corrupted { found, .. })) = StandardQuotientFilter::from_bytes(&bytes) {
+fn resealed<S: SlotKind>(mut bytes: Vec<u8>) -> Vec<u8> {
+    if let Err(Error::File(FileError::Corrupted { found, .. })) = QuotientFilter::<S>::from_bytes(&bytes) {
         bytes[120..128].copy_from_slice(&found.to_le_bytes());
     }
     bytes
 }
 
-fn damage(filter: &StandardQuotientFilter) {
+fn damage<S: SlotKind>(filter: &QuotientFilter<S>) {
     let good = filter.to_bytes();
-    assert!(StandardQuotientFilter::from_bytes(&good).unwrap() == *filter);
+    assert!(QuotientFilter::<S>::from_bytes(&good).unwrap() == *filter);
     for len in 0..good.len() {
-        let cut = StandardQuotientFilter::from_bytes(&good[..len]);
+        let cut = QuotientFilter::<S>::from_bytes(&good[..len]);
         assert!(matches!(cut, Err(Error::File(FileError::Truncated { .. }))), "cut at {len}");
-        assert!(StandardView::from_bytes(&good[..len]).is_err());
+        assert!(View::<S>::from_bytes(&good[..len]).is_err());
     }
     let mut long = good.clone();
     long.push(0);
-    assert!(matches!(
-        StandardQuotientFilter::from_bytes(&long),
-        Err(Error::File(FileError::TrailingBytes { extra: 1 }))
-    ));
+    assert!(matches!(QuotientFilter::<S>::from_bytes(&long), Err(Error::File(FileError::TrailingBytes { extra: 1 }))));
     for at in 0..good.len() {
         for bit in 0..8 {
             let mut bad = good.clone();
             bad[at] ^= 1 << bit;
-            let error = StandardQuotientFilter::from_bytes(&bad).unwrap_err();
+            let error = QuotientFilter::<S>::from_bytes(&bad).unwrap_err();
             match at {
                 0..8 => assert!(matches!(error, Error::File(FileError::BadMagic)), "{at}: {error}"),
                 8..10 => assert!(matches!(error, Error::File(FileError::UnsupportedVersion { .. })), "{at}: {error}"),
@@ -80,17 +99,18 @@ fn damage(filter: &StandardQuotientFilter) {
                 _ => {}
             }
             // With the checksum made right, it loads only if the slots are those of a filter: as written, bit for bit.
-            let sealed = resealed(bad);
-            if let Ok(other) = StandardQuotientFilter::from_bytes(&sealed) {
-                let stored: Vec<u64> = other.fingerprints().collect();
-                assert_eq!(stored.len() as u64, other.len());
-                let rebuilt = StandardBuilder::with_layout(*other.layout()).build_from_fingerprints(&stored).unwrap();
-                assert!(rebuilt == other, "byte {at}, bit {bit}");
+            let sealed = resealed::<S>(bad);
+            if let Ok(other) = QuotientFilter::<S>::from_bytes(&sealed) {
+                let mut rebuilt = Builder::<S>::with_layout(*other.layout()).build().unwrap();
+                for (fingerprint, copies) in other.fingerprint_counts() {
+                    assert_eq!(rebuilt.insert_counted_fingerprint(fingerprint, copies).unwrap(), copies);
+                }
+                assert!(rebuilt == other && rebuilt.len() == other.len(), "byte {at}, bit {bit}");
             }
             // Without checks: any answer, no panic.
             let words: Vec<u64> = bytes_to_words(&sealed);
             let aligned = &as_bytes(&words)[..sealed.len()];
-            if let Ok(view) = StandardView::from_bytes_unverified(aligned) {
+            if let Ok(view) = View::<S>::from_bytes_unverified(aligned) {
                 for key in 0..20u64 {
                     view.contains(key);
                     view.count(key);
@@ -119,6 +139,21 @@ fn as_bytes(words: &[u64]) -> &[u8] {
 fn damaged_bytes_are_refused() {
     damage(&packed());
     damage(&bytes());
+    damage(&rank_select());
+    damage(&counted());
+}
+
+/// A file of one kind of slots is not one of the other, nor one with counters a file of slots that have none.
+#[test]
+fn kinds_are_told_apart() {
+    let error = StandardQuotientFilter::from_bytes(&rank_select().to_bytes()).unwrap_err();
+    assert!(matches!(error, Error::File(FileError::WrongStructure { .. })), "{error}");
+    let mut bytes = counted().to_bytes();
+    bytes[10] = packed().to_bytes()[10];
+    let error = StandardQuotientFilter::from_bytes(&bytes).unwrap_err();
+    assert!(matches!(error, Error::File(FileError::InvalidHeader { field: "duplicates", .. })), "{error}");
+    let error = StandardBuilder::with_bits(8, 8).duplicates(Duplicates::Counted).build().unwrap_err();
+    assert!(error.to_string().contains("has no counters"), "{error}");
 }
 
 #[test]

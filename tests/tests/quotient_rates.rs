@@ -1,30 +1,34 @@
 //! False-positive rates of quotient filters: fixed keys and seeds, stated bounds.
 
-use warpset::quotient::{Container, Duplicates, StandardBuilder};
+use warpset::quotient::{Builder, Container, Duplicates, RankSelectBuilder, SlotKind, StandardBuilder};
 
 /// Filters at loads up to 0.95: no false negative; the rate within four standard deviations of load times 2^-r.
 #[test]
 fn rates_are_load_times_two_to_the_minus_r() {
+    rates(|q, r| StandardBuilder::with_bits(q, r).container(Container::Packed));
+    rates(|q, r| StandardBuilder::with_bits(q, r).container(Container::Bytes));
+    rates(RankSelectBuilder::with_bits);
+}
+
+fn rates<S: SlotKind>(with_bits: impl Fn(u32, u32) -> Builder<S>) {
     for (q, r) in [(20, 5), (18, 8), (16, 13)] {
         for load in [0.1, 0.5, 0.75, 0.9, 0.95] {
-            for container in [Container::Packed, Container::Bytes] {
-                let n = (load * 2f64.powi(q as i32)) as u64;
-                let keys: Vec<u64> = (0..n).collect();
-                let builder = StandardBuilder::with_bits(q, r).max_load(0.95).container(container);
-                let filter = builder.build_from(&keys).unwrap();
-                assert_eq!(filter.count_contained_bulk(&keys), keys.len(), "false negatives");
+            let n = (load * 2f64.powi(q as i32)) as u64;
+            let keys: Vec<u64> = (0..n).collect();
+            let builder = with_bits(q, r).max_load(0.95);
+            let filter = builder.build_from(&keys).unwrap();
+            assert_eq!(filter.count_contained_bulk(&keys), keys.len(), "false negatives");
 
-                // What is stored says the rate exactly; it is near what theory expects of as many keys.
-                let expected = filter.expected_fpr(n);
-                assert!(expected <= load * 2f64.powi(-(r as i32)));
-                let deviation = (n as f64).sqrt() / 2f64.powi((q + r) as i32);
-                assert!((filter.fpr() - expected).abs() <= 4.0 * deviation, "{} {expected}", filter.fpr());
+            // What is stored says the rate exactly; it is near what theory expects of as many keys.
+            let expected = filter.expected_fpr(n);
+            assert!(expected <= load * 2f64.powi(-(r as i32)));
+            let deviation = (n as f64).sqrt() / 2f64.powi((q + r) as i32);
+            assert!((filter.fpr() - expected).abs() <= 4.0 * deviation, "{} {expected}", filter.fpr());
 
-                let samples = ((20_000.0 / expected) as u64).min(1_000_000);
-                let measured = filter.measured_fpr(samples, 0xfeed);
-                let deviation = (filter.fpr() / samples as f64).sqrt();
-                assert!((measured - filter.fpr()).abs() <= 4.0 * deviation, "{filter:?}: {measured}");
-            }
+            let samples = ((20_000.0 / expected) as u64).min(1_000_000);
+            let measured = filter.measured_fpr(samples, 0xfeed);
+            let deviation = (filter.fpr() / samples as f64).sqrt();
+            assert!((measured - filter.fpr()).abs() <= 4.0 * deviation, "{filter:?}: {measured}");
         }
     }
 }

@@ -12,7 +12,7 @@ pub use warpset_recsplit as recsplit;
 pub mod prelude {
     pub use crate::bloom::{BlockedBloom, Bytes, Filter, Hashed, Insert, RaoBloom, SplitBlockBloom, TestAndInsert};
     pub use crate::gpu::{Backend, Device};
-    pub use crate::quotient::{Count, Duplicates, Remove, StandardQuotientFilter};
+    pub use crate::quotient::{Count, Duplicates, RankSelectQuotientFilter, Remove, StandardQuotientFilter};
     pub use crate::recsplit::{RecSplit, StaticFilter};
 }
 

@@ -235,11 +235,11 @@ impl<W: Walk, T: Item> StoredFrom<W, T> {
                 None => self.pending = Some(item),
             }
         }
-        if count == 0 {
-            if let Some(last) = self.pending.take() {
-                items[0] = last;
-                put = 1;
-            }
+        if count == 0
+            && let Some(last) = self.pending.take()
+        {
+            items[0] = last;
+            put = 1;
         }
         *end = put;
     }
@@ -296,6 +296,9 @@ impl<S: SlotKind, T: Item> Source for Stored<'_, S, T> {
         Stored::read_from(self, first)
     }
 }
+
+/// Two filters' fingerprints as one source.
+pub(crate) type BothStored<'v, S, T> = Combined<Stored<'v, S, T>, Stored<'v, S, T>>;
 
 /// Two sources as one; in a union, too, equal fingerprints of both stay, for whoever lays them out to drop.
 pub(crate) struct Combined<A, B> {

@@ -4,7 +4,7 @@ use warpset_core::quotient::combine::Combination;
 
 use super::QuotientFilter;
 use super::rewrite::lay_out;
-use super::source::{self, Combined, Item, Stored};
+use super::source::{self, BothStored, Combined, Item};
 use crate::Error;
 use crate::slot_kind::{Copies, SlotKind};
 
@@ -45,7 +45,7 @@ impl<S: SlotKind> QuotientFilter<S> {
         &'a self,
         combination: Combination,
         other: &'a QuotientFilter<S>,
-    ) -> Result<Combined<Stored<'a, S, T>, Stored<'a, S, T>>, Error> {
+    ) -> Result<BothStored<'a, S, T>, Error> {
         let dropped = self.layout.bits_to_drop(&other.layout)?;
         let (first, second) = (source::stored(self.view(), 0), source::stored(other.view(), dropped));
         Ok(Combined { combination, first, second })

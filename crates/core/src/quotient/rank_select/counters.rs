@@ -198,14 +198,14 @@ mod tests {
     fn counts_and_their_digits() {
         for r in [1, 2, 3, 5, 13, 32, 61] {
             for count in (2..600)
-                .chain([(1 << 32) - 1, 1 << 32, !0 - 1, !0].into_iter())
+                .chain([(1 << 32) - 1, 1 << 32, !0 - 1, !0])
                 .chain((1..64).flat_map(|i| [1 << i, (1 << i) + 1, (1 << i) + 2]).filter(|&c| c >= 2))
             {
                 let taken = slots(count, r);
                 assert!(taken >= 2 && taken - 1 <= 64);
                 let digits = (0..taken as u32 - 1).map(|i| digit(count, r, i));
                 assert_eq!(count_of(digits.clone(), r), count, "{r}");
-                assert!(taken == 2 || digits.last() != Some(0));
+                assert!(taken == 2 || digits.clone().next_back() != Some(0));
             }
             assert_eq!(
                 (slots(0, r), slots(1, r), slots(2, r), slots((1 << r) + 1, r), slots((1 << r) + 2, r)),
