@@ -120,7 +120,13 @@ impl Runs<'_, true> {
     }
 
     fn fill(&mut self, into: &mut [Copies; 64]) -> usize {
-        into.iter_mut().map_while(|place| Some(*place = self.next()?)).count()
+        let mut count = 0;
+        for place in into {
+            let Some(copies) = self.next() else { break };
+            *place = copies;
+            count += 1;
+        }
+        count
     }
 }
 
