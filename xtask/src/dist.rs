@@ -143,8 +143,12 @@ fn parse_messages(messages: &str) -> anyhow::Result<Vec<Executable>> {
         let package = Path::new(manifest).parent().context("a manifest lies in a folder")?;
         let package_name = package_name(message["package_id"].as_str().unwrap_or_default(), package);
         let same = target.replace('_', "-") == package_name;
-        let name = if same { package_name.clone() } else { format!("{package_name}--{target}") };
+        let mut name = if same { package_name.clone() } else { format!("{package_name}--{target}") };
         let is_test = message["profile"]["test"].as_bool().unwrap_or(false);
+        if is_test && message["target"]["kind"][0] == "bin" {
+            // A package's library and program have the same name, and both have tests.
+            name += "--bin";
+        }
         let executable = Executable { name: name.clone(), path: path.into(), package: package.to_path_buf(), is_test };
         if found.insert((is_test, name), executable).is_some() {
             bail!("two executables of {package_name} are called {target}");
@@ -258,8 +262,9 @@ mod tests {
 {"reason":"compiler-artifact","package_id":"path+file:///w/crates/core#warpset-core@0.1.0","manifest_path":"/w/crates/core/Cargo.toml","target":{"name":"warpset_core"},"profile":{"test":true},"executable":"/w/target/release/deps/warpset_core-1"}
 {"reason":"compiler-artifact","package_id":"path+file:///w/crates/core#warpset-core@0.1.0","manifest_path":"/w/crates/core/Cargo.toml","target":{"name":"warpset_core"},"executable":null}
 {"reason":"compiler-artifact","package_id":"path+file:///w/tests#warpset-tests@0.1.0","manifest_path":"/w/tests/Cargo.toml","target":{"name":"bloom_model"},"profile":{"test":true},"executable":"/w/target/release/deps/bloom_model-2"}
-{"reason":"compiler-artifact","package_id":"path+file:///w/xtask#0.1.0","manifest_path":"/w/xtask/Cargo.toml","target":{"name":"xtask"},"profile":{"test":false},"executable":"/w/target/release/xtask"}
-{"reason":"compiler-artifact","package_id":"path+file:///w/xtask#0.1.0","manifest_path":"/w/xtask/Cargo.toml","target":{"name":"xtask"},"profile":{"test":true},"executable":"/w/target/release/deps/xtask-3"}
+{"reason":"compiler-artifact","package_id":"path+file:///w/xtask#0.1.0","manifest_path":"/w/xtask/Cargo.toml","target":{"kind":["bin"],"name":"xtask"},"profile":{"test":false},"executable":"/w/target/release/xtask"}
+{"reason":"compiler-artifact","package_id":"path+file:///w/xtask#0.1.0","manifest_path":"/w/xtask/Cargo.toml","target":{"kind":["bin"],"name":"xtask"},"profile":{"test":true},"executable":"/w/target/release/deps/xtask-3"}
+{"reason":"compiler-artifact","package_id":"path+file:///w/xtask#0.1.0","manifest_path":"/w/xtask/Cargo.toml","target":{"kind":["lib"],"name":"xtask"},"profile":{"test":true},"executable":"/w/target/release/deps/xtask-4"}
 {"reason":"build-finished","success":true}
 "#;
 
@@ -267,8 +272,11 @@ mod tests {
     fn executables_are_found_in_messages() {
         let found = parse_messages(MESSAGES).expect("well formed");
         let names: Vec<_> = found.iter().map(|executable| executable.name.as_str()).collect();
-        assert_eq!(names, ["xtask", "warpset-core", "warpset-tests--bloom_model", "xtask"]);
-        assert_eq!(found.iter().map(|executable| executable.is_test).collect::<Vec<_>>(), [false, true, true, true]);
+        assert_eq!(names, ["xtask", "warpset-core", "warpset-tests--bloom_model", "xtask", "xtask--bin"]);
+        assert_eq!(
+            found.iter().map(|executable| executable.is_test).collect::<Vec<_>>(),
+            [false, true, true, true, true]
+        );
         assert_eq!(found[1].package, Path::new("/w/crates/core"));
         assert!(parse_messages("{ broken").is_err());
         let twice = MESSAGES.repeat(2);
