@@ -185,7 +185,8 @@ mod tests {
         assert_eq!([hashes(-7i8), hashes(-7i16), hashes(-7i32), hashes(-7isize), hashes(-7i128)], [minus; 5]);
         assert_eq!(hashes(-7i64 as u64), minus);
         assert_ne!(hashes(-7i32 as u32), minus);
-        assert_eq!(hashes(&&7u32), seven);
+        let reference = &&7u32;
+        assert_eq!(hashes(reference), seven);
         let large = hashes(u64::MAX);
         assert_eq!(hashes(u128::from(u64::MAX)), large);
         let signed = hashes(i128::from(u64::MAX));
