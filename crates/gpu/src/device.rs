@@ -11,6 +11,7 @@ use crate::cuda::{self, CudaDevice};
 use crate::emulated::{EmulatedDevice, EmulatorOptions};
 use crate::error::{GpuError, Result};
 use crate::event::Event;
+use crate::loaded::LoadedKernel;
 use crate::memory::Budget;
 use crate::pinned::PinnedVec;
 use crate::pinned_pool::PinnedPool;
@@ -192,6 +193,33 @@ impl Device {
                 let _ = module;
                 Ok(())
             }
+        }
+    }
+
+    /// Runs `work`; meanwhile compiles and loads those of `kernels` that this device has not loaded, side by side on threads
+    /// of their own.
+    ///
+    /// A launch waits until its kernel is loaded, and the driver's compiler takes 10 to 200 ms per kernel where its cache
+    /// does not hold the result. So an operation of several kernels names them all before it launches the first: its first
+    /// call then waits for the slowest of them and not for their sum. Later calls find them loaded. A kernel that cannot
+    /// be loaded is the error of its launch.
+    pub fn with_kernels<R>(&self, kernels: &[&'static KernelInfo], work: impl FnOnce() -> R) -> R {
+        match &self.0 {
+            #[cfg(feature = "cuda")]
+            Executor::Cuda(device) => device.with_kernels(kernels, work),
+            Executor::Emulator(device) => {
+                device.asked.note_ahead(kernels);
+                work()
+            }
+        }
+    }
+
+    /// The kernels that this device has loaded, by module and name; on the emulator, those that it has been asked for.
+    pub fn loaded_kernels(&self) -> Vec<LoadedKernel> {
+        match &self.0 {
+            #[cfg(feature = "cuda")]
+            Executor::Cuda(device) => device.loaded_kernels(),
+            Executor::Emulator(device) => device.asked.all(),
         }
     }
 

@@ -7,6 +7,7 @@ use warpset_simt::{KernelInfo, LaunchConfig};
 
 use crate::error::{GpuError, Result};
 use crate::launch;
+use crate::loaded::Asked;
 use crate::memory::Budget;
 use crate::pinned_pool::PinnedPool;
 use crate::properties::{DeviceProperties, MemoryInfo};
@@ -64,6 +65,7 @@ pub(crate) struct EmulatedDevice {
     pub(crate) pinned: PinnedPool,
     properties: DeviceProperties,
     emulator: Emulator,
+    pub(crate) asked: Asked,
 }
 
 impl EmulatedDevice {
@@ -95,6 +97,7 @@ impl EmulatedDevice {
             pinned: PinnedPool::new(),
             properties,
             emulator: Emulator::new(options.config),
+            asked: Asked::new(),
         }
     }
 
@@ -174,6 +177,7 @@ impl EmulatedDevice {
         thread: &(dyn Fn() + Sync),
     ) -> Result<()> {
         launch::check(info, config, &self.properties, None)?;
+        self.asked.note_launch(info);
         self.emulator.launch(info, config, thread).map_err(GpuError::Emulator)
     }
 

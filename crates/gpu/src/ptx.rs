@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-#[cfg(any(test, feature = "cuda"))]
 use warpset_simt::Module;
 
 use crate::error::{GpuError, Result};
@@ -39,7 +38,6 @@ pub fn register_ptx(module: impl Into<String>, ptx: impl Into<Cow<'static, str>>
 }
 
 /// The PTX of `module`: its own, or else what has been registered under its name.
-#[cfg(any(test, feature = "cuda"))]
 pub(crate) fn text(module: &Module) -> Option<Cow<'static, str>> {
     module.ptx.map(Cow::Borrowed).or_else(|| registered().as_ref()?.get(module.name).cloned())
 }
@@ -52,7 +50,6 @@ pub(crate) fn kernels(ptx: &str) -> impl Iterator<Item = &str> {
 
 /// `ptx` without the bodies of other kernels than this one, so that the driver compiles no others; `None` if it is not
 /// there. Everything that kernels share (declarations, functions, constants) stays.
-#[cfg(any(test, feature = "cuda"))]
 pub(crate) fn kernel_alone(ptx: &str, kernel: &str) -> Option<String> {
     let mut text = String::new();
     // Inside of a kernel: whether it is the one, and how many braces are open, if there were any yet.
@@ -88,7 +85,6 @@ pub(crate) fn kernel_alone(ptx: &str, kernel: &str) -> Option<String> {
 }
 
 /// The kernel that an `.entry` directive on this line begins.
-#[cfg(any(test, feature = "cuda"))]
 fn entry_name(line: &str) -> Option<&str> {
     let line = line.strip_prefix(".visible ").or_else(|| line.strip_prefix(".weak ")).unwrap_or(line);
     let rest = line.strip_prefix(".entry ")?;

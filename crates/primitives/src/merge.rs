@@ -16,7 +16,7 @@ use warpset_kernels::primitives::merge::{
     self as kernels, A_SKEW_SHIFT, B_SKEW_SHIFT, OUT_ALIGNED, SPLIT_BLOCK, SPLITS_KNOWN,
 };
 use warpset_kernels::primitives::tile_shape::TileShape;
-use warpset_simt::{Global, GlobalMut};
+use warpset_simt::{Global, GlobalMut, KernelInfo};
 
 use crate::check::{apart, on_device_of, same_len, tiles};
 use crate::sort::{Payload, SortKey, Widths, by_widths};
@@ -147,6 +147,34 @@ impl Launches {
     }
 }
 
+/// The kernels that a merge of runs of `total` keys together launches, for
+/// [`Device::with_kernels`](warpset_gpu::Device::with_kernels).
+pub fn kernels_for_keys<K: SortKey>(total: usize) -> Vec<&'static KernelInfo> {
+    launched::<K>(Launches::of(total), Widths::keys::<K>())
+}
+
+fn launched<K: SortKey>(launches: Launches, widths: Widths) -> Vec<&'static KernelInfo> {
+    let long = || {
+        by_widths!(
+            widths,
+            kernels::{merge_u32, merge_u32_u32, merge_u32_u64, merge_u64, merge_u64_u32, merge_u64_u64},
+            |kernel| kernel::INFO
+        )
+    };
+    match launches {
+        Launches::OneShort => vec![by_widths!(
+            widths,
+            kernels::{
+                merge_u32_short, merge_u32_u32_short, merge_u32_u64_short, merge_u64_short, merge_u64_u32_short,
+                merge_u64_u64_short
+            },
+            |kernel| kernel::INFO
+        )],
+        Launches::One => vec![long()],
+        Launches::Two => vec![kernels::merge_splits::<K>::INFO, long()],
+    }
+}
+
 /// # Safety
 /// As [`merge_pairs_async`], lengths checked.
 unsafe fn merge<K: SortKey, V: Payload>(
@@ -160,7 +188,12 @@ unsafe fn merge<K: SortKey, V: Payload>(
 ) -> Result<()> {
     let launches = Launches::of(a.keys.len() + b.keys.len());
     // SAFETY: the caller's promise is the same.
-    unsafe { merge_by(launches, stream, a, b, mask, out_keys, out_values, pairs) }
+    let queue = || unsafe { merge_by(launches, stream, a, b, mask, out_keys, out_values, pairs) };
+    if launches != Launches::Two {
+        return queue();
+    }
+    let widths = if pairs { Widths::pairs::<K, V>() } else { Widths::keys::<K>() };
+    stream.device().with_kernels(&launched::<K>(launches, widths), queue)
 }
 
 /// # Safety

@@ -12,6 +12,7 @@ use warpset_kernels::batch::keys::{self, KeySlice};
 use warpset_kernels::primitives::radix::{
     self as kernels, BLOCK, GROUP_SHARED_BYTES, GROUP_TILE, HISTOGRAM_SHARED_BYTES, MAX_DIGITS, PASS_SHARED_BYTES, TILE,
 };
+use warpset_simt::KernelInfo;
 
 use crate::LookBack;
 use crate::{Error, Result, check};
@@ -82,6 +83,15 @@ pub unsafe fn group_by_digit_async<'a>(
     unsafe { pass(stream, keys, n, digit, Order::Kept, out.into()) }
 }
 
+/// The kernels of a pass.
+fn launched(order: Order) -> [&'static KernelInfo; 3] {
+    let last = match order {
+        Order::Kept => kernels::radix_pass::INFO,
+        Order::Any => kernels::radix_group::INFO,
+    };
+    [kernels::radix_histogram::INFO, kernels::radix_scan::INFO, last]
+}
+
 /// # Safety
 /// As [`group_by_digit_async`].
 unsafe fn pass(
@@ -110,7 +120,7 @@ unsafe fn pass(
     let histogram_grid = n.div_ceil(BLOCK as usize).min(resident) as u32;
     // SAFETY: sizes are as the kernels ask; scratch is this call's own, and freed in the order of the stream; the
     // caller answers for `keys` and `out`.
-    unsafe {
+    stream.device().with_kernels(&launched(order), || unsafe {
         let config = LaunchConfig::new(histogram_grid, BLOCK).shared(HISTOGRAM_SHARED_BYTES);
         let counts = starts.global_mut();
         kernels::radix_histogram { keys: keys.keys, kind: keys.kind, spread: keys.spread, n, shift, bits, counts }
@@ -126,7 +136,8 @@ unsafe fn pass(
             Order::Any => kernels::radix_group { keys, kind, spread, n, shift, bits, starts, look_back, ticket, out }
                 .launch(stream, config)?,
         }
-    }
+        Ok::<_, Error>(())
+    })?;
     Ok(starts)
 }
 

@@ -10,6 +10,7 @@ use bytemuck::Pod;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
 pub use warpset_kernels::primitives::predicate::{BitsDiffer, BitsEqual, InRange, Predicate};
 use warpset_kernels::primitives::select::{self as kernels, FLAGS_ALIGNED, ITEMS_ALIGNED};
+use warpset_simt::KernelInfo;
 
 use crate::LookBack;
 use crate::Result;
@@ -99,6 +100,11 @@ mod sealed {
             (Kernels::BitsDiffer, self.mask, self.bits)
         }
     }
+}
+
+/// The kernel of [`select_async`], for [`Device::with_kernels`](warpset_gpu::Device::with_kernels).
+pub fn kernel_for_items<T: Item>() -> &'static KernelInfo {
+    kernels::select::<Bits<T>>::INFO
 }
 
 /// The rules that all functions here share: how long the outputs are, and that nothing overlaps.

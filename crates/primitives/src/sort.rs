@@ -21,7 +21,7 @@ use warpset_kernels::primitives::radix_sort::{
     SMALL_BLOCK, SMALL_ITEMS, SMALL_SHARED_BYTES,
 };
 use warpset_kernels::primitives::ranking::{DIGIT_BITS, DIGITS, Digit, LOOK_BACK_ITEMS};
-use warpset_simt::{Global, GlobalMut};
+use warpset_simt::{Global, GlobalMut, KernelInfo};
 
 use crate::{Error, Result, check};
 
@@ -366,6 +366,45 @@ fn scratch(widths: Widths, n: usize) -> usize {
     n * (widths.key_bytes() + widths.value_bytes()) + 8 * layout.words()
 }
 
+/// The kernels that a sort of `n` keys launches: for operations that sort among other things, and have all their kernels
+/// loaded side by side ([`Device::with_kernels`](warpset_gpu::Device::with_kernels)).
+pub fn kernels_for_keys<K: SortKey>(n: usize) -> Vec<&'static KernelInfo> {
+    launched(Widths::keys::<K>(), n)
+}
+
+/// The same with payloads.
+pub fn kernels_for_pairs<K: SortKey, V: Payload>(n: usize) -> Vec<&'static KernelInfo> {
+    launched(Widths::pairs::<K, V>(), n)
+}
+
+fn launched(widths: Widths, n: usize) -> Vec<&'static KernelInfo> {
+    if n <= ONE_BLOCK {
+        return vec![by_widths!(
+            widths,
+            kernels::{
+                radix_sort_small_u32, radix_sort_small_u32_u32, radix_sort_small_u32_u64, radix_sort_small_u64,
+                radix_sort_small_u64_u32, radix_sort_small_u64_u64
+            },
+            |kernel| kernel::INFO
+        )];
+    }
+    let histogram = match (widths.wide_keys, n < LIMITS.many) {
+        (false, true) => kernels::radix_sort_histogram_u32::INFO,
+        (true, true) => kernels::radix_sort_histogram_u64::INFO,
+        (false, false) => kernels::radix_sort_large_histogram_u32::INFO,
+        (true, false) => kernels::radix_sort_large_histogram_u64::INFO,
+    };
+    let pass = by_widths!(
+        widths,
+        kernels::{
+            radix_sort_pass_u32, radix_sort_pass_u32_u32, radix_sort_pass_u32_u64, radix_sort_pass_u64,
+            radix_sort_pass_u64_u32, radix_sort_pass_u64_u64
+        },
+        |kernel| kernel::INFO
+    );
+    vec![histogram, pass]
+}
+
 /// How the work is cut.
 struct Passes {
     shape: PassShape,
@@ -433,14 +472,14 @@ unsafe fn sort_items<K: SortKey>(
     if n == 0 || (bits.is_empty() && in_place) {
         return Ok(());
     }
-    // SAFETY: the caller's promise is the same.
-    unsafe {
-        if n <= ONE_BLOCK {
-            sort_in_one_block(stream, widths, source, target, n as u32, bits, by.flip())
-        } else {
-            sort_in_passes(stream, widths, source, target, n, bits, by.flip(), in_place, LIMITS)
-        }
+    if n <= ONE_BLOCK {
+        // SAFETY: the caller's promise is the same.
+        return unsafe { sort_in_one_block(stream, widths, source, target, n as u32, bits, by.flip()) };
     }
+    stream.device().with_kernels(&launched(widths, n), || {
+        // SAFETY: the caller's promise is the same.
+        unsafe { sort_in_passes(stream, widths, source, target, n, bits, by.flip(), in_place, LIMITS) }
+    })
 }
 
 /// # Safety

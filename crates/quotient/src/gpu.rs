@@ -19,6 +19,7 @@ mod count;
 mod extract;
 mod fingerprint_word;
 pub(crate) mod fingerprints;
+mod kernels;
 mod lookup;
 mod rates;
 mod resize;

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
+use serde::{Deserialize, Serialize};
 use warpset::gpu::{Device, DeviceVec};
 use warpset::prelude::*;
 
@@ -18,6 +19,7 @@ const KEYS: usize = 100_000;
 struct Input {
     device: Device,
     keys: Vec<u64>,
+    other_keys: Vec<u64>,
     small: Vec<u32>,
 }
 
@@ -40,101 +42,107 @@ macro_rules! first {
 
 /// Every operation, by name.
 const CALLS: &[(&str, Prepare)] = &[
-    (
-        "split-block insert_bulk",
-        first!(|i| { (SplitBlockBloom::builder(KEYS as u64).on(&i.device).build()?, i.keys) }, |s| s
-            .0
-            .insert_bulk(&s.1)?),
-    ),
-    (
-        "split-block contains_bulk",
-        first!(|i| { (SplitBlockBloom::builder(KEYS as u64).on(&i.device).build()?, i.keys) }, |s| s
-            .0
-            .contains_bulk(&s.1)?),
-    ),
-    (
-        "split-block test_and_insert_bulk",
-        first!(|i| { (SplitBlockBloom::builder(KEYS as u64).on(&i.device).build()?, i.keys) }, |s| {
-            s.0.test_and_insert_bulk(&s.1)?
-        }),
-    ),
-    (
-        "split-block insert_bulk, 1 GiB",
-        first!(|i| { (SplitBlockBloom::builder(1 << 30).bits_per_key(8.0).on(&i.device).build()?, i.keys) }, |s| {
-            s.0.insert_bulk(&s.1)?
-        }),
-    ),
-    (
-        "blocked insert_bulk",
-        first!(|i| { (BlockedBloom::builder(KEYS as u64).on(&i.device).build()?, i.keys) }, |s| s
-            .0
-            .insert_bulk(&s.1)?),
-    ),
-    (
-        "blocked contains_bulk",
-        first!(|i| { (BlockedBloom::builder(KEYS as u64).on(&i.device).build()?, i.keys) }, |s| s
-            .0
-            .contains_bulk(&s.1)?),
-    ),
-    (
-        "Rao insert_bulk",
-        first!(|i| { (RaoBloom::builder(KEYS as u64).on(&i.device).build()?, i.keys) }, |s| s.0.insert_bulk(&s.1)?),
-    ),
-    (
-        "Rao contains_bulk",
-        first!(|i| { (RaoBloom::builder(KEYS as u64).on(&i.device).build()?, i.keys) }, |s| s.0.contains_bulk(&s.1)?),
-    ),
-    (
-        "quotient build_from",
-        first!(|i| { i }, |s| StandardQuotientFilter::builder(KEYS as u64).on(&s.device).build_from(&s.keys)?),
-    ),
-    (
-        "quotient contains_bulk",
-        first!(|i| { (StandardQuotientFilter::builder(KEYS as u64).on(&i.device).build()?, i.small) }, |s| {
-            s.0.contains_bulk(&s.1)?
-        }),
-    ),
-    (
-        "quotient insert_bulk",
-        first!(|i| { (StandardQuotientFilter::builder(1 << 22).on(&i.device).build()?, i.keys) }, |s| {
-            s.0.insert_bulk(&s.1)?
-        }),
-    ),
-    (
-        "quotient remove_bulk",
-        first!(|i| { (StandardQuotientFilter::builder(1 << 22).on(&i.device).build()?, i.keys) }, |s| {
-            s.0.remove_bulk(&s.1)?
-        }),
-    ),
-    (
-        "quotient count_bulk",
-        first!(|i| { (StandardQuotientFilter::builder(1 << 22).on(&i.device).build()?, i.keys) }, |s| {
-            s.0.count_bulk(&s.1)?
-        }),
-    ),
-    ("quotient merge", first!(|i| { quotient_pair(&i)? }, |s| s.0.merge(&s.1)?)),
-    ("quotient intersection_count", first!(|i| { quotient_pair(&i)? }, |s| s.0.intersection_count(&s.1)?)),
-    (
-        "sort u32",
-        first!(|i| { (i.device.new_stream()?, i.device.from_slice(&i.small)?) }, |s| {
-            // SAFETY: the keys live until the stream has been waited for.
-            unsafe {
-                let by = warpset::primitives::sort::By::ascending();
-                warpset::primitives::sort::sort_keys_in_place_async(&s.0, s.1.as_mut_slice(), by)?;
-            }
-            s.0.synchronize()?
-        }),
-    ),
+    ("split-block insert_bulk", first!(|i| { (split_block(&i)?, i.keys) }, |s| s.0.insert_bulk(&s.1)?)),
+    ("split-block contains_bulk", first!(|i| { (split_block(&i)?, i.keys) }, |s| s.0.contains_bulk(&s.1)?)),
+    ("split-block test_and_insert_bulk", first!(|i| { (split_block(&i)?, i.keys) }, |s| {
+        s.0.test_and_insert_bulk(&s.1)?
+    })),
+    ("split-block insert_bulk, 1 GiB", first!(|i| { (split_block_of(&i, 1 << 30)?, i.keys) }, |s| {
+        s.0.insert_bulk(&s.1)?
+    })),
+    ("split-block insert_device, grouped", first!(|i| { (grouped(&i)?, i.device.from_slice(&i.keys)?) }, |s| {
+        s.0.insert_device(s.1.as_slice())?
+    })),
+    ("blocked insert_bulk", first!(|i| { (BlockedBloom::builder(KEYS as u64).on(&i.device).build()?, i.keys) }, |s| {
+        s.0.insert_bulk(&s.1)?
+    })),
+    ("blocked contains_bulk", first!(|i| { (BlockedBloom::builder(KEYS as u64).on(&i.device).build()?, i.keys) }, |s| {
+        s.0.contains_bulk(&s.1)?
+    })),
+    ("Rao insert_bulk", first!(|i| { (RaoBloom::builder(KEYS as u64).on(&i.device).build()?, i.keys) }, |s| {
+        s.0.insert_bulk(&s.1)?
+    })),
+    ("Rao contains_bulk", first!(|i| { (RaoBloom::builder(KEYS as u64).on(&i.device).build()?, i.keys) }, |s| {
+        s.0.contains_bulk(&s.1)?
+    })),
+    ("Rao test_and_insert_bulk", first!(|i| { (RaoBloom::builder(KEYS as u64).on(&i.device).build()?, i.keys) }, |s| {
+        s.0.test_and_insert_bulk(&s.1)?
+    })),
+    ("quotient build_from", first!(|i| { i }, |s| {
+        StandardQuotientFilter::builder(KEYS as u64).on(&s.device).build_from(&s.keys)?
+    })),
+    ("quotient build_from, 64-bit fingerprints", first!(|i| { i }, |s| {
+        StandardQuotientFilter::builder(KEYS as u64).fpr(1e-9).on(&s.device).build_from(&s.keys)?
+    })),
+    ("quotient contains_bulk", first!(|i| { (quotient(&i, 1)?, i.small) }, |s| s.0.contains_bulk(&s.1)?)),
+    ("quotient insert_bulk", first!(|i| { (quotient(&i, 1)?, i.other_keys) }, |s| s.0.insert_bulk(&s.1)?)),
+    ("quotient insert_bulk, few keys", first!(|i| { (quotient(&i, 1)?, i.other_keys) }, |s| {
+        s.0.insert_bulk(&s.1[..100])?
+    })),
+    ("quotient remove_bulk", first!(|i| { (quotient(&i, 1)?, i.keys) }, |s| s.0.remove_bulk(&s.1)?)),
+    ("quotient count_bulk", first!(|i| { (quotient(&i, 1)?, i.small) }, |s| s.0.count_bulk(&s.1)?)),
+    ("quotient merge", first!(|i| { (quotient(&i, 1)?, quotient(&i, 2)?) }, |s| s.0.merge(&s.1)?)),
+    ("quotient intersect", first!(|i| { (quotient(&i, 1)?, quotient(&i, 2)?) }, |s| s.0.intersect(&s.1)?)),
+    ("quotient intersection_count", first!(|i| { (quotient(&i, 1)?, quotient(&i, 2)?) }, |s| {
+        s.0.intersection_count(&s.1)?
+    })),
+    ("quotient double", first!(|i| { (quotient(&i, 1)?,) }, |s| s.0.double()?)),
+    ("sort u32", first!(|i| { (i.device.new_stream()?, i.device.from_slice(&i.small)?) }, |s| {
+        // SAFETY: the keys live until the stream has been waited for.
+        unsafe {
+            let by = warpset::primitives::sort::By::ascending();
+            warpset::primitives::sort::sort_keys_in_place_async(&s.0, s.1.as_mut_slice(), by)?;
+        }
+        s.0.synchronize()?
+    })),
 ];
 
-fn quotient_pair(
-    input: &Input,
-) -> anyhow::Result<(warpset::quotient::gpu::StandardQuotientFilter, warpset::quotient::gpu::StandardQuotientFilter)> {
-    let empty = || StandardQuotientFilter::builder(1 << 20).on(&input.device).build();
-    Ok((empty()?, empty()?))
+fn split_block(input: &Input) -> anyhow::Result<warpset::bloom::gpu::SplitBlockBloom> {
+    Ok(SplitBlockBloom::builder(KEYS as u64).on(&input.device).build()?)
 }
 
-/// Makes one call, and prints its seconds: what a child process does.
+fn split_block_of(input: &Input, bytes: u64) -> anyhow::Result<warpset::bloom::gpu::SplitBlockBloom> {
+    Ok(SplitBlockBloom::builder(bytes).bits_per_key(8.0).on(&input.device).build()?)
+}
+
+/// A filter that groups the hashes of what it inserts.
+fn grouped(input: &Input) -> anyhow::Result<warpset::bloom::gpu::SplitBlockBloom> {
+    let mut filter = split_block(input)?;
+    filter.set_grouping(warpset::bloom::gpu::Grouping::Bits(6));
+    Ok(filter)
+}
+
+/// A filter that holds keys, made on the host: no kernel has been launched.
+fn quotient(input: &Input, first: u64) -> anyhow::Result<warpset::quotient::gpu::StandardQuotientFilter> {
+    let keys: Vec<u64> = input.keys.iter().map(|key| key.wrapping_mul(first)).collect();
+    let filter = StandardQuotientFilter::builder(1 << 20).build_from(&keys)?;
+    Ok(filter.to_device(&input.device)?)
+}
+
+impl Input {
+    fn on(device: &Device) -> Input {
+        let keys: Vec<u64> = (0..KEYS as u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+        let other_keys = keys.iter().map(|key| key ^ 0x5555).collect();
+        let small = keys.iter().map(|key| (key >> 32) as u32).collect();
+        Input { device: device.clone(), keys, other_keys, small }
+    }
+}
+
+/// What a child process prints of a call.
+#[derive(Serialize, Deserialize)]
+struct Measured {
+    /// Opening the device.
+    opened: f64,
+    /// The call.
+    first: f64,
+    /// The same call's kernels: how many, their PTX, and what the driver took to compile and load each.
+    kernels: usize,
+    ptx_bytes: usize,
+    slowest: f64,
+    in_all: f64,
+}
+
+/// Makes one call, and prints what it took: what a child process does.
 pub fn call(name: &str) -> anyhow::Result<()> {
     let (_, prepare) = CALLS.iter().find(|(known, _)| *known == name).context("no such call")?;
     let start = Instant::now();
@@ -142,12 +150,22 @@ pub fn call(name: &str) -> anyhow::Result<()> {
     let warm: DeviceVec<u32> = device.alloc_zeroed(1)?;
     drop(warm);
     let opened = start.elapsed().as_secs_f64();
-    let keys: Vec<u64> = (0..KEYS as u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
-    let small = keys.iter().map(|key| (key >> 32) as u32).collect();
-    let call = prepare(Input { device, keys, small })?;
+    let call = prepare(Input::on(&device))?;
+    ensure!(device.loaded_kernels().is_empty(), "the preparation of {name} loads kernels");
     let start = Instant::now();
-    call()?;
-    println!("{opened} {}", start.elapsed().as_secs_f64());
+    call()?; // `device` outlives it: closing the device takes some 50 ms
+    let first = start.elapsed().as_secs_f64();
+    let loaded = device.loaded_kernels();
+    let seconds = || loaded.iter().map(|kernel| kernel.time.as_secs_f64());
+    let measured = Measured {
+        opened,
+        first,
+        kernels: loaded.len(),
+        ptx_bytes: loaded.iter().map(|kernel| kernel.ptx_bytes).sum(),
+        slowest: seconds().fold(0.0, f64::max),
+        in_all: seconds().sum(),
+    };
+    println!("{}", serde_json::to_string(&measured)?);
     Ok(())
 }
 
@@ -163,11 +181,16 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
                         .env("CUDA_CACHE_DISABLE", "1")
                         .output()?;
                     ensure!(child.status.success(), "{name}: {}", String::from_utf8_lossy(&child.stderr));
-                    let text = String::from_utf8(child.stdout)?;
-                    let seconds: Vec<f64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-                    let [opened, first] = seconds[..] else { anyhow::bail!("{name} printed {text}") };
-                    let mut row = Record::new("machine", "first call", 1).time(first);
-                    row = row.param("call", *name).param("opened_ms", (opened * 1e3).round());
+                    let measured: Measured = serde_json::from_slice(&child.stdout)?;
+                    let milliseconds = |seconds: f64| (seconds * 1e4).round() / 10.0;
+                    let mut row = Record::new("machine", "first call", 1)
+                        .time(measured.first)
+                        .param("call", *name)
+                        .param("opened_ms", milliseconds(measured.opened))
+                        .param("kernels", measured.kernels)
+                        .param("ptx_bytes", measured.ptx_bytes)
+                        .param("slowest_kernel_ms", milliseconds(measured.slowest))
+                        .param("all_kernels_ms", milliseconds(measured.in_all));
                     row.checked = true;
                     session.push_on(&Target::Gpu(device.clone()), row, Threads::All);
                 }
@@ -176,3 +199,6 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

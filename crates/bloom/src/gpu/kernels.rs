@@ -170,7 +170,7 @@ impl DeviceOneBlock for SplitBlockLayout {
         let (config, blocks, Answers { words: out, form }) = (one_thread_each(n), self.blocks(), answers);
         let KeySlice { keys, kind, .. } = keys;
         // SAFETY: the caller's promise is the kernels' contract; they run one after the other.
-        unsafe {
+        stream.device().with_kernels(&[split_block::split_block_claim::INFO, split_block::split_block_settle::INFO], || unsafe {
             split_block::split_block_claim {
                 words: words.into(),
                 blocks,
@@ -195,7 +195,7 @@ impl DeviceOneBlock for SplitBlockLayout {
                 table_bits: table.bits,
             }
             .launch(stream, config)
-        }
+        })
     }
 }
 
@@ -356,7 +356,7 @@ impl DeviceOneBlock for BlockedLayout {
         let (config, blocks, shape) = (one_thread_each(n), self.blocks(), self.shape());
         let (KeySlice { keys, kind, spread }, Answers { words: out, form }) = (keys, answers);
         // SAFETY: the caller's promise is the kernels' contract; they run one after the other.
-        unsafe {
+        stream.device().with_kernels(&[blocked::blocked_claim::INFO, blocked::blocked_settle::INFO], || unsafe {
             blocked::blocked_claim {
                 words: words.into(),
                 blocks,
@@ -385,7 +385,7 @@ impl DeviceOneBlock for BlockedLayout {
                 table_bits: table.bits,
             }
             .launch(stream, config)
-        }
+        })
     }
 }
 

@@ -84,6 +84,9 @@ driver_functions! {
     fn cuGetErrorString(code: c_uint, text: *mut *const c_char);
     fn cuInit(flags: c_uint);
     fn cuLaunchKernel(function: Handle, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared_bytes: c_uint, stream: Handle, arguments: *mut *mut c_void, extra: *mut *mut c_void);
+    fn cuLibraryGetModule(module: *mut Handle, library: Handle);
+    fn cuLibraryLoadData(library: *mut Handle, image: *const c_void, compiler_options: *mut c_int, compiler_values: *mut *mut c_void, compiler_option_count: c_uint, options: *mut c_int, values: *mut *mut c_void, option_count: c_uint);
+    fn cuLibraryUnload(library: Handle);
     fn cuMemAllocFromPoolAsync(address: *mut Address, bytes: usize, pool: Handle, stream: Handle);
     fn cuMemAlloc_v2(address: *mut Address, bytes: usize);
     fn cuMemFreeAsync(address: Address, stream: Handle);
@@ -103,8 +106,6 @@ driver_functions! {
     fn cuMemsetD32Async(address: Address, value: c_uint, count: usize, stream: Handle);
     fn cuMemsetD8Async(address: Address, value: u8, count: usize, stream: Handle);
     fn cuModuleGetFunction(function: *mut Handle, module: Handle, name: *const c_char);
-    fn cuModuleLoadDataEx(module: *mut Handle, image: *const c_void, option_count: c_uint, options: *mut c_int, values: *mut *mut c_void);
-    fn cuModuleUnload(module: Handle);
     fn cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks: *mut c_int, function: Handle, block_size: c_int, dynamic_shared_bytes: usize);
     fn cuPointerGetAttribute(value: *mut c_void, attribute: c_int, address: Address);
     fn cuStreamCreateWithPriority(stream: *mut Handle, flags: c_uint, priority: c_int);

@@ -2,16 +2,21 @@
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_int, c_void};
+use std::num::NonZero;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use warpset_simt::{KernelInfo, LaunchConfig, Module};
 
 use super::binding;
 use super::device::CudaDevice;
-use super::driver::{self, Failure, Handle, check};
+use super::driver::{self, Handle, check};
+use super::library::Library;
 use super::stream::CudaStream;
 use crate::error::{DriverCode, GpuError, Result};
 use crate::launch;
+use crate::loaded::LoadedKernel;
 use crate::properties::KernelAttributes;
 use crate::ptx;
 
@@ -34,21 +39,19 @@ pub(super) struct Modules {
     kernels: RwLock<HashMap<usize, Arc<Kernel>>>,
 }
 
-/// A module of the driver, which holds one kernel: a first launch waits for the compilation of what it launches only.
-struct Loaded(Handle);
-
-// SAFETY: a module's handle may be used from any thread in which its context is current.
-unsafe impl Send for Loaded {}
-// SAFETY: as above; the driver locks internally.
-unsafe impl Sync for Loaded {}
-
-/// A kernel, with the module that it lives in.
+/// A kernel, with the library that it lives in.
 pub(crate) struct Kernel {
     function: Handle,
     attributes: KernelAttributes,
     /// Dynamic shared memory granted so far.
     granted: Mutex<u32>,
-    _module: Loaded,
+    ptx_bytes: usize,
+    /// How long the driver took.
+    time: Duration,
+    /// Whether it was loaded ahead of its first launch.
+    ahead: bool,
+    launched: AtomicBool,
+    _library: Library,
 }
 
 // SAFETY: a function handle may be used from any thread in which its context is current.
@@ -72,6 +75,11 @@ impl Modules {
     }
 }
 
+/// By which a kernel is found fast: its description is a static.
+fn address(info: &'static KernelInfo) -> usize {
+    std::ptr::from_ref(info).addr()
+}
+
 impl CudaDevice {
     /// Loads every kernel of a module unless it is loaded.
     pub(crate) fn load_module(&self, module: &Module) -> Result<()> {
@@ -81,22 +89,73 @@ impl CudaDevice {
             let (code, log) = (DriverCode::INVALID_PTX, "the text holds no kernel".into());
             return Err(GpuError::PtxRejected { module: module.name.into(), code, log });
         }
-        ptx::kernels(&text).try_for_each(|name| self.loaded(module, name).map(drop))
+        let names: Vec<_> = ptx::kernels(&text).collect();
+        self.side_by_side(&names, |name| drop(self.loaded(module, name, true)), || ());
+        // All are there, or this says why not.
+        names.into_iter().try_for_each(|name| self.loaded(module, name, true).map(drop))
     }
 
-    fn kernel(&self, info: &'static KernelInfo) -> Result<Arc<Kernel>> {
-        let key = std::ptr::from_ref(info) as usize;
+    /// Loads these kernels unless they are loaded, each on a thread of its own, while `work` runs on this one. What fails is
+    /// left to the launch.
+    pub(crate) fn with_kernels<R>(&self, kernels: &[&'static KernelInfo], work: impl FnOnce() -> R) -> R {
+        let missing: Vec<_> = {
+            let known = self.modules.kernels.read().unwrap_or_else(PoisonError::into_inner);
+            kernels.iter().filter(|&&info| !known.contains_key(&address(info))).copied().collect()
+        };
+        self.side_by_side(&missing, |info| drop(self.kernel(info, true)), work)
+    }
+
+    /// Runs `load` for every item on other threads, with the context current, and `work` on this one.
+    fn side_by_side<T: Sync, R>(&self, items: &[T], load: impl Fn(&T) + Sync, work: impl FnOnce() -> R) -> R {
+        if items.is_empty() {
+            return work();
+        }
+        let (next, load) = (AtomicUsize::new(0), &load);
+        let threads = std::thread::available_parallelism().map_or(1, NonZero::get).max(2).min(items.len());
+        let take = || {
+            while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+                load(item);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                // Without threads the first launch loads what it needs.
+                let enter_and_take = || if self.enter().is_ok() { take() };
+                let _ = std::thread::Builder::new().name("warpset-load".into()).spawn_scoped(scope, enter_and_take);
+            }
+            work()
+        })
+    }
+
+    /// Every kernel that has been loaded, by module and name.
+    pub(crate) fn loaded_kernels(&self) -> Vec<LoadedKernel> {
+        let places = self.modules.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let places: Vec<_> = places.iter().map(|((module, _, name), place)| (*module, name.clone(), place.clone())).collect();
+        let loaded = places.into_iter().filter_map(|(module, name, place)| {
+            let place = place.lock().unwrap_or_else(PoisonError::into_inner);
+            let kernel = place.as_ref()?;
+            let (ptx_bytes, time, ahead) = (kernel.ptx_bytes, kernel.time, kernel.ahead);
+            let launched = kernel.launched.load(Ordering::Relaxed);
+            Some(LoadedKernel { module, name, ptx_bytes, time, ahead, launched })
+        });
+        let mut loaded: Vec<_> = loaded.collect();
+        loaded.sort_by(|a, b| (a.module, &a.name).cmp(&(b.module, &b.name)));
+        loaded
+    }
+
+    fn kernel(&self, info: &'static KernelInfo, ahead: bool) -> Result<Arc<Kernel>> {
+        let key = address(info);
         let kernels = &self.modules.kernels;
         if let Some(kernel) = kernels.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(kernel.clone());
         }
-        let kernel = self.loaded(info.module, info.name)?;
+        let kernel = self.loaded(info.module, info.name, ahead)?;
         kernels.write().unwrap_or_else(PoisonError::into_inner).insert(key, kernel.clone());
         Ok(kernel)
     }
 
     /// A kernel by name, which is compiled unless it is there.
-    fn loaded(&self, module: &Module, name: &str) -> Result<Arc<Kernel>> {
+    fn loaded(&self, module: &Module, name: &str, ahead: bool) -> Result<Arc<Kernel>> {
         let place = self.modules.place((module.name, module.ptx.map(|text| text.as_ptr().addr()), name.into()));
         let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kernel) = &*place {
@@ -109,13 +168,14 @@ impl CudaDevice {
         let Ok(text) = CString::new(text) else {
             return Err(rejected(DriverCode::INVALID_VALUE, "the text contains a zero byte".into()));
         };
-        let loaded = match Loaded::load(&text) {
-            Ok(loaded) => loaded,
+        let (ptx_bytes, start) = (text.as_bytes().len(), Instant::now());
+        let library = match Library::load(&text) {
+            Ok(library) => library,
             Err((failure, _)) if failure.code.is_sticky() => return Err(self.error(failure, None)),
             Err((failure, _)) if failure.code == DriverCode::OUT_OF_MEMORY => return Err(failure.into()),
             Err((failure, log)) => return Err(rejected(failure.code, log)),
         };
-        let function = match loaded.function(name) {
+        let function = match library.function(name) {
             Ok(function) => function,
             Err(failure) if failure.code == DriverCode::NOT_FOUND => return Err(unknown()),
             Err(failure) => return Err(self.error(failure, None)),
@@ -134,20 +194,22 @@ impl CudaDevice {
             static_shared_bytes: attribute(driver::FUNCTION_SHARED_SIZE_BYTES)?,
         };
         let granted = Mutex::new(SHARED_WITHOUT_REQUEST.saturating_sub(attributes.static_shared_bytes));
-        let kernel = Arc::new(Kernel { function, attributes, granted, _module: loaded });
+        let (time, launched) = (start.elapsed(), AtomicBool::new(false));
+        let kernel =
+            Arc::new(Kernel { function, attributes, granted, ptx_bytes, time, ahead, launched, _library: library });
         *place = Some(kernel.clone());
         Ok(kernel)
     }
 
     pub(crate) fn kernel_attributes(&self, info: &'static KernelInfo) -> Result<KernelAttributes> {
         self.enter()?;
-        Ok(self.kernel(info)?.attributes)
+        Ok(self.kernel(info, false)?.attributes)
     }
 
     /// Blocks of this shape that fit on one multiprocessor at once.
     pub(crate) fn occupancy(&self, info: &'static KernelInfo, config: LaunchConfig) -> Result<u32> {
         self.enter()?;
-        let kernel = self.kernel(info)?;
+        let kernel = self.kernel(info, false)?;
         launch::check(info, config, self.properties(), Some(kernel.attributes))?;
         kernel.grant(self, config.shared_bytes)?;
         let (mut blocks, threads) = (0, config.block.count() as c_int);
@@ -197,7 +259,7 @@ impl CudaStream {
         arguments: &mut [*mut c_void],
     ) -> Result<()> {
         self.device.enter()?;
-        let kernel = self.device.kernel(info)?;
+        let kernel = self.device.kernel(info, false)?;
         launch::check(info, config, self.device.properties(), Some(kernel.attributes))?;
         kernel.grant(&self.device, config.shared_bytes)?;
         // SAFETY: `arguments` holds a pointer to each argument of this kernel (the caller's promise); the module is
@@ -205,6 +267,9 @@ impl CudaStream {
         let code = unsafe { self.launch_raw(kernel.function, config, arguments) };
         match check("cuLaunchKernel", code) {
             Ok(()) => {
+                if !kernel.launched.load(Ordering::Relaxed) {
+                    kernel.launched.store(true, Ordering::Relaxed);
+                }
                 self.note_launch(info);
                 Ok(())
             }
@@ -253,44 +318,5 @@ impl CudaStream {
                 std::ptr::null_mut(),
             )
         }
-    }
-}
-
-impl Loaded {
-    /// Compiles PTX in the current context; a refusal comes with the compiler's log.
-    fn load(text: &CString) -> Result<Self, (Failure, String)> {
-        let mut log = vec![0u8; 16 << 10];
-        let mut options = [driver::JIT_ERROR_LOG_BUFFER, driver::JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
-        // The driver takes integers by value in this array of pointers.
-        let mut values = [log.as_mut_ptr().cast::<c_void>(), std::ptr::without_provenance_mut(log.len())];
-        let mut raw = std::ptr::null_mut();
-        // SAFETY: two options with their two values; `text` ends with a zero, `log` has the size stated.
-        let code = unsafe {
-            binding::cuModuleLoadDataEx(&mut raw, text.as_ptr().cast(), 2, options.as_mut_ptr(), values.as_mut_ptr())
-        };
-        check("cuModuleLoadDataEx", code).map_err(|failure| {
-            let end = log.iter().position(|&byte| byte == 0).unwrap_or(log.len());
-            let words = String::from_utf8_lossy(&log[..end]).trim().to_owned();
-            (failure, if words.is_empty() { "the driver's compiler left no log".into() } else { words })
-        })?;
-        Ok(Self(raw))
-    }
-
-    fn function(&self, name: &str) -> Result<Handle, Failure> {
-        let not_found = Failure { call: "cuModuleGetFunction", code: DriverCode::NOT_FOUND };
-        let name = CString::new(name).map_err(|_| not_found)?;
-        let mut function = std::ptr::null_mut();
-        // SAFETY: the module is loaded, the name ends with a zero, and the result goes to a local variable.
-        let code = unsafe { binding::cuModuleGetFunction(&mut function, self.0, name.as_ptr()) };
-        check("cuModuleGetFunction", code)?;
-        Ok(function)
-    }
-}
-
-impl Drop for Loaded {
-    /// The context is current: the device drops its modules before its context.
-    fn drop(&mut self) {
-        // SAFETY: loaded once, and every kernel of it holds it.
-        unsafe { binding::cuModuleUnload(self.0) };
     }
 }

@@ -168,18 +168,24 @@ R cuCtxSynchronize(void) {
   return (R)setting("FAKE_SYNC", OK);
 }
 
-R cuModuleLoadDataEx(H *module, const char *text, unsigned count, int *options, void **values) {
-  ENTER("cuModuleLoadDataEx")
-  R code = (R)setting("FAKE_LOAD", OK);
-  if (!code) return *module = add(MODULE, 1), OK;
-  for (unsigned i = 0; i + 1 < count; i++)
+/* As the driver does: text that the compiler refuses leaves a log and a library, whose module is the error. */
+R cuLibraryLoadData(H *library, const char *text, int *options, void **values, unsigned count, int *more, void **more_values, unsigned more_count) {
+  ENTER("cuLibraryLoadData")
+  for (unsigned i = 0; setting("FAKE_LOAD", OK) && i + 1 < count; i++)
     if (options[i] == 5 && options[i + 1] == 6)
       snprintf(values[i], (size_t)values[i + 1], "ptxas fake, line 1; error: %s", strstr(text, ".maxntid") ? "with bounds" : "plain");
+  return *library = add(MODULE, 1), OK;
+}
+R cuLibraryGetModule(H *module, H library) {
+  ENTER("cuLibraryGetModule")
+  need("cuLibraryGetModule", MODULE, library);
+  R code = (R)setting("FAKE_LOAD", OK);
+  if (!code) *module = library;
   return code;
 }
-R cuModuleUnload(H module) {
-  ENTER("cuModuleUnload")
-  return take("cuModuleUnload", MODULE, module);
+R cuLibraryUnload(H library) {
+  trace("cuLibraryUnload");
+  return take("cuLibraryUnload", MODULE, library);
 }
 R cuModuleGetFunction(H *function, H module, const char *name) {
   ENTER("cuModuleGetFunction")

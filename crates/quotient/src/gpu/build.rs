@@ -3,7 +3,7 @@
 use warpset_gpu::{Device, Stream};
 
 use super::fingerprints::Fingerprints;
-use super::{DeviceKeys, DeviceSlotKind, QuotientFilter};
+use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, kernels};
 use crate::{Error, Key, Layout};
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
@@ -16,8 +16,10 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     ) -> Result<QuotientFilter<S>, Error> {
         check_count(&layout, keys.len())?;
         let stream = device.new_stream()?;
-        let sorted = Fingerprints::of_host_keys(&layout, &stream, keys)?.sorted(&layout, &stream)?;
-        QuotientFilter::lay_out(&stream, layout, &sorted, method)
+        device.with_kernels(&kernels::of_build::<S>(&layout, keys.len(), method), || {
+            let sorted = Fingerprints::of_host_keys(&layout, &stream, keys)?.sorted(&layout, &stream)?;
+            QuotientFilter::lay_out(&stream, layout, &sorted, method)
+        })
     }
 
     /// The same of keys on the device.
@@ -33,11 +35,11 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
             device.expect_same(keys.device(), "building a quotient filter")?;
             device.synchronize()?;
         }
-        // SAFETY: the keys are borrowed until the layout has been waited for, on an error too.
-        let sorted = unsafe { Fingerprints::of_device_keys(&layout, &stream, keys) };
-        let built = sorted
-            .and_then(|fingerprints| fingerprints.sorted(&layout, &stream))
-            .and_then(|sorted| QuotientFilter::lay_out(&stream, layout, &sorted, method));
+        let built = device.with_kernels(&kernels::of_build::<S>(&layout, keys.count(), method), || {
+            // SAFETY: the keys are borrowed until the layout has been waited for, on an error too.
+            let fingerprints = unsafe { Fingerprints::of_device_keys(&layout, &stream, keys)? };
+            QuotientFilter::lay_out(&stream, layout, &fingerprints.sorted(&layout, &stream)?, method)
+        });
         if built.is_err() {
             stream.synchronize()?;
         }
@@ -53,8 +55,11 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         check_count(&layout, fingerprints.len())?;
         layout.check_fingerprints(fingerprints)?;
         let stream = device.new_stream()?;
-        let sorted = Fingerprints::from_host(&layout, &stream, fingerprints)?.sorted(&layout, &stream)?;
-        QuotientFilter::lay_out(&stream, layout, &sorted, S::BuildMethod::default())
+        let method = S::BuildMethod::default();
+        device.with_kernels(&kernels::of_layout::<S>(&layout, fingerprints.len(), method), || {
+            let sorted = Fingerprints::from_host(&layout, &stream, fingerprints)?.sorted(&layout, &stream)?;
+            QuotientFilter::lay_out(&stream, layout, &sorted, method)
+        })
     }
 
     /// A filter of ascending fingerprints. Waits for all of `stream`, on an error too.

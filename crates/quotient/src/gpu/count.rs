@@ -8,7 +8,7 @@ use warpset_kernels::quotient::extract::quotient_count;
 use warpset_simt::GlobalMut;
 
 use super::fingerprints::{Fingerprints, grid, with_widths};
-use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, hashing};
+use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, hashing, kernels};
 use crate::{Error, Key};
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
@@ -28,17 +28,19 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
             return Ok(());
         }
         let stream = self.ready_stream()?;
-        let stored = self.extract(&stream)?;
-        stream.synchronize()?; // other streams read them
-        self.staging().run(
-            keys,
-            Reply::Words,
-            |chunk| {
-                // SAFETY: there is a word per key; `run` waits before the stored fingerprints are freed.
-                unsafe { self.count_in(chunk.stream, &stored, chunk.keys, chunk.range.len(), chunk.replies) }
-            },
-            |range, words| counts[range].copy_from_slice(words),
-        )
+        self.device.with_kernels(&kernels::of_counts::<S>(&self.layout, self.items), || {
+            let stored = self.extract(&stream)?;
+            stream.synchronize()?; // other streams read them
+            self.staging().run(
+                keys,
+                Reply::Words,
+                |chunk| {
+                    // SAFETY: there is a word per key; `run` waits before the stored fingerprints are freed.
+                    unsafe { self.count_in(chunk.stream, &stored, chunk.keys, chunk.range.len(), chunk.replies) }
+                },
+                |range, words| counts[range].copy_from_slice(words),
+            )
+        })
     }
 
     /// How many copies of each key's fingerprint are stored; `counts` has one word per key.
@@ -74,18 +76,20 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         for device in [keys.device(), counts.device(), stream.device()] {
             self.device.expect_same(device, "counting in a quotient filter")?;
         }
-        let stored = self.extract(stream)?;
-        let hashing = hashing(&self.layout);
-        let chunk = keys.at_a_time(&hashing);
-        for first in (0..n).step_by(chunk) {
-            let part = keys.part(first..n.min(first.saturating_add(chunk)));
-            // SAFETY: the caller's promise; everything else is freed in the order of the stream.
-            unsafe {
-                let hashed = part.kernel_keys(&hashing, stream)?;
-                self.count_in(stream, &stored, hashed.keys, part.count(), counts.global_mut().at(first))?;
+        self.device.with_kernels(&kernels::of_counts::<S>(&self.layout, self.items), || {
+            let stored = self.extract(stream)?;
+            let hashing = hashing(&self.layout);
+            let chunk = keys.at_a_time(&hashing);
+            for first in (0..n).step_by(chunk) {
+                let part = keys.part(first..n.min(first.saturating_add(chunk)));
+                // SAFETY: the caller's promise; everything else is freed in the order of the stream.
+                unsafe {
+                    let hashed = part.kernel_keys(&hashing, stream)?;
+                    self.count_in(stream, &stored, hashed.keys, part.count(), counts.global_mut().at(first))?;
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Queues the count of the fingerprints of `n > 0` keys among ascending ones.

@@ -2,7 +2,7 @@
 
 use warpset_core::quotient::slots::Container;
 
-use super::{DeviceSlotKind, QuotientFilter};
+use super::{DeviceSlotKind, QuotientFilter, kernels};
 use crate::{Error, Layout, Standard};
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
@@ -27,8 +27,10 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// The same fingerprints, of as many bits, in another layout.
     fn rewritten(&self, layout: Layout) -> Result<QuotientFilter<S>, Error> {
         let stream = self.ready_stream()?;
-        let all = self.extract(&stream)?;
-        QuotientFilter::lay_out(&stream, layout, &all, S::BuildMethod::default())
+        self.device.with_kernels(&kernels::of_rewrite::<S>(&layout, self.items), || {
+            let all = self.extract(&stream)?;
+            QuotientFilter::lay_out(&stream, layout, &all, S::BuildMethod::default())
+        })
     }
 }
 

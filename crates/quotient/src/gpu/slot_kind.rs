@@ -5,10 +5,10 @@ use std::fmt::Debug;
 use warpset_gpu::batch::Answers;
 use warpset_gpu::{DeviceVec, Stream};
 use warpset_kernels::batch::keys::KeySlice;
-use warpset_simt::{Global, GlobalMut};
+use warpset_simt::{Global, GlobalMut, KernelInfo};
 
 use super::fingerprints::{FingerprintWord, Fingerprints};
-use super::{LookupMethod, QuotientFilter};
+use super::{LookupMethod, QuotientFilter, kernels};
 use crate::slot_kind::{Change, SlotKind};
 use crate::{Error, Layout};
 
@@ -19,6 +19,12 @@ pub trait DeviceSlotKind: SlotKind {
 
     /// Ways to insert or remove a batch. All give the same bytes.
     type UpdateMethod: Copy + Debug + Default;
+
+    /// The kernels of [`DeviceSlotKind::lay_out`] by this method, for fingerprints of this width.
+    fn layout_kernels<F: FingerprintWord>(method: Self::BuildMethod) -> Vec<&'static KernelInfo>;
+
+    /// The kernel of [`DeviceSlotKind::extract`].
+    fn extract_kernel<F: FingerprintWord>() -> &'static KernelInfo;
 
     /// Words in which ascending fingerprints are laid out, and how many are stored. Waits for all of `stream`, because only
     /// the result shows whether they fit; on an error work may still be queued.
@@ -71,6 +77,10 @@ pub trait DeviceSlotKind: SlotKind {
         method: Self::UpdateMethod,
     ) -> Result<u64, Error> {
         let _ = method;
-        filter.rewrite_with(stream, &batch(stream)?.sorted(&filter.layout, stream)?, change)
+        let unsorted = batch(stream)?;
+        let all = kernels::of_update(filter, change, unsorted.len());
+        stream.device().with_kernels(&all, || {
+            filter.rewrite_with(stream, &unsorted.sorted(&filter.layout, stream)?, change)
+        })
     }
 }

@@ -4,7 +4,7 @@ use warpset_gpu::Stream;
 use warpset_gpu::batch::Answers;
 
 use super::fingerprints::Fingerprints;
-use super::{DeviceSlotKind, QuotientFilter};
+use super::{DeviceSlotKind, QuotientFilter, kernels};
 use crate::Error;
 use crate::slot_kind::Change;
 
@@ -14,28 +14,36 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// The other may have any number of slots, container and load limit; its fingerprints must have at least as many
     /// bits, and lose those that are too many.
     pub fn merge(&mut self, other: &QuotientFilter<S>) -> Result<(), Error> {
-        let (stream, theirs) = self.extract_other(other)?;
-        self.rewrite_with(&stream, &theirs, Change::Insert)?;
-        Ok(())
+        self.combine(other, Change::Insert)
     }
 
     /// Keeps only fingerprints of the other filter; in multisets, each with the smaller of the two numbers of copies.
     ///
     /// The other may be as for [`QuotientFilter::merge`].
     pub fn intersect(&mut self, other: &QuotientFilter<S>) -> Result<(), Error> {
-        let (stream, theirs) = self.extract_other(other)?;
-        let common = self.selected(&stream, &theirs, true)?;
-        *self = QuotientFilter::lay_out(&stream, self.layout, &common, S::BuildMethod::default())?;
-        Ok(())
+        let device = self.device.clone();
+        device.with_kernels(&kernels::of_selection::<S>(&self.layout, self.items), || {
+            let (stream, theirs) = self.extract_other(other)?;
+            let common = self.selected(&stream, &theirs, true)?;
+            *self = QuotientFilter::lay_out(&stream, self.layout, &common, S::BuildMethod::default())?;
+            Ok(())
+        })
     }
 
     /// Removes the fingerprints of another filter on the same device: each cancels one equal copy.
     ///
     /// The other may be as for [`QuotientFilter::merge`].
     pub fn subtract(&mut self, other: &QuotientFilter<S>) -> Result<(), Error> {
-        let (stream, theirs) = self.extract_other(other)?;
-        self.rewrite_with(&stream, &theirs, Change::Remove)?;
-        Ok(())
+        self.combine(other, Change::Remove)
+    }
+
+    fn combine(&mut self, other: &QuotientFilter<S>, change: Change) -> Result<(), Error> {
+        let device = self.device.clone();
+        device.with_kernels(&kernels::of_combination(self, change, other.items as usize), || {
+            let (stream, theirs) = self.extract_other(other)?;
+            self.rewrite_with(&stream, &theirs, change)?;
+            Ok(())
+        })
     }
 
     /// How many fingerprints are in both filters; in multisets, with the smaller of the two numbers of copies.
@@ -56,6 +64,10 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         if self.layout.fingerprint_bits() > other.layout.fingerprint_bits() {
             return other.counts(self);
         }
+        self.device.with_kernels(&kernels::of_comparison::<S>(&self.layout, self.items), || self.compared(other))
+    }
+
+    fn compared(&self, other: &QuotientFilter<S>) -> Result<Counts, Error> {
         let (stream, mut theirs) = self.extract_other(other)?;
         if other.layout.fingerprint_bits() > self.layout.fingerprint_bits() && !self.layout.keeps_duplicates() {
             // Different fingerprints can become equal when they lose bits.

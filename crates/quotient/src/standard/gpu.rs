@@ -3,9 +3,10 @@
 use warpset_gpu::batch::Answers;
 use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
+use warpset_kernels::quotient::build::quotient_build;
 use warpset_kernels::quotient::extract::{BLOCK, SHARED_BYTES, TILE_BLOCKS, look_back_words, quotient_extract};
 use warpset_primitives::LookBack;
-use warpset_simt::{Global, GlobalMut};
+use warpset_simt::{Global, GlobalMut, KernelInfo};
 
 use crate::gpu::fingerprints::{FingerprintWord, Fingerprints, parameters};
 use crate::gpu::{DeviceSlotKind, LookupMethod, QuotientFilter};
@@ -27,6 +28,18 @@ type Filter = QuotientFilter<Standard>;
 impl DeviceSlotKind for Standard {
     type BuildMethod = BuildMethod;
     type UpdateMethod = UpdateMethod;
+
+    fn layout_kernels<F: FingerprintWord>(method: BuildMethod) -> Vec<&'static KernelInfo> {
+        match method {
+            BuildMethod::Scan => vec![quotient_build::<F>::INFO],
+            // They are there to be compared: each launch loads what it needs.
+            _ => vec![],
+        }
+    }
+
+    fn extract_kernel<F: FingerprintWord>() -> &'static KernelInfo {
+        quotient_extract::<F>::INFO
+    }
 
     fn lay_out(
         stream: &Stream,

@@ -10,7 +10,7 @@ use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::batch::keys::{self, KeySlice};
 use warpset_kernels::batch::results;
 use warpset_kernels::bloom::rao as kernels;
-use warpset_primitives::select::select_async;
+use warpset_primitives::select::{self, select_async};
 use warpset_simt::GlobalMut;
 
 use super::super::kernels::one_thread_each;
@@ -74,9 +74,10 @@ impl RaoBloom {
             Some(out) => (results::BYTES, out),
             None => (results::BITS, GlobalMut::from_raw_parts(std::ptr::null_mut(), 0)),
         };
+        let all = [kernels::rao_claim::INFO, kernels::rao_settle::INFO, select::kernel_for_items::<u64>()];
         // SAFETY: the scratch has room for a sub-batch and is freed in the order of the stream; the table is empty and large
         // enough; the kernels run one after the other; the rest is the caller's promise.
-        unsafe {
+        stream.device().with_kernels(&all, || unsafe {
             let (hashes, marks) = (step.hashes.global_mut(), step.marks.global_mut());
             kernels::rao_claim {
                 words,
@@ -107,8 +108,8 @@ impl RaoBloom {
                 let to = step.new_string_hashes.as_mut_slice();
                 select_async(stream, hashes.slice(..n), marks, to, step.count.as_mut_slice())?;
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Queues the insertion of the first `n` new keys, or as many as there are if that number is on the device only.

@@ -2,10 +2,20 @@
 
 use warpset_gpu::{DeviceSlice, DeviceVec, Stream};
 use warpset_kernels::bloom::rao as kernels;
+use warpset_simt::KernelInfo;
 
 use super::super::RaoBloom;
 use crate::cpu::rao::MAX_ATTEMPTS;
 use crate::{Error, RaoLayout};
+
+/// What every insertion launches: loaded side by side.
+const INSERTION_KERNELS: &[&KernelInfo] = &[
+    kernels::rao_most::INFO,
+    kernels::rao_assign::INFO,
+    kernels::rao_scan::INFO,
+    kernels::rao_group::INFO,
+    kernels::rao_build::INFO,
+];
 
 /// A copy of a filter's words and loads, from before an insertion.
 pub(super) struct Undo {
@@ -106,8 +116,9 @@ impl RaoBloom {
     ) -> Result<RaoInsertion, Error> {
         let limit = self.layout.shape().most_ones();
         let undo = Undo::of(self, stream)?;
+        let device = self.device.clone();
         // SAFETY: the caller's promise; the copy is as long as the filter, and freed in the order of the stream.
-        let queued = insert(self).and_then(|()| unsafe {
+        let queued = device.with_kernels(INSERTION_KERNELS, || insert(self)).and_then(|()| unsafe {
             let fullest = self.most_ones_async(stream)?;
             let (n, buckets) = (self.words.len(), self.bucket_ones.len());
             let (words, ones) = (self.words.global_mut(), self.bucket_ones.global_mut());
@@ -131,9 +142,12 @@ impl RaoBloom {
         insert: impl FnOnce(&mut RaoBloom, bool) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let before: RaoLayout = self.layout;
-        let empty = self.most_ones(stream)? == 0;
-        let undo = if empty { None } else { Some(Undo::of(self, stream)?) };
-        let result = insert(self, empty);
+        let device = self.device.clone();
+        let (undo, result) = device.with_kernels(INSERTION_KERNELS, || {
+            let empty = self.most_ones(stream)? == 0;
+            let undo = if empty { None } else { Some(Undo::of(self, stream)?) };
+            Ok::<_, Error>((undo, insert(self, empty)))
+        })?;
         if result.is_err() {
             self.layout = before;
             // If this fails too the device is lost, and the filter with it; the first error says more.

@@ -8,10 +8,10 @@ use warpset_kernels::batch::results;
 use warpset_kernels::quotient::windows::fields;
 use warpset_kernels::quotient::{lookup as sorted, standard as kernels};
 use warpset_primitives::sort;
-use warpset_simt::Global;
+use warpset_simt::{Global, KernelInfo};
 
 use super::{Filter, crossover};
-use crate::Error;
+use crate::{Error, Layout};
 use crate::gpu::LookupMethod;
 use crate::gpu::fingerprints::{Fingerprints, grid, parameters};
 
@@ -128,10 +128,31 @@ impl Filter {
                 }
             };
         }
-        match &mut Fingerprints::alloc(layout, stream, n)? {
-            Fingerprints::Narrow(items) => run!(items, 0),
-            Fingerprints::Wide(items) => run!(items, 1),
-        }
-        Ok(())
+        stream.device().with_kernels(&sorted_kernels(layout, n, form), || {
+            match &mut Fingerprints::alloc(layout, stream, n)? {
+                Fingerprints::Narrow(items) => run!(items, 0),
+                Fingerprints::Wide(items) => run!(items, 1),
+            }
+            Ok(())
+        })
     }
+}
+
+/// The kernels of a sorted lookup of `n` keys.
+fn sorted_kernels(layout: &Layout, n: usize, form: u32) -> Vec<&'static KernelInfo> {
+    let mut all = match (layout.fingerprint_bits() <= 32, form == results::COUNT) {
+        (true, true) => sort::kernels_for_keys::<u32>(n),
+        (false, true) => sort::kernels_for_keys::<u64>(n),
+        (true, false) => sort::kernels_for_pairs::<u32, u32>(n),
+        (false, false) => sort::kernels_for_pairs::<u64, u32>(n),
+    };
+    all.push(match layout.fingerprint_bits() <= 32 {
+        true => sorted::quotient_lookup_hash::<u32>::INFO,
+        false => sorted::quotient_lookup_hash::<u64>::INFO,
+    });
+    all.push(match layout.container() {
+        Container::Packed => sorted::quotient_lookup_sorted_packed::INFO,
+        Container::Bytes => sorted::quotient_lookup_sorted_bytes::INFO,
+    });
+    all
 }

@@ -10,6 +10,7 @@ use crate::slot_kind::Change;
 
 mod fit;
 mod in_place;
+mod kernels;
 mod rebuild;
 mod superclusters;
 
@@ -65,16 +66,18 @@ impl Filter {
         method: UpdateMethod,
     ) -> Result<u64, Error> {
         let unsorted = batch(stream)?;
-        let changed = match self.method_for(unsorted.len(), change, method) {
+        let method = self.method_for(unsorted.len(), change, method);
+        let all = kernels::of_update(&self.layout, unsorted.len(), change, method);
+        let changed = stream.device().with_kernels(&all, || match method {
             UpdateMethod::Superclusters => {
-                with_width!(unsorted, |batch| self.update_by_superclusters(stream, batch, change)?)
+                with_width!(unsorted, |batch| self.update_by_superclusters(stream, batch, change))
             }
             UpdateMethod::InPlace => {
                 let sorted = unsorted.sorted(&self.layout, stream)?;
-                with_width!(sorted, |batch| self.update_in_place(stream, batch, change)?)
+                with_width!(sorted, |batch| self.update_in_place(stream, batch, change))
             }
-            _ => return self.rebuild(stream, &unsorted.sorted(&self.layout, stream)?, change),
-        };
+            _ => self.rebuild(stream, &unsorted.sorted(&self.layout, stream)?, change).map(Some),
+        })?;
         match changed {
             Some(changed) => Ok(changed),
             // Rebuilding says why it does not fit.

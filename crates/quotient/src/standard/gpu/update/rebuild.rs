@@ -7,6 +7,7 @@ use warpset_kernels::quotient::update::rebuild_relative::{
     MAX_SLOTS, MIN_QUOTIENT_BITS, quotient_update_insert_relative, quotient_update_remove_relative,
 };
 use warpset_primitives::LookBack;
+use warpset_simt::KernelInfo;
 
 use crate::cpu::check_fit;
 use crate::gpu::fingerprints::parameters;
@@ -14,6 +15,20 @@ use crate::gpu::zeroed_words;
 use crate::slot_kind::Change;
 use crate::standard::gpu::standard_word::StandardWord;
 use crate::{Error, Layout};
+
+/// Whether a batch of `n` is combined by places relative to a tile: of few bits, so that it is faster.
+fn is_relative(layout: &Layout, n: usize) -> bool {
+    layout.quotient_bits() >= MIN_QUOTIENT_BITS && layout.slots() < MAX_SLOTS && n < 1 << 32
+}
+
+/// The kernel of [`rebuilt`] for a batch of `n`.
+pub(super) fn kernel<W: StandardWord>(layout: &Layout, n: usize, change: Change) -> &'static KernelInfo {
+    match (is_relative(layout, n), change) {
+        (true, Change::Insert) => quotient_update_insert_relative::<W>::INFO,
+        (true, Change::Remove) => quotient_update_remove_relative::<W>::INFO,
+        (false, _) => quotient_update_rebuild::<W>::INFO,
+    }
+}
 
 /// What `old`, words of this layout, and an ascending batch make, in other words; and how many fingerprints that are. In one
 /// pass. Waits, because only the result shows whether it fits.
@@ -29,8 +44,7 @@ pub(super) fn rebuilt<W: StandardWord>(
         Change::Insert if layout.keeps_duplicates() => Combination::Sum,
         Change::Insert => Combination::Union,
     };
-    let is_relative =
-        layout.quotient_bits() >= MIN_QUOTIENT_BITS && layout.slots() < MAX_SLOTS && batch.len() < 1 << 32;
+    let is_relative = is_relative(layout, batch.len());
     let mut words = zeroed_words(layout, stream)?;
     let tiles = layout.quotients().div_ceil(64).div_ceil(TILE_BLOCKS) as usize;
     let mut scratch = LookBack::with_results(stream, rebuild::look_back_words(tiles), 2)?;

@@ -1,0 +1,79 @@
+//! PTX in the driver: compiled text that holds one kernel.
+//!
+//! A library of the driver rather than a module: while the driver compiles what a module is made of, it holds a lock of the
+//! context, so that the texts of several threads are compiled one after the other. Texts of libraries are compiled side
+//! by side. What they are compiled to is the same, and lies in the same cache.
+
+use std::ffi::{CString, c_void};
+
+use super::binding;
+use super::driver::{self, Failure, Handle, check};
+use crate::error::DriverCode;
+
+/// A library of the driver, which holds one kernel: a first launch waits for the compilation of what it launches only.
+pub(super) struct Library {
+    raw: Handle,
+    /// Its contents in the context that was current when it was loaded.
+    module: Handle,
+}
+
+// SAFETY: the handles of libraries and modules may be used from any thread in which the context is current.
+unsafe impl Send for Library {}
+// SAFETY: as above; the driver locks internally.
+unsafe impl Sync for Library {}
+
+impl Library {
+    /// Compiles PTX for the current context; a refusal comes with the compiler's log.
+    pub(super) fn load(text: &CString) -> Result<Self, (Failure, String)> {
+        let mut log = vec![0u8; 16 << 10];
+        let mut options = [driver::JIT_ERROR_LOG_BUFFER, driver::JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
+        // The driver takes integers by value in this array of pointers.
+        let mut values = [log.as_mut_ptr().cast::<c_void>(), std::ptr::without_provenance_mut(log.len())];
+        let mut this = Self { raw: std::ptr::null_mut(), module: std::ptr::null_mut() };
+        // SAFETY: two options of the compiler with their two values, and none of the library's; `text` ends with a zero,
+        // `log` has the size stated.
+        let code = unsafe {
+            binding::cuLibraryLoadData(
+                &mut this.raw,
+                text.as_ptr().cast(),
+                options.as_mut_ptr(),
+                values.as_mut_ptr(),
+                2,
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+                0,
+            )
+        };
+        let loaded = check("cuLibraryLoadData", code).and_then(|()| {
+            // Here the driver says what is wrong with text that its compiler has refused.
+            // SAFETY: the library is loaded, and the result goes to a field of ours.
+            check("cuLibraryGetModule", unsafe { binding::cuLibraryGetModule(&mut this.module, this.raw) })
+        });
+        loaded.map_err(|failure| {
+            let end = log.iter().position(|&byte| byte == 0).unwrap_or(log.len());
+            let words = String::from_utf8_lossy(&log[..end]).trim().to_owned();
+            (failure, if words.is_empty() { "the driver's compiler left no log".into() } else { words })
+        })?;
+        Ok(this)
+    }
+
+    pub(super) fn function(&self, name: &str) -> Result<Handle, Failure> {
+        let not_found = Failure { call: "cuModuleGetFunction", code: DriverCode::NOT_FOUND };
+        let name = CString::new(name).map_err(|_| not_found)?;
+        let mut function = std::ptr::null_mut();
+        // SAFETY: the module is loaded, the name ends with a zero, and the result goes to a local variable.
+        let code = unsafe { binding::cuModuleGetFunction(&mut function, self.module, name.as_ptr()) };
+        check("cuModuleGetFunction", code)?;
+        Ok(function)
+    }
+}
+
+impl Drop for Library {
+    /// The context is current: the device drops its kernels before its context.
+    fn drop(&mut self) {
+        if !self.raw.is_null() {
+            // SAFETY: loaded once, and every kernel of it holds it.
+            unsafe { binding::cuLibraryUnload(self.raw) };
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Which kernels an operation launches: it names them before the first launch, so that a device loads them side by side.
+
+use warpset_kernels::quotient::build::quotient_fingerprints;
+use warpset_kernels::quotient::extract::{quotient_count, quotient_equals};
+use warpset_primitives::{merge, select, sort};
+use warpset_simt::KernelInfo;
+
+use super::fingerprint_word::FingerprintWord;
+use super::{DeviceSlotKind, QuotientFilter};
+use crate::Layout;
+use crate::slot_kind::Change;
+
+/// Kernels by their descriptions, which are statics.
+type Kernels = Vec<&'static KernelInfo>;
+
+/// Calls a function with the word that holds fingerprints of a layout as its first type.
+macro_rules! by_word {
+    ($layout:expr, $function:ident $(::<$kind:ident>)? ($($argument:expr),*)) => {
+        if $layout.fingerprint_bits() <= 32 {
+            $function::<u32 $(, $kind)?>($($argument),*)
+        } else {
+            $function::<u64 $(, $kind)?>($($argument),*)
+        }
+    };
+}
+
+/// Of a filter made from `n` keys: none if there are none.
+pub(super) fn of_build<S: DeviceSlotKind>(layout: &Layout, n: usize, method: S::BuildMethod) -> Kernels {
+    let mut all = of_layout::<S>(layout, n, method);
+    all.extend((n > 0).then(|| by_word!(layout, hashed())));
+    all
+}
+
+/// Of a filter made from `n` fingerprints.
+pub(super) fn of_layout<S: DeviceSlotKind>(layout: &Layout, n: usize, method: S::BuildMethod) -> Kernels {
+    fn all<F: FingerprintWord, S: DeviceSlotKind>(n: usize, method: S::BuildMethod) -> Kernels {
+        let mut all = sort::kernels_for_keys::<F>(n);
+        all.extend(S::layout_kernels::<F>(method));
+        all
+    }
+    if n > 0 { by_word!(layout, all::<S>(n, method)) } else { vec![] }
+}
+
+/// Of the fingerprints of a filter in another layout.
+pub(super) fn of_rewrite<S: DeviceSlotKind>(layout: &Layout, items: u64) -> Kernels {
+    fn all<F: FingerprintWord, S: DeviceSlotKind>(items: u64) -> Kernels {
+        let mut all = if items > 0 { vec![S::extract_kernel::<F>()] } else { vec![] };
+        all.extend(S::layout_kernels::<F>(S::BuildMethod::default()));
+        all
+    }
+    by_word!(layout, all::<S>(items))
+}
+
+/// Of the fingerprints of a filter combined with `n` ascending others, and laid out again.
+pub(super) fn of_combination<S: DeviceSlotKind>(filter: &QuotientFilter<S>, change: Change, n: usize) -> Kernels {
+    let (layout, stored) = (&filter.layout, filter.items as usize);
+    if stored + n == 0 {
+        return vec![];
+    }
+    let mut all = of_rewrite::<S>(layout, filter.items);
+    all.extend(match change {
+        Change::Insert => by_word!(layout, merged(stored + n)),
+        Change::Remove => by_word!(layout, selected()),
+    });
+    all
+}
+
+/// Of the fingerprints of a filter of which those are kept that others have.
+pub(super) fn of_selection<S: DeviceSlotKind>(layout: &Layout, items: u64) -> Kernels {
+    if items == 0 {
+        return vec![];
+    }
+    let mut all = of_rewrite::<S>(layout, items);
+    all.extend(by_word!(layout, selected()));
+    all
+}
+
+/// Of a batch of `n` fingerprints that is sorted and combined with those of a filter.
+pub(super) fn of_update<S: DeviceSlotKind>(filter: &QuotientFilter<S>, change: Change, n: usize) -> Kernels {
+    let mut all = by_word!(filter.layout, sorted(n));
+    all.extend(of_combination(filter, change, n));
+    all
+}
+
+/// Of a count of common fingerprints.
+pub(super) fn of_comparison<S: DeviceSlotKind>(layout: &Layout, items: u64) -> Kernels {
+    fn all<F: FingerprintWord, S: DeviceSlotKind>() -> Kernels {
+        vec![S::extract_kernel::<F>(), quotient_equals::<F>::INFO]
+    }
+    if items > 0 { by_word!(layout, all::<S>()) } else { vec![] }
+}
+
+/// Of counts of keys.
+pub(super) fn of_counts<S: DeviceSlotKind>(layout: &Layout, items: u64) -> Kernels {
+    fn all<F: FingerprintWord, S: DeviceSlotKind>(items: u64) -> Kernels {
+        let mut all = vec![quotient_fingerprints::<F>::INFO, quotient_count::<F>::INFO];
+        all.extend((items > 0).then(S::extract_kernel::<F>));
+        all
+    }
+    by_word!(layout, all::<S>(items))
+}
+
+fn hashed<F: FingerprintWord>() -> &'static KernelInfo {
+    quotient_fingerprints::<F>::INFO
+}
+
+fn sorted<F: FingerprintWord>(n: usize) -> Kernels {
+    sort::kernels_for_keys::<F>(n)
+}
+
+fn merged<F: FingerprintWord>(total: usize) -> Kernels {
+    merge::kernels_for_keys::<F>(total)
+}
+
+fn selected<F: FingerprintWord>() -> Kernels {
+    vec![quotient_equals::<F>::INFO, select::kernel_for_items::<F>()]
+}
