@@ -75,9 +75,10 @@ pub(super) fn of_selection<S: DeviceSlotKind>(layout: &Layout, items: u64) -> Ke
     all
 }
 
-/// Of a batch of `n` fingerprints that is sorted and combined with those of a filter.
+/// Of a batch of `n` keys whose fingerprints are sorted and combined with those of a filter.
 pub(super) fn of_update<S: DeviceSlotKind>(filter: &QuotientFilter<S>, change: Change, n: usize) -> Kernels {
     let mut all = by_word!(filter.layout, sorted(n));
+    all.push(by_word!(filter.layout, hashed()));
     all.extend(of_combination(filter, change, n));
     all
 }

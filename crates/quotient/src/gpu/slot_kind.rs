@@ -66,21 +66,20 @@ pub trait DeviceSlotKind: SlotKind {
     ) -> Result<(), Error>;
 
     /// Inserts or removes a batch; returns by how many the fingerprints changed, and waits. On an error the filter is as it
-    /// was. `batch` queues on the stream what gives the batch's fingerprints in any order; it may be called again.
+    /// was. `batch` queues on the stream what gives the fingerprints of the `n` keys in any order; it may be called again.
     ///
     /// The way that every kind has is to extract, combine, and lay out.
     fn update(
         filter: &mut QuotientFilter<Self>,
         stream: &Stream,
+        n: usize,
         batch: impl Fn(&Stream) -> Result<Fingerprints, Error>,
         change: Change,
         method: Self::UpdateMethod,
     ) -> Result<u64, Error> {
         let _ = method;
-        let unsorted = batch(stream)?;
-        let all = kernels::of_update(filter, change, unsorted.len());
-        stream.device().with_kernels(&all, || {
-            filter.rewrite_with(stream, &unsorted.sorted(&filter.layout, stream)?, change)
+        stream.device().with_kernels(&kernels::of_update(filter, change, n), || {
+            filter.rewrite_with(stream, &batch(stream)?.sorted(&filter.layout, stream)?, change)
         })
     }
 }

@@ -65,7 +65,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         }
         let (stream, layout) = (self.ready_stream()?, self.layout);
         let batch = |stream: &_| Fingerprints::of_host_keys(&layout, stream, keys);
-        S::update(self, &stream, batch, change, S::UpdateMethod::default())
+        S::update(self, &stream, keys.len(), batch, change, S::UpdateMethod::default())
     }
 
     fn update_device<K: DeviceKeys>(&mut self, keys: K, change: Change, method: S::UpdateMethod) -> Result<u64, Error> {
@@ -79,7 +79,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         let (stream, layout) = (self.ready_stream()?, self.layout);
         // SAFETY: the keys are borrowed until the stream has been waited for, below on an error.
         let batch = |stream: &_| unsafe { Fingerprints::of_device_keys(&layout, stream, keys) };
-        let changed = S::update(self, &stream, batch, change, method);
+        let changed = S::update(self, &stream, keys.count(), batch, change, method);
         if changed.is_err() {
             stream.synchronize()?;
         }

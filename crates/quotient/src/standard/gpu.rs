@@ -90,10 +90,11 @@ impl DeviceSlotKind for Standard {
     fn update(
         filter: &mut Filter,
         stream: &Stream,
+        n: usize,
         batch: impl Fn(&Stream) -> Result<Fingerprints, Error>,
         change: Change,
         method: UpdateMethod,
     ) -> Result<u64, Error> {
-        filter.update_by(stream, batch, change, method)
+        filter.update_by(stream, n, batch, change, method)
     }
 }

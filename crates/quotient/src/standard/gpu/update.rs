@@ -61,22 +61,25 @@ impl Filter {
     pub(super) fn update_by(
         &mut self,
         stream: &Stream,
+        n: usize,
         batch: impl Fn(&Stream) -> Result<Fingerprints, Error>,
         change: Change,
         method: UpdateMethod,
     ) -> Result<u64, Error> {
-        let unsorted = batch(stream)?;
-        let method = self.method_for(unsorted.len(), change, method);
-        let all = kernels::of_update(&self.layout, unsorted.len(), change, method);
-        let changed = stream.device().with_kernels(&all, || match method {
-            UpdateMethod::Superclusters => {
-                with_width!(unsorted, |batch| self.update_by_superclusters(stream, batch, change))
+        let method = self.method_for(n, change, method);
+        let all = kernels::of_update(&self.layout, n, change, method);
+        let changed = stream.device().with_kernels(&all, || {
+            let unsorted = batch(stream)?;
+            match method {
+                UpdateMethod::Superclusters => {
+                    with_width!(unsorted, |batch| self.update_by_superclusters(stream, batch, change))
+                }
+                UpdateMethod::InPlace => {
+                    let sorted = unsorted.sorted(&self.layout, stream)?;
+                    with_width!(sorted, |batch| self.update_in_place(stream, batch, change))
+                }
+                _ => self.rebuild(stream, &unsorted.sorted(&self.layout, stream)?, change).map(Some),
             }
-            UpdateMethod::InPlace => {
-                let sorted = unsorted.sorted(&self.layout, stream)?;
-                with_width!(sorted, |batch| self.update_in_place(stream, batch, change))
-            }
-            _ => self.rebuild(stream, &unsorted.sorted(&self.layout, stream)?, change).map(Some),
         })?;
         match changed {
             Some(changed) => Ok(changed),

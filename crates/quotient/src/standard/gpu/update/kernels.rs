@@ -1,5 +1,6 @@
-//! Which kernels an update launches after its fingerprints have been hashed: a device loads them side by side.
+//! Which kernels an update launches: a device loads them side by side.
 
+use warpset_kernels::quotient::build::quotient_fingerprints;
 use warpset_kernels::quotient::update::in_place::{
     quotient_update_insert_sorted, quotient_update_regions, quotient_update_remove_sorted,
 };
@@ -11,8 +12,8 @@ use warpset_simt::KernelInfo;
 
 use super::{UpdateMethod, rebuild};
 use crate::Layout;
+use crate::gpu::fingerprints::FingerprintWord;
 use crate::slot_kind::Change;
-use crate::standard::gpu::standard_word::StandardWord;
 
 /// Those of a batch of `n` by this method, if it fits.
 pub(super) fn of_update(layout: &Layout, n: usize, change: Change, method: UpdateMethod) -> Vec<&'static KernelInfo> {
@@ -23,37 +24,38 @@ pub(super) fn of_update(layout: &Layout, n: usize, change: Change, method: Updat
     }
 }
 
-fn of_word<W: StandardWord>(
+fn of_word<W: FingerprintWord>(
     layout: &Layout,
     n: usize,
     change: Change,
     method: UpdateMethod,
 ) -> Vec<&'static KernelInfo> {
-    match (method, change) {
-        (UpdateMethod::Superclusters, _) => {
-            let winners = match change {
-                Change::Insert => quotient_update_insert_winners::<W>::INFO,
-                Change::Remove => quotient_update_remove_winners::<W>::INFO,
-            };
-            let bid = quotient_update_bid::<W>::INFO;
-            vec![quotient_update_flag::INFO, bid, winners, select::kernel_for_items::<W>()]
-        }
-        (UpdateMethod::InPlace, Change::Insert) => {
-            let mut all = sort::kernels_for_keys::<W>(n);
-            let rounds = [quotient_update_regions::<W>::INFO, quotient_update_insert_sorted::<W>::INFO];
-            all.extend(rounds);
-            all.push(select::kernel_for_items::<W>());
-            all
-        }
-        (UpdateMethod::InPlace, Change::Remove) => {
-            let mut all = sort::kernels_for_keys::<W>(n);
-            all.extend([quotient_update_regions::<W>::INFO, quotient_update_remove_sorted::<W>::INFO]);
-            all
-        }
-        _ => {
-            let mut all = sort::kernels_for_keys::<W>(n);
-            all.push(rebuild::kernel::<W>(layout, n, change));
-            all
-        }
+    let mut all = vec![quotient_fingerprints::<W>::INFO];
+    if method != UpdateMethod::Superclusters {
+        all.extend(sort::kernels_for_keys::<W>(n));
     }
+    match (method, change) {
+        (UpdateMethod::Superclusters, Change::Insert) => all.extend([
+            quotient_update_flag::INFO,
+            quotient_update_bid::<W>::INFO,
+            quotient_update_insert_winners::<W>::INFO,
+            select::kernel_for_items::<W>(),
+        ]),
+        (UpdateMethod::Superclusters, Change::Remove) => all.extend([
+            quotient_update_flag::INFO,
+            quotient_update_bid::<W>::INFO,
+            quotient_update_remove_winners::<W>::INFO,
+            select::kernel_for_items::<W>(),
+        ]),
+        (UpdateMethod::InPlace, Change::Insert) => all.extend([
+            quotient_update_regions::<W>::INFO,
+            quotient_update_insert_sorted::<W>::INFO,
+            select::kernel_for_items::<W>(),
+        ]),
+        (UpdateMethod::InPlace, Change::Remove) => {
+            all.extend([quotient_update_regions::<W>::INFO, quotient_update_remove_sorted::<W>::INFO]);
+        }
+        _ => all.push(rebuild::kernel::<W>(layout, n, change)),
+    }
+    all
 }
