@@ -6,6 +6,7 @@ mod dist;
 mod ptx;
 #[cfg(feature = "bench")]
 mod report;
+mod size;
 
 use std::{
     path::{Path, PathBuf},
@@ -34,6 +35,8 @@ enum Command {
     /// Turn the JSON of `bench` into one HTML page
     #[cfg(feature = "bench")]
     Report(report::Args),
+    /// Build a small program and check what the feature `cuda` adds to it
+    Size(size::Args),
 }
 
 fn main() -> ExitCode {
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
         Command::Ptx(args) => ptx::run(&args),
         #[cfg(feature = "bench")]
         Command::Report(args) => report::run(&args),
+        Command::Size(args) => size::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

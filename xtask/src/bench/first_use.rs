@@ -44,57 +44,82 @@ macro_rules! first {
 const CALLS: &[(&str, Prepare)] = &[
     ("split-block insert_bulk", first!(|i| { (split_block(&i)?, i.keys) }, |s| s.0.insert_bulk(&s.1)?)),
     ("split-block contains_bulk", first!(|i| { (split_block(&i)?, i.keys) }, |s| s.0.contains_bulk(&s.1)?)),
-    ("split-block test_and_insert_bulk", first!(|i| { (split_block(&i)?, i.keys) }, |s| {
-        s.0.test_and_insert_bulk(&s.1)?
-    })),
-    ("split-block insert_bulk, 1 GiB", first!(|i| { (split_block_of(&i, 1 << 30)?, i.keys) }, |s| {
-        s.0.insert_bulk(&s.1)?
-    })),
-    ("split-block insert_device, grouped", first!(|i| { (grouped(&i)?, i.device.from_slice(&i.keys)?) }, |s| {
-        s.0.insert_device(s.1.as_slice())?
-    })),
-    ("blocked insert_bulk", first!(|i| { (BlockedBloom::builder(KEYS as u64).on(&i.device).build()?, i.keys) }, |s| {
-        s.0.insert_bulk(&s.1)?
-    })),
-    ("blocked contains_bulk", first!(|i| { (BlockedBloom::builder(KEYS as u64).on(&i.device).build()?, i.keys) }, |s| {
-        s.0.contains_bulk(&s.1)?
-    })),
-    ("Rao insert_bulk", first!(|i| { (RaoBloom::builder(KEYS as u64).on(&i.device).build()?, i.keys) }, |s| {
-        s.0.insert_bulk(&s.1)?
-    })),
-    ("Rao contains_bulk", first!(|i| { (RaoBloom::builder(KEYS as u64).on(&i.device).build()?, i.keys) }, |s| {
-        s.0.contains_bulk(&s.1)?
-    })),
-    ("Rao test_and_insert_bulk", first!(|i| { (RaoBloom::builder(KEYS as u64).on(&i.device).build()?, i.keys) }, |s| {
-        s.0.test_and_insert_bulk(&s.1)?
-    })),
-    ("quotient build_from", first!(|i| { i }, |s| {
-        StandardQuotientFilter::builder(KEYS as u64).on(&s.device).build_from(&s.keys)?
-    })),
-    ("quotient build_from, 64-bit fingerprints", first!(|i| { i }, |s| {
-        StandardQuotientFilter::builder(KEYS as u64).fpr(1e-9).on(&s.device).build_from(&s.keys)?
-    })),
+    (
+        "split-block test_and_insert_bulk",
+        first!(|i| { (split_block(&i)?, i.keys) }, |s| { s.0.test_and_insert_bulk(&s.1)? }),
+    ),
+    (
+        "split-block insert_bulk, 1 GiB",
+        first!(|i| { (split_block_of(&i, 1 << 30)?, i.keys) }, |s| { s.0.insert_bulk(&s.1)? }),
+    ),
+    (
+        "split-block insert_device, grouped",
+        first!(|i| { (grouped(&i)?, i.device.from_slice(&i.keys)?) }, |s| { s.0.insert_device(s.1.as_slice())? }),
+    ),
+    (
+        "blocked insert_bulk",
+        first!(|i| { (BlockedBloom::builder(KEYS as u64).on(&i.device).build()?, i.keys) }, |s| {
+            s.0.insert_bulk(&s.1)?
+        }),
+    ),
+    (
+        "blocked contains_bulk",
+        first!(|i| { (BlockedBloom::builder(KEYS as u64).on(&i.device).build()?, i.keys) }, |s| {
+            s.0.contains_bulk(&s.1)?
+        }),
+    ),
+    (
+        "Rao insert_bulk",
+        first!(|i| { (RaoBloom::builder(KEYS as u64).on(&i.device).build()?, i.keys) }, |s| { s.0.insert_bulk(&s.1)? }),
+    ),
+    (
+        "Rao contains_bulk",
+        first!(|i| { (RaoBloom::builder(KEYS as u64).on(&i.device).build()?, i.keys) }, |s| {
+            s.0.contains_bulk(&s.1)?
+        }),
+    ),
+    (
+        "Rao test_and_insert_bulk",
+        first!(|i| { (RaoBloom::builder(KEYS as u64).on(&i.device).build()?, i.keys) }, |s| {
+            s.0.test_and_insert_bulk(&s.1)?
+        }),
+    ),
+    (
+        "quotient build_from",
+        first!(|i| { i }, |s| { StandardQuotientFilter::builder(KEYS as u64).on(&s.device).build_from(&s.keys)? }),
+    ),
+    (
+        "quotient build_from, 64-bit fingerprints",
+        first!(|i| { i }, |s| {
+            StandardQuotientFilter::builder(KEYS as u64).fpr(1e-9).on(&s.device).build_from(&s.keys)?
+        }),
+    ),
     ("quotient contains_bulk", first!(|i| { (quotient(&i, 1)?, i.small) }, |s| s.0.contains_bulk(&s.1)?)),
     ("quotient insert_bulk", first!(|i| { (quotient(&i, 1)?, i.other_keys) }, |s| s.0.insert_bulk(&s.1)?)),
-    ("quotient insert_bulk, few keys", first!(|i| { (quotient(&i, 1)?, i.other_keys) }, |s| {
-        s.0.insert_bulk(&s.1[..100])?
-    })),
+    (
+        "quotient insert_bulk, few keys",
+        first!(|i| { (quotient(&i, 1)?, i.other_keys) }, |s| { s.0.insert_bulk(&s.1[..100])? }),
+    ),
     ("quotient remove_bulk", first!(|i| { (quotient(&i, 1)?, i.keys) }, |s| s.0.remove_bulk(&s.1)?)),
     ("quotient count_bulk", first!(|i| { (quotient(&i, 1)?, i.small) }, |s| s.0.count_bulk(&s.1)?)),
     ("quotient merge", first!(|i| { (quotient(&i, 1)?, quotient(&i, 2)?) }, |s| s.0.merge(&s.1)?)),
     ("quotient intersect", first!(|i| { (quotient(&i, 1)?, quotient(&i, 2)?) }, |s| s.0.intersect(&s.1)?)),
-    ("quotient intersection_count", first!(|i| { (quotient(&i, 1)?, quotient(&i, 2)?) }, |s| {
-        s.0.intersection_count(&s.1)?
-    })),
+    (
+        "quotient intersection_count",
+        first!(|i| { (quotient(&i, 1)?, quotient(&i, 2)?) }, |s| { s.0.intersection_count(&s.1)? }),
+    ),
     ("quotient double", first!(|i| { (quotient(&i, 1)?,) }, |s| s.0.double()?)),
-    ("sort u32", first!(|i| { (i.device.new_stream()?, i.device.from_slice(&i.small)?) }, |s| {
-        // SAFETY: the keys live until the stream has been waited for.
-        unsafe {
-            let by = warpset::primitives::sort::By::ascending();
-            warpset::primitives::sort::sort_keys_in_place_async(&s.0, s.1.as_mut_slice(), by)?;
-        }
-        s.0.synchronize()?
-    })),
+    (
+        "sort u32",
+        first!(|i| { (i.device.new_stream()?, i.device.from_slice(&i.small)?) }, |s| {
+            // SAFETY: the keys live until the stream has been waited for.
+            unsafe {
+                let by = warpset::primitives::sort::By::ascending();
+                warpset::primitives::sort::sort_keys_in_place_async(&s.0, s.1.as_mut_slice(), by)?;
+            }
+            s.0.synchronize()?
+        }),
+    ),
 ];
 
 fn split_block(input: &Input) -> anyhow::Result<warpset::bloom::gpu::SplitBlockBloom> {

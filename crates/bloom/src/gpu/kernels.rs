@@ -170,32 +170,35 @@ impl DeviceOneBlock for SplitBlockLayout {
         let (config, blocks, Answers { words: out, form }) = (one_thread_each(n), self.blocks(), answers);
         let KeySlice { keys, kind, .. } = keys;
         // SAFETY: the caller's promise is the kernels' contract; they run one after the other.
-        stream.device().with_kernels(&[split_block::split_block_claim::INFO, split_block::split_block_settle::INFO], || unsafe {
-            split_block::split_block_claim {
-                words: words.into(),
-                blocks,
-                keys,
-                kind,
-                n,
-                form,
-                out,
-                table: table.words,
-                table_bits: table.bits,
-            }
-            .launch(stream, config)?;
-            split_block::split_block_settle {
-                words,
-                blocks,
-                keys,
-                kind,
-                n,
-                form,
-                out,
-                table: table.words,
-                table_bits: table.bits,
-            }
-            .launch(stream, config)
-        })
+        stream.device().with_kernels(
+            &[split_block::split_block_claim::INFO, split_block::split_block_settle::INFO],
+            || unsafe {
+                split_block::split_block_claim {
+                    words: words.into(),
+                    blocks,
+                    keys,
+                    kind,
+                    n,
+                    form,
+                    out,
+                    table: table.words,
+                    table_bits: table.bits,
+                }
+                .launch(stream, config)?;
+                split_block::split_block_settle {
+                    words,
+                    blocks,
+                    keys,
+                    kind,
+                    n,
+                    form,
+                    out,
+                    table: table.words,
+                    table_bits: table.bits,
+                }
+                .launch(stream, config)
+            },
+        )
     }
 }
 

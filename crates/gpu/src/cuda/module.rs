@@ -120,7 +120,11 @@ impl CudaDevice {
         std::thread::scope(|scope| {
             for _ in 0..threads {
                 // Without threads the first launch loads what it needs.
-                let enter_and_take = || if self.enter().is_ok() { take() };
+                let enter_and_take = || {
+                    if self.enter().is_ok() {
+                        take()
+                    }
+                };
                 let _ = std::thread::Builder::new().name("warpset-load".into()).spawn_scoped(scope, enter_and_take);
             }
             work()
@@ -130,7 +134,8 @@ impl CudaDevice {
     /// Every kernel that has been loaded, by module and name.
     pub(crate) fn loaded_kernels(&self) -> Vec<LoadedKernel> {
         let places = self.modules.places.lock().unwrap_or_else(PoisonError::into_inner);
-        let places: Vec<_> = places.iter().map(|((module, _, name), place)| (*module, name.clone(), place.clone())).collect();
+        let places: Vec<_> =
+            places.iter().map(|((module, _, name), place)| (*module, name.clone(), place.clone())).collect();
         let loaded = places.into_iter().filter_map(|(module, name, place)| {
             let place = place.lock().unwrap_or_else(PoisonError::into_inner);
             let kernel = place.as_ref()?;

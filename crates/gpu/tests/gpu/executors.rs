@@ -52,6 +52,11 @@ fn kernels_run() -> Result<()> {
 }
 
 #[test]
+fn kernels_are_loaded_before_they_are_launched() -> Result<()> {
+    suite::loading(&emulator())
+}
+
+#[test]
 fn misconfigured_launches_are_refused() -> Result<()> {
     on_both(suite::misconfigured_launches)
 }

@@ -9,12 +9,14 @@
  * Environment: FAKE_DEVICES (1), FAKE_VERSION (12080), FAKE_CAPABILITY (90), FAKE_POOLS (1), FAKE_MEMORY (1 MiB),
  * FAKE_BROKEN
  * (what is left of pinned memory goes with the context), and codes to answer: FAKE_INIT, FAKE_LOAD, FAKE_LAUNCH, FAKE_SYNC, FAKE_RETAIN. FAKE_TRACE prints each call.
+ * FAKE_COMPILE: so many compilations have to be under way at once, or the first waits in vain.
  */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 typedef unsigned R;
 typedef void *H;
@@ -168,9 +170,29 @@ R cuCtxSynchronize(void) {
   return (R)setting("FAKE_SYNC", OK);
 }
 
+/* Compilations under way, for FAKE_COMPILE. */
+static pthread_cond_t more_compile = PTHREAD_COND_INITIALIZER;
+static long compiling;
+static void compile_beside(long others) {
+  struct timespec limit;
+  clock_gettime(CLOCK_REALTIME, &limit);
+  limit.tv_sec += 10;
+  pthread_mutex_lock(&lock);
+  compiling++;
+  pthread_cond_broadcast(&more_compile);
+  while (compiling < others)
+    if (pthread_cond_timedwait(&more_compile, &lock, &limit)) {
+      violation("cuLibraryLoadData", "too few at once");
+      break;
+    }
+  pthread_mutex_unlock(&lock);
+}
+
 /* As the driver does: text that the compiler refuses leaves a log and a library, whose module is the error. */
 R cuLibraryLoadData(H *library, const char *text, int *options, void **values, unsigned count, int *more, void **more_values, unsigned more_count) {
   ENTER("cuLibraryLoadData")
+  if (more || more_values || more_count) violation("cuLibraryLoadData", "options of libraries");
+  compile_beside(setting("FAKE_COMPILE", 1));
   for (unsigned i = 0; setting("FAKE_LOAD", OK) && i + 1 < count; i++)
     if (options[i] == 5 && options[i + 1] == 6)
       snprintf(values[i], (size_t)values[i + 1], "ptxas fake, line 1; error: %s", strstr(text, ".maxntid") ? "with bounds" : "plain");

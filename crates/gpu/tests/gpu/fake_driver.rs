@@ -46,6 +46,7 @@ const SCENARIOS: &[(&str, Scenario)] = &[
     ("launch", launch),
     ("lost", lost),
     ("rejected", rejected),
+    ("loading", || suite::loading(&device())),
 ];
 
 fn device() -> Device {
@@ -270,6 +271,11 @@ fn memory_streams_and_events() {
 fn all_other_calls() {
     expect("every_call", &[], &[]);
     expect("misconfigured_launches", &[], &[]);
+}
+
+#[test]
+fn kernels_are_loaded_side_by_side() {
+    expect("loading", &[("FAKE_COMPILE", "3")], &[]);
 }
 
 #[test]

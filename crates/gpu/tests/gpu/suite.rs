@@ -470,3 +470,28 @@ pub fn adoption(device: &Device) -> Result<()> {
     owner.alloc_zeroed::<u32>(10)?;
     owner.close()
 }
+
+/// Kernels that are named ahead, on a device that nothing else uses: all are loaded when `with_kernels` ends, one launch
+/// during it finds its own, and what cannot be loaded is the error of its launch.
+pub fn loading(device: &Device) -> Result<()> {
+    assert_eq!(device.loaded_kernels(), []);
+    let stream = device.new_stream()?;
+    let mut words = device.alloc_zeroed::<u32>(64)?;
+    let named = [kernels::add::INFO, kernels::bounded::INFO, kernels::reverse::INFO];
+    let seven = device.with_kernels(&named, || {
+        // SAFETY: reverses no words.
+        unsafe { kernels::reverse { words: words.global_mut(), n: 0 }.launch(&stream, LaunchConfig::new(1, 32))? };
+        Ok::<_, GpuError>(7)
+    })?;
+    assert_eq!(seven, 7);
+    let loaded = device.loaded_kernels();
+    let said: Vec<_> = loaded.iter().map(|kernel| (kernel.name.as_str(), kernel.launched)).collect();
+    assert_eq!(said, [("add", false), ("bounded", false), ("reverse", true)]);
+    // The launch and the thread that loads ahead race for its kernel.
+    assert!(loaded.iter().filter(|kernel| !kernel.launched).all(|kernel| kernel.ahead));
+    assert_eq!(device.with_kernels(&named, || device.loaded_kernels()), loaded);
+
+    // Nothing fails here: the launch says what is wrong.
+    device.with_kernels(&[kernels::absent::INFO], || ());
+    stream.close()
+}

@@ -1,19 +1,67 @@
-//! First calls on the emulator: which kernels they ask for, and how much PTX that is.
+//! First calls on the emulator: the kernels that they ask for are within budget, and named before the first launch.
 
-use warpset::gpu::LoadedKernel;
+use std::fmt::Write as _;
 
 use super::*;
 
+/// The most PTX that a first call may ask for: of all its kernels, which cores share, and of its largest, which one thread
+/// compiles. An H200's driver takes about 2 ms per 1000 bytes, so 100,000 bytes in one kernel are a fifth of a second.
+const BUDGETS: &[(&str, usize, usize)] = &[
+    ("split-block insert_bulk", 10_000, 10_000),
+    ("split-block contains_bulk", 10_000, 10_000),
+    ("split-block test_and_insert_bulk", 28_000, 15_000),
+    ("split-block insert_bulk, 1 GiB", 10_000, 10_000),
+    ("split-block insert_device, grouped", 165_000, 105_000),
+    ("blocked insert_bulk", 12_000, 12_000),
+    ("blocked contains_bulk", 10_000, 10_000),
+    ("Rao insert_bulk", 46_000, 12_000),
+    ("Rao contains_bulk", 10_000, 10_000),
+    ("Rao test_and_insert_bulk", 100_000, 36_000),
+    ("quotient build_from", 170_000, 76_000),
+    ("quotient build_from, 64-bit fingerprints", 188_000, 72_000),
+    ("quotient contains_bulk", 22_000, 22_000),
+    ("quotient insert_bulk", 225_000, 106_000),
+    ("quotient insert_bulk, few keys", 138_000, 106_000),
+    ("quotient remove_bulk", 225_000, 106_000),
+    ("quotient count_bulk", 93_000, 80_000),
+    ("quotient merge", 160_000, 80_000),
+    ("quotient intersect", 173_000, 80_000),
+    ("quotient intersection_count", 87_000, 80_000),
+    ("quotient double", 132_000, 80_000),
+    ("sort u32", 110_000, 76_000),
+];
+
+/// PTX that a call may need without having named it: that of a small kernel, or two.
+const UNNAMED: usize = 12_000;
+
 #[test]
-fn print() {
+fn first_calls_are_within_budget() {
+    let mut faults = String::new();
     for (name, prepare) in CALLS {
         let device = Device::emulator(Default::default());
         let call = prepare(Input::on(&device)).expect("prepared");
-        let start = Instant::now();
-        call().expect("done");
-        println!("{name}: {:?}", start.elapsed());
-        for LoadedKernel { name, ptx_bytes, ahead, launched, .. } in device.loaded_kernels() {
-            println!("    {name} {ptx_bytes} ahead {ahead} launched {launched}");
+        assert_eq!(device.loaded_kernels(), [], "the preparation of {name}");
+        call().expect(name);
+        let kernels = device.loaded_kernels();
+        let bytes = || kernels.iter().map(|kernel| kernel.ptx_bytes);
+        let (all, largest) = (bytes().sum::<usize>(), bytes().max().unwrap_or(0));
+        let Some((_, most, most_of_one)) = BUDGETS.iter().find(|(known, ..)| known == name) else {
+            _ = writeln!(faults, "{name} has no budget; it asks for {all} bytes, {largest} in one kernel");
+            continue;
+        };
+        if all > *most || largest > *most_of_one {
+            _ = writeln!(faults, "{name} asks for {all} bytes ({most}), {largest} in one kernel ({most_of_one})");
+        }
+        if kernels.iter().all(|kernel| !kernel.launched) {
+            _ = writeln!(faults, "{name} launches nothing");
+        }
+        for kernel in kernels.iter().filter(|kernel| !kernel.launched) {
+            _ = writeln!(faults, "{name} names {} and does not launch it", kernel.name);
+        }
+        let unnamed = kernels.iter().filter(|kernel| !kernel.ahead).map(|kernel| kernel.ptx_bytes).sum::<usize>();
+        if kernels.len() > 1 && unnamed > UNNAMED {
+            _ = writeln!(faults, "{name} launches kernels of {unnamed} bytes that it has not named");
         }
     }
+    assert!(faults.is_empty(), "of what first calls ask for (their budgets in brackets):\n{faults}");
 }

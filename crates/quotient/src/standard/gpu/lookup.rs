@@ -11,9 +11,9 @@ use warpset_primitives::sort;
 use warpset_simt::{Global, KernelInfo};
 
 use super::{Filter, crossover};
-use crate::{Error, Layout};
 use crate::gpu::LookupMethod;
 use crate::gpu::fingerprints::{Fingerprints, grid, parameters};
+use crate::{Error, Layout};
 
 impl Filter {
     /// Queues the lookup of `n` keys.
