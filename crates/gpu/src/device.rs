@@ -201,7 +201,7 @@ impl Device {
     ///
     /// A launch waits until its kernel is loaded, and the driver's compiler takes 10 to 200 ms per kernel where its cache
     /// does not hold the result. So an operation of several kernels names them all before it launches the first: its first
-    /// call then waits for the slowest of them and not for their sum. Later calls find them loaded. A kernel that cannot
+    /// call then waits for the slowest of them, which the list begins with, and not for their sum. Later calls find them loaded. A kernel that cannot
     /// be loaded is the error of its launch.
     pub fn with_kernels<R>(&self, kernels: &[&'static KernelInfo], work: impl FnOnce() -> R) -> R {
         match &self.0 {

@@ -171,7 +171,7 @@ fn launched<K: SortKey>(launches: Launches, widths: Widths) -> Vec<&'static Kern
             |kernel| kernel::INFO
         )],
         Launches::One => vec![long()],
-        Launches::Two => vec![kernels::merge_splits::<K>::INFO, long()],
+        Launches::Two => vec![long(), kernels::merge_splits::<K>::INFO],
     }
 }
 

@@ -89,7 +89,7 @@ fn launched(order: Order) -> [&'static KernelInfo; 3] {
         Order::Kept => kernels::radix_pass::INFO,
         Order::Any => kernels::radix_group::INFO,
     };
-    [kernels::radix_histogram::INFO, kernels::radix_scan::INFO, last]
+    [last, kernels::radix_histogram::INFO, kernels::radix_scan::INFO]
 }
 
 /// # Safety

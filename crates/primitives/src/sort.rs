@@ -402,7 +402,7 @@ fn launched(widths: Widths, n: usize) -> Vec<&'static KernelInfo> {
         },
         |kernel| kernel::INFO
     );
-    vec![histogram, pass]
+    vec![pass, histogram]
 }
 
 /// How the work is cut.

@@ -1,4 +1,5 @@
-//! Which kernels an operation launches: it names them before the first launch, so that a device loads them side by side.
+//! Which kernels an operation launches: it names them before the first launch, so that a device loads them side by side. Those
+//! that take longest to compile come first, for machines of few cores.
 
 use warpset_kernels::quotient::build::quotient_fingerprints;
 use warpset_kernels::quotient::extract::{quotient_count, quotient_equals};
@@ -34,8 +35,8 @@ pub(super) fn of_build<S: DeviceSlotKind>(layout: &Layout, n: usize, method: S::
 /// Of a filter made from `n` fingerprints.
 pub(super) fn of_layout<S: DeviceSlotKind>(layout: &Layout, n: usize, method: S::BuildMethod) -> Kernels {
     fn all<F: FingerprintWord, S: DeviceSlotKind>(n: usize, method: S::BuildMethod) -> Kernels {
-        let mut all = sort::kernels_for_keys::<F>(n);
-        all.extend(S::layout_kernels::<F>(method));
+        let mut all = S::layout_kernels::<F>(method);
+        all.extend(sort::kernels_for_keys::<F>(n));
         all
     }
     if n > 0 { by_word!(layout, all::<S>(n, method)) } else { vec![] }
@@ -77,9 +78,9 @@ pub(super) fn of_selection<S: DeviceSlotKind>(layout: &Layout, items: u64) -> Ke
 
 /// Of a batch of `n` keys whose fingerprints are sorted and combined with those of a filter.
 pub(super) fn of_update<S: DeviceSlotKind>(filter: &QuotientFilter<S>, change: Change, n: usize) -> Kernels {
-    let mut all = by_word!(filter.layout, sorted(n));
+    let mut all = of_combination(filter, change, n);
+    all.extend(by_word!(filter.layout, sorted(n)));
     all.push(by_word!(filter.layout, hashed()));
-    all.extend(of_combination(filter, change, n));
     all
 }
 
@@ -94,8 +95,8 @@ pub(super) fn of_comparison<S: DeviceSlotKind>(layout: &Layout, items: u64) -> K
 /// Of counts of keys.
 pub(super) fn of_counts<S: DeviceSlotKind>(layout: &Layout, items: u64) -> Kernels {
     fn all<F: FingerprintWord, S: DeviceSlotKind>(items: u64) -> Kernels {
-        let mut all = vec![quotient_fingerprints::<F>::INFO, quotient_count::<F>::INFO];
-        all.extend((items > 0).then(S::extract_kernel::<F>));
+        let mut all = if items > 0 { vec![S::extract_kernel::<F>()] } else { vec![] };
+        all.extend([quotient_fingerprints::<F>::INFO, quotient_count::<F>::INFO]);
         all
     }
     by_word!(layout, all::<S>(items))

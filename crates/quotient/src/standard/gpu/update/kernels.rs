@@ -15,7 +15,7 @@ use crate::Layout;
 use crate::gpu::fingerprints::FingerprintWord;
 use crate::slot_kind::Change;
 
-/// Those of a batch of `n` by this method, if it fits.
+/// Those of a batch of `n` by this method, if it fits; the slowest to compile come first.
 pub(super) fn of_update(layout: &Layout, n: usize, change: Change, method: UpdateMethod) -> Vec<&'static KernelInfo> {
     if layout.fingerprint_bits() <= 32 {
         of_word::<u32>(layout, n, change, method)
@@ -30,32 +30,32 @@ fn of_word<W: FingerprintWord>(
     change: Change,
     method: UpdateMethod,
 ) -> Vec<&'static KernelInfo> {
-    let mut all = vec![quotient_fingerprints::<W>::INFO];
+    let mut all = match (method, change) {
+        (UpdateMethod::Superclusters, Change::Insert) => vec![
+            quotient_update_insert_winners::<W>::INFO,
+            select::kernel_for_items::<W>(),
+            quotient_update_flag::INFO,
+            quotient_update_bid::<W>::INFO,
+        ],
+        (UpdateMethod::Superclusters, Change::Remove) => vec![
+            quotient_update_remove_winners::<W>::INFO,
+            select::kernel_for_items::<W>(),
+            quotient_update_flag::INFO,
+            quotient_update_bid::<W>::INFO,
+        ],
+        (UpdateMethod::InPlace, Change::Insert) => vec![
+            quotient_update_insert_sorted::<W>::INFO,
+            select::kernel_for_items::<W>(),
+            quotient_update_regions::<W>::INFO,
+        ],
+        (UpdateMethod::InPlace, Change::Remove) => {
+            vec![quotient_update_remove_sorted::<W>::INFO, quotient_update_regions::<W>::INFO]
+        }
+        _ => vec![rebuild::kernel::<W>(layout, n, change)],
+    };
     if method != UpdateMethod::Superclusters {
         all.extend(sort::kernels_for_keys::<W>(n));
     }
-    match (method, change) {
-        (UpdateMethod::Superclusters, Change::Insert) => all.extend([
-            quotient_update_flag::INFO,
-            quotient_update_bid::<W>::INFO,
-            quotient_update_insert_winners::<W>::INFO,
-            select::kernel_for_items::<W>(),
-        ]),
-        (UpdateMethod::Superclusters, Change::Remove) => all.extend([
-            quotient_update_flag::INFO,
-            quotient_update_bid::<W>::INFO,
-            quotient_update_remove_winners::<W>::INFO,
-            select::kernel_for_items::<W>(),
-        ]),
-        (UpdateMethod::InPlace, Change::Insert) => all.extend([
-            quotient_update_regions::<W>::INFO,
-            quotient_update_insert_sorted::<W>::INFO,
-            select::kernel_for_items::<W>(),
-        ]),
-        (UpdateMethod::InPlace, Change::Remove) => {
-            all.extend([quotient_update_regions::<W>::INFO, quotient_update_remove_sorted::<W>::INFO]);
-        }
-        _ => all.push(rebuild::kernel::<W>(layout, n, change)),
-    }
+    all.push(quotient_fingerprints::<W>::INFO);
     all
 }
