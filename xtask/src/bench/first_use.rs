@@ -12,8 +12,11 @@ use warpset::prelude::*;
 use super::record::Record;
 use super::suite::{Setup, Step, Target, Threads};
 
-/// Keys of a first call; fewer on the emulator, which takes the same kernels for them.
+/// Keys of a first call, slots of a quotient filter and keys of a large Bloom filter; fewer on the emulator, which takes the
+/// same kernels for them.
 const KEYS: usize = if cfg!(test) { 12_000 } else { 100_000 };
+const SLOTS: u64 = if cfg!(test) { 1 << 17 } else { 1 << 20 };
+const MANY: u64 = if cfg!(test) { 1 << 22 } else { 1 << 30 };
 
 /// What a first call is made on.
 struct Input {
@@ -50,7 +53,7 @@ const CALLS: &[(&str, Prepare)] = &[
     ),
     (
         "split-block insert_bulk, 1 GiB",
-        first!(|i| { (split_block_of(&i, 1 << 30)?, i.keys) }, |s| { s.0.insert_bulk(&s.1)? }),
+        first!(|i| { (split_block_of(&i, MANY)?, i.keys) }, |s| { s.0.insert_bulk(&s.1)? }),
     ),
     (
         "split-block insert_device, grouped",
@@ -140,7 +143,7 @@ fn grouped(input: &Input) -> anyhow::Result<warpset::bloom::gpu::SplitBlockBloom
 /// A filter that holds keys, made on the host: no kernel has been launched.
 fn quotient(input: &Input, first: u64) -> anyhow::Result<warpset::quotient::gpu::StandardQuotientFilter> {
     let keys: Vec<u64> = input.keys.iter().map(|key| key.wrapping_mul(first)).collect();
-    let filter = StandardQuotientFilter::builder(1 << 20).build_from(&keys)?;
+    let filter = StandardQuotientFilter::builder(SLOTS).build_from(&keys)?;
     Ok(filter.to_device(&input.device)?)
 }
 
