@@ -131,6 +131,12 @@ pub mod sealed {
         fn seeded_hash(&self, seed: u64, spread: u64) -> u64;
         /// The seeded hash of 128 bits. Keys that are equal have equal hashes for every seed.
         fn hash128(&self, seed: u64) -> Hash128;
+        /// Whether every key of this type has a [`word`](Sealed::word).
+        const HAS_WORD: bool = false;
+        /// The value of an integer in 64 bits, if the key is one that has it.
+        fn word(&self) -> Option<u64> {
+            None
+        }
         /// A first-level hash of Rao's Table 1; of an integer: of the little-endian bytes of its value in 64 bits.
         fn string_hash(&self, function: StringHash) -> u32;
         /// The key for people to read, in error messages.

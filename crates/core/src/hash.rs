@@ -7,6 +7,7 @@
 //! | [`mix`] | integer keys of every other structure |
 //! | [`string`] | the first-level functions of Rao's Bloom filter |
 
+pub mod permute;
 pub mod string;
 mod xxh64;
 

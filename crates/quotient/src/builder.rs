@@ -46,6 +46,7 @@ pub struct Builder<S> {
     container: Container,
     duplicates: Duplicates,
     seed: u64,
+    exact: Option<u32>,
     slots: PhantomData<S>,
 }
 
@@ -58,6 +59,7 @@ impl<S: SlotKind> Builder<S> {
             container: Container::Packed,
             duplicates: Duplicates::Dropped,
             seed: 0,
+            exact: None,
             slots: PhantomData,
         }
     }
@@ -76,7 +78,8 @@ impl<S: SlotKind> Builder<S> {
     /// For a layout that is known already: that of another filter, for example. Rate and load limit are the layout's.
     pub fn with_layout(layout: Layout) -> Builder<S> {
         let Layout { container, duplicates, seed, .. } = layout;
-        Builder { container, duplicates, seed, ..Builder::new(Size::Layout(layout)) }
+        let exact = layout.exact.then(|| layout.fingerprint_bits());
+        Builder { container, duplicates, seed, exact, ..Builder::new(Size::Layout(layout)) }
     }
 
     /// The rate of false positives at capacity, at most; without effect where bits or layout are given. Default: 0.01.
@@ -104,6 +107,26 @@ impl<S: SlotKind> Builder<S> {
         self
     }
 
+    /// Makes the filter exact, for keys that are integers of `key_bits` bits, 2 to 64: a fingerprint is then as long as a key
+    /// and a bijection of it. No key is taken for another, counts are those of keys, and keys can be listed; the rate of false
+    /// positives is without effect.
+    ///
+    /// ```
+    /// use warpset_quotient::{Duplicates, RankSelectQuotientFilter};
+    ///
+    /// let builder = RankSelectQuotientFilter::builder(1000).duplicates(Duplicates::Counted).exact(40);
+    /// let filter = builder.build_from(&[7u64, 9, 7, 1 << 39])?;
+    /// let mut counts: Vec<(u64, u64)> = filter.key_counts()?.collect();
+    /// counts.sort();
+    /// assert_eq!(counts, [(7, 2), (9, 1), (1 << 39, 1)]);
+    /// assert!(!filter.contains(8u64) && !filter.contains(1u64 << 40) && filter.fpr() == 0.0);
+    /// # Ok::<(), warpset_quotient::Error>(())
+    /// ```
+    pub fn exact(mut self, key_bits: u32) -> Self {
+        self.exact = Some(key_bits);
+        self
+    }
+
     /// Checks every setting.
     pub fn layout(&self) -> Result<Layout, Error> {
         if self.duplicates == Duplicates::Counted && !S::COUNTS {
@@ -113,11 +136,19 @@ impl<S: SlotKind> Builder<S> {
             Size::Bits { quotient_bits, remainder_bits } => (quotient_bits, remainder_bits),
             Size::Capacity(keys) => self.bits_for(keys)?,
             Size::Layout(layout) => {
-                let Builder { container, duplicates, seed, .. } = *self;
-                return Ok(Layout { container, duplicates, seed, ..layout });
+                let Builder { container, duplicates, seed, exact, .. } = *self;
+                let bits = layout.fingerprint_bits();
+                if exact.is_some_and(|exact| exact != bits) {
+                    return Err(Error::KeyTooWide { bits });
+                }
+                return Ok(Layout { container, duplicates, seed, exact: exact.is_some(), ..layout });
             }
         };
-        Layout::new(quotient_bits, remainder_bits, self.max_load, self.container, self.duplicates, self.seed)
+        let is_exact = self.exact.is_some();
+        if self.exact.is_some_and(|exact| exact != quotient_bits.saturating_add(remainder_bits)) {
+            return Err(Error::InvalidBits { quotient_bits, remainder_bits });
+        }
+        Layout::new(quotient_bits, remainder_bits, self.max_load, self.container, self.duplicates, self.seed, is_exact)
     }
 
     fn bits_for(&self, keys: u64) -> Result<(u32, u32), Error> {
@@ -125,7 +156,7 @@ impl<S: SlotKind> Builder<S> {
             return Err(Error::ZeroCapacity);
         }
         let fpr = self.fpr;
-        if !(fpr > 0.0 && fpr < 1.0) {
+        if self.exact.is_none() && !(fpr > 0.0 && fpr < 1.0) {
             return Err(Error::InvalidFpr { fpr });
         }
         if !(self.max_load > 0.0 && self.max_load <= 0.99) {
@@ -133,6 +164,10 @@ impl<S: SlotKind> Builder<S> {
         }
         let holds = |bits: u32| ((2f64.powi(bits as i32) * self.max_load) as u64).max(1) >= keys;
         let quotient_bits = (1..=64).find(|&bits| holds(bits)).unwrap_or(u32::MAX);
+        if let Some(key_bits) = self.exact {
+            let remainder_bits = key_bits.saturating_sub(quotient_bits);
+            return Ok((quotient_bits, remainder_bits));
+        }
         // The share of fingerprints in use is at most keys / 2^p.
         let fingerprint_bits = (keys as f64 / fpr).log2().ceil() as u32;
         let remainder_bits = fingerprint_bits.saturating_sub(quotient_bits).max(1);
@@ -183,6 +218,7 @@ impl<S: SlotKind> fmt::Debug for Builder<S> {
             .field("container", &self.container)
             .field("duplicates", &self.duplicates)
             .field("seed", &self.seed)
+            .field("exact", &self.exact)
             .finish()
     }
 }

@@ -123,7 +123,7 @@ impl<S: SlotKind> QuotientFilter<S> {
 
     /// Stores a key's fingerprint; `false` if it is there already and duplicates are dropped.
     pub fn insert(&mut self, key: impl Key) -> Result<bool, Error> {
-        self.insert_fingerprint(self.layout.fingerprint(key))
+        self.insert_fingerprint(self.layout.expect_fingerprint(self.layout.fingerprint(key))?)
     }
 
     /// [`QuotientFilter::insert`] for a fingerprint.
@@ -161,7 +161,7 @@ impl<S: SlotKind> QuotientFilter<S> {
     /// Remove only keys that were inserted: another key may have the same fingerprint. In a set that other key is then
     /// lost; in a multiset both have a copy.
     pub fn remove(&mut self, key: impl Key) -> bool {
-        self.remove_fingerprint(self.layout.fingerprint(key))
+        self.layout.fingerprint(key).is_some_and(|fingerprint| self.remove_fingerprint(fingerprint))
     }
 
     /// [`QuotientFilter::remove`] for a fingerprint.
@@ -277,5 +277,7 @@ impl<S: SlotKind> fmt::Debug for QuotientFilter<S> {
     }
 }
 
+#[cfg(test)]
+mod exact_tests;
 #[cfg(test)]
 mod tests;

@@ -73,6 +73,18 @@ pub enum Error {
         /// The structure.
         structure: &'static str,
     },
+    /// The filter is exact, and a key is no integer of that many bits.
+    #[error("a key is no integer of {bits} bits, and the filter is exact: build it for more bits, or not exact")]
+    KeyTooWide {
+        /// Bits of a key.
+        bits: u32,
+    },
+    /// The filter stores hashes, which do not tell their keys.
+    #[error("only an exact filter can list its keys: build it with `exact`")]
+    NotExact,
+    /// Filters on devices are not exact.
+    #[error("filters in device memory are not exact: keep this one on the host, or build it without `exact`")]
+    ExactOnDevice,
     /// Filters on devices have no counters.
     #[error("filters in device memory have no counters: keep this one on the host, or take `Duplicates::Kept`")]
     CountersOnDevice,

@@ -89,6 +89,9 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         if filter.layout().is_counted() {
             return Err(Error::CountersOnDevice);
         }
+        if filter.layout().is_exact() {
+            return Err(Error::ExactOnDevice);
+        }
         let mut copy = QuotientFilter::with_layout(device, *filter.layout())?;
         copy.words.copy_from_slice(filter.words())?;
         copy.items = filter.len();

@@ -1,5 +1,7 @@
 //! A filter's parameters.
 
+use warpset_core::bits::lowest;
+use warpset_core::hash::permute;
 use warpset_core::quotient::Split;
 use warpset_core::quotient::slots::{BLOCK_SLOTS, Container};
 
@@ -40,7 +42,7 @@ pub enum Duplicates {
 /// assert_eq!((layout.quotients(), layout.limit()), (1 << 23, 7_969_177));
 /// assert_eq!(layout.slots() - layout.quotients(), 640); // the overflow region
 /// assert_eq!(layout.words() * 64, layout.slots() * (5 + 3));
-/// assert!(layout.fingerprint(7u64) < 1 << 28);
+/// assert!(layout.fingerprint(7u64).is_some_and(|fingerprint| fingerprint < 1 << 28));
 /// # Ok::<(), warpset_quotient::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -49,10 +51,42 @@ pub struct Layout {
     pub(crate) container: Container,
     pub(crate) duplicates: Duplicates,
     pub(crate) seed: u64,
+    /// Whether a fingerprint is a bijection of its key, an integer of as many bits.
+    pub(crate) exact: bool,
     /// The most fingerprints that may be stored.
     pub(crate) limit: u64,
     /// Blocks of 64 slots.
     pub(crate) blocks: u64,
+}
+
+/// Makes fingerprints of keys.
+#[derive(Clone, Copy)]
+pub(crate) struct FingerprintOf {
+    split: Split,
+    seed: Seed,
+    exact: bool,
+    spread: u64,
+}
+
+impl FingerprintOf {
+    /// The fingerprint of a key, if it has one.
+    #[inline(always)]
+    pub(crate) fn of<K: Key + ?Sized>(&self, key: &K) -> Option<u64> {
+        if !self.exact {
+            return Some(self.split.fingerprint(self.seed.hash(key)));
+        }
+        let bits = self.split.fingerprint_bits();
+        let word = key.word().filter(|&word| word <= lowest(bits))?;
+        Some(permute::permute(word, bits, self.spread))
+    }
+
+    /// The same for batches of lookups: of a key without a fingerprint, one too many, whose quotient is the first slot after
+    /// those of the quotients and has no run. Exact filters of 64 bits, which have no such number, are not asked that way
+    /// for keys that may have none.
+    #[inline(always)]
+    pub(crate) fn or_none<K: Key + ?Sized>(&self, key: &K) -> u64 {
+        self.of(key).unwrap_or(lowest(self.split.fingerprint_bits()).wrapping_add(1))
+    }
 }
 
 /// Fields of the header, one word each.
@@ -67,6 +101,7 @@ impl Layout {
         container: Container,
         duplicates: Duplicates,
         seed: u64,
+        exact: bool,
     ) -> Result<Layout, Error> {
         if !(max_load > 0.0 && max_load <= 0.99) {
             return Err(Error::InvalidMaxLoad { max_load });
@@ -74,17 +109,24 @@ impl Layout {
         let split =
             Split::new(quotient_bits, remainder_bits).ok_or(Error::InvalidBits { quotient_bits, remainder_bits })?;
         let limit = ((split.quotients() as f64 * max_load) as u64).max(1);
-        Ok(Layout::with_limit(split, limit, container, duplicates, seed))
+        Ok(Layout::with_limit(split, limit, container, duplicates, seed, exact))
     }
 
     /// Parameters with an overflow region as large as this limit asks for; it is below the number of quotients.
-    fn with_limit(split: Split, limit: u64, container: Container, duplicates: Duplicates, seed: u64) -> Layout {
+    fn with_limit(
+        split: Split,
+        limit: u64,
+        container: Container,
+        duplicates: Duplicates,
+        seed: u64,
+        exact: bool,
+    ) -> Layout {
         let load = limit as f64 / split.quotients() as f64;
         // Small filters have room for the worst there is, all items in the last quotient.
         let overflow = limit.min(rates::overflow_bound(split.quotient_bits, load));
         // One more slot stays empty, so that every walk ends.
         let blocks = (split.quotients() + overflow + 1).div_ceil(BLOCK_SLOTS);
-        Layout { split, container, duplicates, seed, limit, blocks }
+        Layout { split, container, duplicates, seed, exact, limit, blocks }
     }
 
     /// The same for quotients of another width; fingerprints stay as they are, so one more quotient bit is one remainder bit
@@ -98,7 +140,7 @@ impl Layout {
         } else {
             (self.limit >> (self.split.quotient_bits - quotient_bits)).max(1)
         };
-        Ok(Layout::with_limit(split, limit, self.container, self.duplicates, self.seed))
+        Ok(Layout::with_limit(split, limit, self.container, self.duplicates, self.seed, self.exact))
     }
 
     /// Bits of a quotient.
@@ -164,15 +206,33 @@ impl Layout {
         self.duplicates == Duplicates::Counted
     }
 
-    /// The fingerprint of a key: the high bits of its hash.
-    #[inline]
-    pub fn fingerprint(&self, key: impl Key) -> u64 {
-        self.fingerprint_with(Seed::new(self.seed), &key)
+    /// Whether the filter is exact: a fingerprint is a bijection of its key, an integer of as many bits.
+    pub fn is_exact(&self) -> bool {
+        self.exact
     }
 
+    /// The fingerprint of a key: the high bits of its hash, or, in an exact filter, a bijection of the key. `None` if the
+    /// filter is exact and the key is no integer of [`fingerprint_bits`](Layout::fingerprint_bits).
     #[inline]
-    pub(crate) fn fingerprint_with<K: Key + ?Sized>(&self, seed: Seed, key: &K) -> u64 {
-        self.split.fingerprint(seed.hash(key))
+    pub fn fingerprint(&self, key: impl Key) -> Option<u64> {
+        self.fingerprints_of().of(&key)
+    }
+
+    /// What makes fingerprints of keys.
+    #[inline(always)]
+    pub(crate) fn fingerprints_of(&self) -> FingerprintOf {
+        let spread = if self.exact { permute::spread_of(self.seed) } else { 0 };
+        FingerprintOf { split: self.split, seed: Seed::new(self.seed), exact: self.exact, spread }
+    }
+
+    /// The key of a fingerprint of an exact filter.
+    pub(crate) fn key_of(&self, fingerprint: u64) -> u64 {
+        permute::unpermute(fingerprint, self.fingerprint_bits(), permute::spread_of(self.seed))
+    }
+
+    /// An error if a key has no fingerprint here.
+    pub(crate) fn expect_fingerprint(&self, fingerprint: Option<u64>) -> Result<u64, Error> {
+        fingerprint.ok_or(Error::KeyTooWide { bits: self.fingerprint_bits() })
     }
 
     /// How many low bits the fingerprints of another filter lose where they are combined with those of this one.
@@ -181,6 +241,10 @@ impl Layout {
         let (left, right) = (self.fingerprint_bits(), other.fingerprint_bits());
         if self.seed != other.seed {
             return incompatible("seed", self.seed, other.seed);
+        }
+        if self.exact != other.exact || self.exact && left != right {
+            let bits = |layout: &Layout| if layout.exact { layout.fingerprint_bits() as u64 } else { 0 };
+            return incompatible("exact key bits", bits(self), bits(other));
         }
         if self.duplicates != other.duplicates {
             return incompatible("duplicates", self.duplicates as u64, other.duplicates as u64);
@@ -218,7 +282,7 @@ impl Layout {
     }
 
     pub(crate) fn to_fields(self) -> [u64; FIELDS] {
-        let form = self.container as u64 | (self.duplicates as u64) << 8;
+        let form = self.container as u64 | (self.duplicates as u64) << 8 | (self.exact as u64) << 16;
         [
             self.split.quotient_bits as u64,
             self.split.remainder_bits as u64,
@@ -242,7 +306,12 @@ impl Layout {
         let Some(container) = Container::from_index(form & 0xff) else {
             return invalid("container", form & 0xff);
         };
-        let duplicates = match form >> 8 {
+        let exact = match form >> 16 {
+            0 => false,
+            1 => true,
+            other => return invalid("exact", other),
+        };
+        let duplicates = match form >> 8 & 0xff {
             0 => Duplicates::Dropped,
             1 => Duplicates::Kept,
             2 => Duplicates::Counted,
@@ -257,7 +326,7 @@ impl Layout {
         if blocks < least || blocks > most {
             return invalid("blocks", blocks);
         }
-        Ok(Layout { split, container, duplicates, seed, limit, blocks })
+        Ok(Layout { split, container, duplicates, seed, exact, limit, blocks })
     }
 }
 
@@ -266,7 +335,7 @@ mod tests {
     use super::*;
 
     fn layout(q: u32, r: u32, load: f64) -> Layout {
-        Layout::new(q, r, load, Container::Packed, Duplicates::Dropped, 7).unwrap()
+        Layout::new(q, r, load, Container::Packed, Duplicates::Dropped, 7, false).unwrap()
     }
 
     #[test]
@@ -275,6 +344,7 @@ mod tests {
             let mut layout = layout(q, r, load);
             layout.duplicates = Duplicates::Kept;
             layout.container = Container::Bytes;
+            layout.exact = q == 6;
             assert_eq!(Layout::from_fields(layout.to_fields()).unwrap(), layout);
         }
         assert_eq!(layout(23, 5, 0.95).slots() - (1 << 23), 640);

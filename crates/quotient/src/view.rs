@@ -9,7 +9,6 @@ use warpset_base::filter::same_length;
 use warpset_core::hash;
 
 use crate::cpu::source;
-use crate::key::Seed;
 use crate::slot_kind::{SlotKind, Tally};
 use crate::{Error, Hashed, Key, Layout, rates};
 
@@ -92,7 +91,7 @@ impl<'a, S: SlotKind> View<'a, S> {
     /// Whether the key may be in the filter. Never false for a key that was inserted and not removed.
     #[inline]
     pub fn contains(&self, key: impl Key) -> bool {
-        self.contains_fingerprint(self.layout.fingerprint(key))
+        self.layout.fingerprint(key).is_some_and(|fingerprint| self.contains_fingerprint(fingerprint))
     }
 
     /// Whether this fingerprint is stored.
@@ -104,7 +103,7 @@ impl<'a, S: SlotKind> View<'a, S> {
     /// How many copies of the key's fingerprint are stored.
     #[inline]
     pub fn count(&self, key: impl Key) -> u64 {
-        self.count_fingerprint(self.layout.fingerprint(key))
+        self.layout.fingerprint(key).map_or(0, |fingerprint| self.count_fingerprint(fingerprint))
     }
 
     /// How many copies of this fingerprint are stored.
@@ -115,9 +114,17 @@ impl<'a, S: SlotKind> View<'a, S> {
 
     /// Hands out whether each of `keys` may be in the filter.
     fn contains_each<K: Key>(&self, keys: &[K], prepass: Option<&S::Prepass>, take: impl FnMut(usize, bool)) {
-        let (layout, seed) = (&self.layout, Seed::new(self.layout.seed));
-        let fingerprint = |i: usize| layout.fingerprint_with(seed, &keys[i]);
-        S::contains_each(layout, self.words, prepass, keys.len(), fingerprint, take);
+        let (layout, of) = (&self.layout, self.layout.fingerprints_of());
+        if self.asks_one_by_one::<K>() {
+            let mut take = take;
+            return keys.iter().enumerate().for_each(|(i, key)| take(i, self.contains(key)));
+        }
+        S::contains_each(layout, self.words, prepass, keys.len(), |i| of.or_none(&keys[i]), take);
+    }
+
+    /// Whether every number of 64 bits is a fingerprint, so that none is left to say that a key has none.
+    fn asks_one_by_one<K: Key>(&self) -> bool {
+        self.layout.exact && self.layout.fingerprint_bits() == 64 && !K::HAS_WORD
     }
 
     fn prepass(&self, lookups: usize) -> Option<S::Prepass> {
@@ -168,9 +175,12 @@ impl<'a, S: SlotKind> View<'a, S> {
     }
 
     fn fill_counts<K: Key>(&self, keys: &[K], answers: &mut [u64]) {
-        let (layout, seed) = (&self.layout, Seed::new(self.layout.seed));
+        let (layout, of) = (&self.layout, self.layout.fingerprints_of());
         let task = |keys: &[K], answers: &mut [u64]| {
-            let fingerprint = |i: usize| layout.fingerprint_with(seed, &keys[i]);
+            if self.asks_one_by_one::<K>() {
+                return keys.iter().zip(answers).for_each(|(key, answer)| *answer = self.count(key));
+            }
+            let fingerprint = |i: usize| of.or_none(&keys[i]);
             S::count_each(layout, self.words, keys.len(), fingerprint, |i, count| answers[i] = count);
         };
         if is_serial(keys.len()) {
@@ -220,11 +230,17 @@ impl<'a, S: SlotKind> View<'a, S> {
     /// The rate of false positives of the filter as it is: the share of all fingerprints that are stored. Exact, if the
     /// hashes of the keys asked for are uniform.
     pub fn fpr(&self) -> f64 {
+        if self.layout.exact {
+            return 0.0;
+        }
         rates::of_distinct(self.distinct(), self.layout.fingerprint_bits())
     }
 
     /// The rate of false positives to expect, were `keys` different keys in the filter.
     pub fn expected_fpr(&self, keys: u64) -> f64 {
+        if self.layout.exact {
+            return 0.0;
+        }
         rates::expected(keys, self.layout.fingerprint_bits())
     }
 

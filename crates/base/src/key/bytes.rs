@@ -63,6 +63,11 @@ macro_rules! key_as_another {
                 $other.seeded_hash(seed, spread)
             }
             #[inline]
+            fn word(&self) -> Option<u64> {
+                let $this = self;
+                $other.word()
+            }
+            #[inline]
             fn hash128(&self, seed: u64) -> Hash128 {
                 let $this = self;
                 $other.hash128(seed)

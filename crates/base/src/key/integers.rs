@@ -35,6 +35,7 @@ macro_rules! integer_keys {
         impl Key for $key {}
         impl Sealed for $key {
             const CHEAP: bool = true;
+            const HAS_WORD: bool = true;
             #[inline]
             fn xxh64(&self) -> u64 {
                 hash::xxh64_u64(*self as u64, 0)
@@ -50,6 +51,10 @@ macro_rules! integer_keys {
             #[inline]
             fn hash128(&self, seed: u64) -> Hash128 {
                 hash128_of(*self as u64, seed)
+            }
+            #[inline]
+            fn word(&self) -> Option<u64> {
+                Some(*self as u64)
             }
             #[inline]
             fn string_hash(&self, function: StringHash) -> u32 {
@@ -126,6 +131,10 @@ macro_rules! wide_integer_keys {
             #[inline]
             fn hash128(&self, seed: u64) -> Hash128 {
                 $exact(*self).map_or_else(|| self.to_le_bytes().hash128(seed), |word| word.hash128(seed))
+            }
+            #[inline]
+            fn word(&self) -> Option<u64> {
+                $word(*self)
             }
             #[inline]
             fn string_hash(&self, function: StringHash) -> u32 {

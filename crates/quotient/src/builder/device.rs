@@ -30,6 +30,9 @@ impl<S: DeviceSlotKind> DeviceBuilder<S> {
         if layout.is_counted() {
             return Err(Error::CountersOnDevice);
         }
+        if layout.exact {
+            return Err(Error::ExactOnDevice);
+        }
         Ok(layout)
     }
 

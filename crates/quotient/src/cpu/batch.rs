@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use warpset_core::quotient::combine::Combination;
 
 use super::QuotientFilter;
-use super::fingerprints::{checked_and_sorted, sorted_fingerprints};
+use super::fingerprints::{checked_and_sorted, sorted_fingerprints, sorted_fingerprints_of_some};
 use super::rewrite::{MOST_COPIES, lay_out};
 use super::source::{self, Combined, Sorted};
 use crate::slot_kind::{Change, Copies, SlotKind};
@@ -18,7 +18,7 @@ const REMOVE_IN_PLACE_SLOTS_PER_KEY: u64 = 6;
 impl<S: SlotKind> QuotientFilter<S> {
     /// A filter of these keys, built at once: hashed, sorted, laid out.
     pub(crate) fn from_keys<K: Key>(layout: Layout, keys: &[K]) -> Result<QuotientFilter<S>, Error> {
-        QuotientFilter::from_sorted(layout, &sorted_fingerprints(&layout, keys))
+        QuotientFilter::from_sorted(layout, &sorted_fingerprints(&layout, keys)?)
     }
 
     /// A filter of these fingerprints, in any order.
@@ -33,7 +33,7 @@ impl<S: SlotKind> QuotientFilter<S> {
 
     /// Inserts all keys; returns how many more fingerprints are stored than before.
     pub fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<u64, Error> {
-        self.insert_sorted(sorted_fingerprints(&self.layout, keys))
+        self.insert_sorted(sorted_fingerprints(&self.layout, keys)?)
     }
 
     /// [`QuotientFilter::insert_bulk`] for fingerprints, in any order.
@@ -46,7 +46,7 @@ impl<S: SlotKind> QuotientFilter<S> {
     /// Each key removes one copy of its fingerprint if there is one, and else nothing: in a set, keys with equal
     /// fingerprints remove it together; in a multiset, they remove as many copies as there are keys.
     pub fn remove_bulk<K: Key>(&mut self, keys: &[K]) -> u64 {
-        self.remove_sorted(&sorted_fingerprints(&self.layout, keys))
+        self.remove_sorted(&sorted_fingerprints_of_some(&self.layout, keys))
     }
 
     /// [`QuotientFilter::remove_bulk`] for fingerprints, in any order.

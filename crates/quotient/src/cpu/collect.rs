@@ -13,6 +13,13 @@ fn hashes<K: Key>(layout: &Layout, keys: impl Iterator<Item = K>) -> Vec<Hashed>
     keys.map(|key| Hashed(seed.hash(&key))).collect()
 }
 
+/// The fingerprints of some keys; keys that have none are a panic, as [`Extend`] says.
+fn fingerprints<K: Key>(layout: &Layout, keys: impl Iterator<Item = K>) -> Vec<u64> {
+    let of = layout.fingerprints_of();
+    let of_key = |key: K| layout.expect_fingerprint(of.of(&key));
+    keys.map(of_key).collect::<Result<_, _>>().unwrap_or_else(|error| panic!("{error}"))
+}
+
 /// Inserts all keys, and doubles the filter whenever it is full.
 ///
 /// ```
@@ -25,17 +32,17 @@ fn hashes<K: Key>(layout: &Layout, keys: impl Iterator<Item = K>) -> Vec<Hashed>
 /// ```
 ///
 /// # Panics
-/// As `Vec` does when there is no memory; and when the filter is full but remainders have one bit left, so that it cannot
+/// As `Vec` does when there is no memory; when the filter is exact and a key is too wide; and when the filter is full but remainders have one bit left, so that it cannot
 /// double and every second answer is wrong. [`QuotientFilter::insert_bulk`] returns errors instead.
 impl<S: SlotKind, K: Key> Extend<K> for QuotientFilter<S> {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
         let mut keys = keys.into_iter();
         loop {
-            let batch = hashes(&self.layout, keys.by_ref().take(BATCH));
+            let batch = fingerprints(&self.layout, keys.by_ref().take(BATCH));
             if batch.is_empty() {
                 return;
             }
-            while let Err(error) = self.insert_bulk(&batch) {
+            while let Err(error) = self.insert_fingerprints_bulk(&batch) {
                 let doubled = match error {
                     Error::Full { .. } | Error::OverflowRegionFull { .. } => self.double(),
                     other => Err(other),

@@ -7,7 +7,6 @@ use warpset_primitives::cpu::sort::sort_by_rank;
 use super::QuotientFilter;
 use super::rewrite::{MOST_COPIES, lay_out};
 use super::source::{self, Each, Kept};
-use crate::key::Seed;
 use crate::slot_kind::{Change, Copies, SlotKind};
 use crate::{Error, Key, View};
 
@@ -26,7 +25,7 @@ impl<S: SlotKind> QuotientFilter<S> {
     /// # Ok::<(), warpset_quotient::Error>(())
     /// ```
     pub fn insert_counted(&mut self, key: impl Key, copies: u64) -> Result<u64, Error> {
-        self.insert_counted_fingerprint(self.layout.fingerprint(key), copies)
+        self.insert_counted_fingerprint(self.layout.expect_fingerprint(self.layout.fingerprint(key))?, copies)
     }
 
     /// [`QuotientFilter::insert_counted`] for a fingerprint.
@@ -59,7 +58,8 @@ impl<S: SlotKind> QuotientFilter<S> {
 
     /// Does what `copies` calls of [`remove`](QuotientFilter::remove) do; returns how many removed a copy.
     pub fn remove_counted(&mut self, key: impl Key, copies: u64) -> u64 {
-        self.remove_counted_fingerprint(self.layout.fingerprint(key), copies)
+        let fingerprint = self.layout.fingerprint(key);
+        fingerprint.map_or(0, |fingerprint| self.remove_counted_fingerprint(fingerprint, copies))
     }
 
     /// [`QuotientFilter::remove_counted`] for a fingerprint.
@@ -85,14 +85,16 @@ impl<S: SlotKind> QuotientFilter<S> {
         if !self.layout.is_counted() {
             return Err(Error::NoCounters { structure: S::NAME });
         }
-        let (layout, seed, before) = (self.layout, Seed::new(self.layout.seed), self.held.copies);
+        let (layout, of, before) = (self.layout, self.layout.fingerprints_of(), self.held.copies);
         let total = copies.iter().try_fold(before, |sum, &copies| sum.checked_add(copies));
         if total.is_none_or(|total| total > MOST_COPIES) {
             return Err(Error::TooManyCopies);
         }
-        let fingerprints = keys.iter().map(|key| layout.fingerprint_with(seed, key));
-        let pairs = fingerprints.zip(copies).filter(|(_, copies)| **copies > 0);
-        let mut all: Vec<Copies> = pairs.map(|(fingerprint, &copies)| Copies { fingerprint, copies }).collect();
+        let pairs = keys.iter().zip(copies).filter(|(_, copies)| **copies > 0);
+        let counted = |(key, &copies): (&K, &u64)| {
+            layout.expect_fingerprint(of.of(key)).map(|fingerprint| Copies { fingerprint, copies })
+        };
+        let mut all = pairs.map(counted).collect::<Result<Vec<Copies>, Error>>()?;
         sort_by_rank(&mut all, layout.fingerprint_bits(), |item| item.fingerprint);
         all.dedup_by(|later, first| {
             let equal = later.fingerprint == first.fingerprint;
@@ -108,6 +110,22 @@ impl<S: SlotKind> QuotientFilter<S> {
     /// The stored fingerprints in ascending order, each once, with the number of its copies.
     pub fn fingerprint_counts(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.view().fingerprint_counts()
+    }
+
+    /// The keys of an exact filter, copies included, in no order.
+    ///
+    /// # Errors
+    /// [`Error::NotExact`] if it is not.
+    pub fn keys(&self) -> Result<impl Iterator<Item = u64> + '_, Error> {
+        self.view().keys()
+    }
+
+    /// The keys of an exact filter, each once, with the number of its copies, in no order.
+    ///
+    /// # Errors
+    /// [`Error::NotExact`] if it is not.
+    pub fn key_counts(&self) -> Result<impl Iterator<Item = (u64, u64)> + '_, Error> {
+        self.view().key_counts()
     }
 
     /// How many fingerprints there are with each number of copies; see [`View::count_histogram`].
@@ -137,6 +155,30 @@ impl<'a, S: SlotKind> View<'a, S> {
     pub fn fingerprint_counts(&self) -> impl Iterator<Item = (u64, u64)> + use<'a, S> {
         let all = Each(source::stored::<S, Copies>(*self, 0).read_from(0));
         all.map(|Copies { fingerprint, copies }| (fingerprint, copies))
+    }
+
+    /// The keys of an exact filter, copies included, in no order.
+    ///
+    /// # Errors
+    /// [`Error::NotExact`] if it is not.
+    pub fn keys(&self) -> Result<impl Iterator<Item = u64> + use<'a, S>, Error> {
+        let layout = *self.layout();
+        if !layout.exact {
+            return Err(Error::NotExact);
+        }
+        Ok(self.fingerprints().map(move |fingerprint| layout.key_of(fingerprint)))
+    }
+
+    /// The keys of an exact filter, each once, with the number of its copies, in no order.
+    ///
+    /// # Errors
+    /// [`Error::NotExact`] if it is not.
+    pub fn key_counts(&self) -> Result<impl Iterator<Item = (u64, u64)> + use<'a, S>, Error> {
+        let layout = *self.layout();
+        if !layout.exact {
+            return Err(Error::NotExact);
+        }
+        Ok(self.fingerprint_counts().map(move |(fingerprint, copies)| (layout.key_of(fingerprint), copies)))
     }
 
     /// Entry `c` is how many fingerprints there are with `c` copies, the last entry, `most`, how many with that many or more.

@@ -3,17 +3,27 @@
 use rayon::prelude::*;
 use warpset_primitives::cpu::sort::sort_by_rank;
 
-use crate::key::Seed;
 use crate::{Error, Key, Layout};
 
 /// Keys that one task hashes, at least.
 const LEAST_TASK: usize = 1 << 12;
 
-/// The fingerprints of the keys in ascending order.
-pub(crate) fn sorted_fingerprints<K: Key>(layout: &Layout, keys: &[K]) -> Vec<u64> {
-    let seed = Seed::new(layout.seed);
-    let hashed = keys.par_iter().with_min_len(LEAST_TASK).map(|key| layout.fingerprint_with(seed, key));
-    sorted(layout, hashed.collect())
+/// The fingerprints of the keys in ascending order, or an error if one has none.
+pub(crate) fn sorted_fingerprints<K: Key>(layout: &Layout, keys: &[K]) -> Result<Vec<u64>, Error> {
+    let of = layout.fingerprints_of();
+    let keys = keys.par_iter().with_min_len(LEAST_TASK);
+    let fingerprints = if layout.exact {
+        keys.map(|key| layout.expect_fingerprint(of.of(key))).collect::<Result<_, _>>()?
+    } else {
+        keys.map(|key| of.or_none(key)).collect()
+    };
+    Ok(sorted(layout, fingerprints))
+}
+
+/// Those of the keys that have one, in ascending order.
+pub(super) fn sorted_fingerprints_of_some<K: Key>(layout: &Layout, keys: &[K]) -> Vec<u64> {
+    let of = layout.fingerprints_of();
+    sorted(layout, keys.par_iter().with_min_len(LEAST_TASK).filter_map(|key| of.of(key)).collect())
 }
 
 /// The fingerprints in ascending order, or an error if one has too many bits.

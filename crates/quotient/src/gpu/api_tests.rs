@@ -143,7 +143,7 @@ fn the_way_that_every_kind_has_gives_the_same_bytes() {
             let layout = builder.layout().unwrap();
             let mut host = builder.build_from(&keys(200, 1)).unwrap();
             let mut filter = QuotientFilter::<Standard>::from_host(&device, &host).unwrap();
-            let mut batch: Vec<u64> = keys(150, 2).iter().map(|key| layout.fingerprint(key)).collect();
+            let mut batch: Vec<u64> = keys(150, 2).iter().filter_map(|key| layout.fingerprint(key)).collect();
             batch.extend_from_within(..40);
             let inserted = update_by_default(&mut filter, &batch, Change::Insert).unwrap();
             assert_eq!(inserted, host.insert_fingerprints_bulk(&batch).unwrap());

@@ -50,7 +50,7 @@ impl StandardBuilder {
     /// executed step by step, on this thread.
     pub fn build_from_with<K: Key>(&self, keys: &[K], method: BuildMethod) -> Result<StandardQuotientFilter, Error> {
         let layout = self.layout()?;
-        let mut sorted = sorted_fingerprints(&layout, keys);
+        let mut sorted = sorted_fingerprints(&layout, keys)?;
         if method == BuildMethod::Scan {
             return lay_out(layout, &Sorted(&sorted));
         }

@@ -172,8 +172,9 @@ fn lookups_by_batch(session: &mut Session, size: Size, _: &[f64]) -> anyhow::Res
 /// What is left of the fingerprints of `all` once those of `batch` are removed, each with its equals.
 pub fn rest(filter: &StandardQuotientFilter, all: &[u32], batch: &[u32]) -> anyhow::Result<StandardQuotientFilter> {
     let layout = *filter.layout();
-    let gone: HashSet<u64> = batch.iter().map(|key| layout.fingerprint(*key)).collect();
-    let stay = all.par_iter().map(|key| layout.fingerprint(*key)).filter(|fingerprint| !gone.contains(fingerprint));
+    let gone: HashSet<u64> = batch.iter().filter_map(|key| layout.fingerprint(*key)).collect();
+    let stay =
+        all.par_iter().filter_map(|key| layout.fingerprint(*key)).filter(|fingerprint| !gone.contains(fingerprint));
     Ok(StandardBuilder::with_layout(layout).build_from_fingerprints(&stay.collect::<Vec<u64>>())?)
 }
 
@@ -333,7 +334,7 @@ fn builds(session: &mut Session, size: Size, loads: &[f64]) -> anyhow::Result<()
 
 /// Whether the fingerprints are those of the keys, each once or each as often as it comes.
 fn is_of(filter: &StandardQuotientFilter, keys: &[u32]) -> bool {
-    let mut fingerprints: Vec<u64> = keys.iter().map(|key| filter.layout().fingerprint(*key)).collect();
+    let mut fingerprints: Vec<u64> = keys.iter().filter_map(|key| filter.layout().fingerprint(*key)).collect();
     fingerprints.par_sort_unstable();
     if filter.layout().duplicates() == Duplicates::Dropped {
         fingerprints.dedup();

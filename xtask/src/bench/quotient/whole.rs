@@ -59,7 +59,7 @@ fn ours(session: &mut Session, size: Size, container: Container) -> anyhow::Resu
         })?;
         push(session, "intersection count", seconds, common == in_common);
         if threads == Threads::One {
-            let mut once: Vec<u64> = all.iter().map(|key| layout.fingerprint(*key)).collect();
+            let mut once: Vec<u64> = all.iter().filter_map(|key| layout.fingerprint(*key)).collect();
             once.sort_unstable();
             once.dedup();
             let (seconds, sum) = list(session, || whole.fingerprints())?;

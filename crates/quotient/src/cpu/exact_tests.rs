@@ -1,0 +1,119 @@
+//! Exact filters against maps of keys.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use warpset_core::bits::lowest;
+
+use crate::{Builder, Duplicates, Error, QuotientFilter, RankSelect, SlotKind, Standard};
+
+type Model = BTreeMap<u64, u64>;
+
+fn check<S: SlotKind>(filter: &QuotientFilter<S>, model: &Model, asked: &[u64]) -> Result<(), TestCaseError> {
+    let mut counts: Vec<(u64, u64)> = filter.key_counts().unwrap().collect();
+    counts.sort();
+    prop_assert!(counts.iter().copied().eq(model.iter().map(|(&key, &count)| (key, count))));
+    let answers: Vec<bool> = asked.iter().map(|key| model.contains_key(key)).collect();
+    let copies: Vec<u64> = asked.iter().map(|key| model.get(key).copied().unwrap_or(0)).collect();
+    prop_assert_eq!(filter.contains_bulk(asked), answers.clone());
+    prop_assert_eq!(filter.count_bulk(asked), copies.clone());
+    prop_assert!(asked.iter().zip(&answers).all(|(&key, &yes)| filter.contains(key) == yes));
+    // The same of other types.
+    let wide: Vec<u128> = asked.iter().map(|&key| key.into()).collect();
+    prop_assert_eq!(filter.contains_bulk(&wide), answers.clone());
+    prop_assert_eq!(filter.count_bulk(&wide), copies);
+    let beyond: Vec<u128> = asked.iter().map(|&key| u128::from(key) | 1 << 64).collect();
+    prop_assert_eq!(filter.count_contained_bulk(&beyond), 0);
+    prop_assert!(filter.fpr() == 0.0 && !filter.contains("north"));
+    Ok(())
+}
+
+fn exact<S: SlotKind>(
+    (q, bits): (u32, u32),
+    (duplicates, seed): (Duplicates, u64),
+    steps: Vec<(bool, Vec<u64>)>,
+) -> Result<(), TestCaseError> {
+    let builder = Builder::<S>::with_bits(q, bits - q).max_load(0.99).duplicates(duplicates).seed(seed).exact(bits);
+    let mut filter = builder.build().unwrap();
+    let mut model = Model::new();
+    let mut asked: Vec<u64> = vec![0, 1, lowest(bits), lowest(bits) / 2, lowest(bits).wrapping_add(1), !0];
+    for (removes, keys) in steps {
+        let keys: Vec<u64> = keys.into_iter().map(|key| key & lowest(bits)).collect();
+        asked.extend(&keys);
+        if removes {
+            filter.remove_bulk(&keys);
+            for key in &keys {
+                if let Some(count) = model.get_mut(key) {
+                    *count -= 1;
+                }
+                model.retain(|_, count| *count > 0);
+            }
+        } else if filter.insert_bulk(&keys).is_ok() {
+            for &key in &keys {
+                let count = model.entry(key).or_default();
+                *count = if duplicates == Duplicates::Dropped { 1 } else { *count + 1 };
+            }
+        }
+        check(&filter, &model, &asked)?;
+    }
+    prop_assert!(QuotientFilter::<S>::from_bytes(&filter.to_bytes()).unwrap() == filter);
+    if q + 1 < bits && filter.double().is_ok() {
+        check(&filter, &model, &asked)?;
+    }
+    Ok(())
+}
+
+fn steps() -> impl Strategy<Value = Vec<(bool, Vec<u64>)>> {
+    let key = prop_oneof![any::<u64>(), 0..40u64];
+    prop::collection::vec((any::<bool>(), prop::collection::vec(key, 0..30)), 1..8)
+}
+
+fn shape() -> impl Strategy<Value = (u32, u32)> {
+    (3..9u32, prop::sample::select(vec![4u32, 7, 12, 32, 33, 62, 63, 64])).prop_map(|(q, bits)| (q.min(bits - 1), bits))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn exact_standard_filters(shape in shape(), kept: bool, seed in 0..3u64, steps in steps()) {
+        let duplicates = if kept { Duplicates::Kept } else { Duplicates::Dropped };
+        exact::<Standard>(shape, (duplicates, seed), steps)?;
+    }
+
+    #[test]
+    fn exact_rank_select_filters(shape in shape(), which in 0..3, seed in 0..3u64, steps in steps()) {
+        let duplicates = [Duplicates::Dropped, Duplicates::Kept, Duplicates::Counted][which as usize];
+        exact::<RankSelect>(shape, (duplicates, seed), steps)?;
+    }
+}
+
+#[test]
+fn keys_that_do_not_fit_are_refused() {
+    let builder = Builder::<RankSelect>::with_capacity(1000).exact(40).duplicates(Duplicates::Counted);
+    let mut filter = builder.build_from(&[1u64, 2, 2]).unwrap();
+    let before = filter.clone();
+    let wide = 1u64 << 40;
+    assert!(matches!(filter.insert(wide), Err(Error::KeyTooWide { bits: 40 })));
+    assert!(matches!(filter.insert(-1i32), Err(Error::KeyTooWide { .. })));
+    assert!(matches!(filter.insert("one"), Err(Error::KeyTooWide { .. })));
+    assert!(matches!(filter.insert_bulk(&[3, wide]), Err(Error::KeyTooWide { .. })));
+    assert!(matches!(filter.insert_counted(wide, 3), Err(Error::KeyTooWide { .. })));
+    assert!(matches!(filter.insert_counted_bulk(&[3, wide], &[1, 1]), Err(Error::KeyTooWide { .. })));
+    assert!(matches!(builder.build_from(&[wide]), Err(Error::KeyTooWide { .. })));
+    assert!(!filter.remove(wide) && filter.remove_bulk(&[wide, wide]) == 0 && filter.remove_counted(wide, 9) == 0);
+    assert!(filter == before && filter.count(2u8) == 2);
+
+    let hashed = Builder::<RankSelect>::with_bits(10, 30).duplicates(Duplicates::Counted).build().unwrap();
+    assert!(matches!(hashed.keys().map(|_| ()), Err(Error::NotExact)));
+    assert!(matches!(filter.merge(&hashed), Err(Error::Incompatible { field: "exact key bits", left: 40, right: 0 })));
+    assert!(matches!(Builder::<Standard>::with_bits(10, 5).exact(16).build(), Err(Error::InvalidBits { .. })));
+    assert!(matches!(Builder::<Standard>::with_capacity(1 << 30).exact(20).build(), Err(Error::InvalidBits { .. })));
+    let mut other = builder.build_from(&[2u64, 7]).unwrap();
+    other.insert_counted_bulk(&[7u64, 9, 7], &[10, 0, 1 << 33]).unwrap();
+    filter.merge(&other).unwrap();
+    assert_eq!((filter.count(2u64), filter.count(7u64), filter.len()), (3, (1 << 33) + 11, (1 << 33) + 15));
+    let mut keys: Vec<(u64, u64)> = filter.key_counts().unwrap().collect();
+    keys.sort();
+    assert_eq!(keys, [(1, 1), (2, 3), (7, (1 << 33) + 11)]);
+}
