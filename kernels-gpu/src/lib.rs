@@ -38,10 +38,13 @@ pub mod batch {
 #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "bloom"))]
 pub mod bloom {
     pub mod claims;
+    pub mod parts;
     pub mod sectors;
 
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "bloom_blocked"))]
     pub mod blocked;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "bloom_partition"))]
+    pub mod partition;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "bloom_rao"))]
     pub mod rao;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "bloom_sectors_narrow"))]
@@ -136,6 +139,7 @@ macro_rules! modules {
 modules! {
     "batch_strings",
     "bloom_blocked",
+    "bloom_partition",
     "bloom_rao",
     "bloom_sectors_narrow",
     "bloom_sectors_wide",

@@ -23,6 +23,7 @@ mod host;
 mod insert;
 mod kernels;
 mod merge;
+mod parts;
 mod query;
 mod rao;
 mod rates;

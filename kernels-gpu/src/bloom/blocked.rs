@@ -13,6 +13,7 @@
 use crate::batch::keys::mix_at;
 use crate::batch::results;
 use crate::bloom::claims::Claims;
+use crate::bloom::parts::{self, Parts};
 use warpset_core::bloom::blocked::{BlockShape, Pattern, block_of};
 use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
 
@@ -288,36 +289,45 @@ shapes! {
 
 kernel! {
     /// First half of test-and-insert: marks the keys that the filter does not contain, and lets each of them claim its
-    /// hash.
+    /// hash. Of a batch that has been divided, the marks are there, and only keys of parts that overflowed claim.
     ///
     /// # Safety
-    /// - Launch, `words`, `keys`, `out`: as for
+    /// - Launch: 1-D, blocks of [`BLOCK`] threads, any number of them, no shared memory.
+    /// - `words`, `keys`, `out`: as for
     ///   [`blocked_contains_64_1`](crate::bloom::sectors_narrow::blocked_contains_64_1), the form being bytes or bits.
-    /// - `table`: as [`Claims::new`] asks, all words [`EMPTY`](crate::bloom::claims::EMPTY) at the start.
+    /// - `table`: as [`Claims::new`] asks, all words [`EMPTY`](crate::bloom::claims::EMPTY) at the start (if a part
+    ///   overflowed).
+    /// - `parts`, `counts`: as [`partition_absent`](crate::bloom::partition::partition_absent) has left them, with the
+    ///   marks; or [`Parts::UNDIVIDED`].
     #[launch_bounds(256, 4)]
     pub unsafe fn blocked_claim(
         words: Global<u32>, blocks: u64, shape: BlockShape, keys: Global<u64>, kind: u32, spread: u64, n: usize, form: u32,
-        out: GlobalMut<u64>, table: GlobalMut<u64>, table_bits: u32,
+        out: GlobalMut<u64>, table: GlobalMut<u64>, table_bits: u32, parts: Parts, counts: Global<u32>,
     ) {
-        let i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
         // SAFETY: `i < n`; all threads reach `put`; claims hold indices below `n`.
         unsafe {
-            let mut absent = false;
-            if i < n {
-                let hash = mix_at(keys, kind, spread, i);
-                absent = !contains_one(words, blocks, shape, hash);
-                if absent {
-                    Claims::new(table, table_bits).claim(hash, i, |j| mix_at(keys, kind, spread, j));
-                }
+            if parts.all_fit(counts) {
+                return;
             }
-            warp::sync_warp(warp::FULL_MASK);
-            results::put(form, out, i, n, absent);
+            for i in parts::rounds(BLOCK, n) {
+                let mut absent = false;
+                if i < n && (parts.bits == 0 || results::get(form, out, i)) {
+                    let hash = mix_at(keys, kind, spread, i);
+                    absent = parts.bits != 0 || !contains_one(words, blocks, shape, hash);
+                    if absent && parts.overflowed(counts, hash) {
+                        Claims::new(table, table_bits).claim(hash, i, |j| mix_at(keys, kind, spread, j));
+                    }
+                }
+                warp::sync_warp(warp::FULL_MASK);
+                results::put(form, out, i, n, absent);
+            }
         }
     }
 }
 
 kernel! {
-    /// Second half: of the keys marked by [`blocked_claim`] leaves those marked that won their hash, and inserts them.
+    /// Second half: of the keys marked by [`blocked_claim`] leaves those marked that won their hash, and inserts them. Of a
+    /// batch that has been divided, those of parts that overflowed.
     ///
     /// # Safety
     /// - As for [`blocked_claim`], which has run with the same arguments.
@@ -325,21 +335,29 @@ kernel! {
     #[launch_bounds(256, 4)]
     pub unsafe fn blocked_settle(
         words: GlobalMut<u32>, blocks: u64, shape: BlockShape, keys: Global<u64>, kind: u32, spread: u64, n: usize, form: u32,
-        out: GlobalMut<u64>, table: GlobalMut<u64>, table_bits: u32,
+        out: GlobalMut<u64>, table: GlobalMut<u64>, table_bits: u32, parts: Parts, counts: Global<u32>,
     ) {
-        let i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
         // SAFETY: `i < n`; all threads reach `put` and `insert_warp`; claims hold indices below `n`.
         unsafe {
-            let mut new = false;
-            let mut hash = 0;
-            if i < n && results::get(form, out, i) {
-                hash = mix_at(keys, kind, spread, i);
-                new = Claims::new(table, table_bits).winner(hash, |j| mix_at(keys, kind, spread, j)) == i;
+            if parts.all_fit(counts) {
+                return;
             }
-            warp::sync_warp(warp::FULL_MASK); // one word of `out` holds bits of all lanes
-            results::put(form, out, i, n, new);
-            let valid = warp::ballot(warp::FULL_MASK, new);
-            insert_warp(words, blocks, shape, hash, valid);
+            for i in parts::rounds(BLOCK, n) {
+                let mut new = i < n && results::get(form, out, i);
+                let mut inserts = false;
+                let mut hash = 0;
+                if new {
+                    hash = mix_at(keys, kind, spread, i);
+                    if parts.overflowed(counts, hash) {
+                        new = Claims::new(table, table_bits).winner(hash, |j| mix_at(keys, kind, spread, j)) == i;
+                        inserts = new;
+                    }
+                }
+                warp::sync_warp(warp::FULL_MASK); // one word of `out` holds bits of all lanes
+                results::put(form, out, i, n, new);
+                let valid = warp::ballot(warp::FULL_MASK, inserts);
+                insert_warp(words, blocks, shape, hash, valid);
+            }
         }
     }
 }

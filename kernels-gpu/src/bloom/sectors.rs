@@ -5,7 +5,10 @@
 //! stand for all shapes, and all shifts are constants.
 
 use warpset_core::bloom::blocked::{MAX_HASHES, Pattern, SALT, block_of};
+use warpset_simt::shared::Shared;
 use warpset_simt::{Global, GlobalMut, atomic, warp};
+
+use crate::bloom::parts::Insertion;
 
 /// Blocks of `BLOCK_BITS` in `SECTORS` sectors.
 pub struct Sectored<const BLOCK_BITS: u32, const SECTORS: u32>;
@@ -36,16 +39,30 @@ impl<const BLOCK_BITS: u32, const SECTORS: u32> Sectored<BLOCK_BITS, SECTORS> {
     /// The multipliers for word `word`; constants if it is one.
     #[inline(always)]
     pub fn salts(word: u32, hashes: u32) -> Salts {
+        Self::salts_from(word, hashes, |i| SALT[i as usize])
+    }
+
+    /// The same, of multipliers that `salt` knows.
+    #[inline(always)]
+    fn salts_from(word: u32, hashes: u32, salt: impl Fn(u32) -> u32) -> Salts {
         let mut salts = [0; MAX_HASHES as usize];
         let mut n = 0;
         while n < Self::DRAWS {
             // The same for all lanes: the first bit of this round.
             if n < Self::IN_WORD || n / Self::IN_WORD * SECTORS < hashes {
-                salts[n as usize] = SALT[(Self::index(word, n) % MAX_HASHES) as usize];
+                salts[n as usize] = salt(Self::index(word, n) % MAX_HASHES);
             }
             n += 1;
         }
         salts
+    }
+
+    /// Where in its block bit `i` of a key is; `salt` is the `i`-th.
+    #[inline(always)]
+    pub fn bit(pattern: Pattern, i: u32, salt: u32) -> u32 {
+        let position =
+            pattern.a.wrapping_mul(salt).wrapping_add(pattern.b) >> (32 - Self::SECTOR_BITS.trailing_zeros());
+        i % SECTORS * Self::SECTOR_BITS + position
     }
 
     /// The bits of a key in word `word`.
@@ -72,6 +89,7 @@ impl<const BLOCK_BITS: u32, const SECTORS: u32> Sectored<BLOCK_BITS, SECTORS> {
 }
 
 /// Inserts the hashes of a warp's lanes, those whose bit is set in `valid`; as many lanes a key as 64-bit words.
+/// `salts_of` gives the multipliers of a word.
 ///
 /// # Safety
 /// - All lanes of the warp arrive together.
@@ -83,11 +101,11 @@ pub(crate) unsafe fn insert_warp<const BLOCK_BITS: u32, const SECTORS: u32>(
     hashes: u32,
     hash: u64,
     valid: u32,
+    salts_of: impl Fn(u32) -> Salts,
 ) {
     let lanes = BLOCK_BITS / 64;
     let lane = warp::lane_id();
     let word = lane % lanes;
-    let salts = Sectored::<BLOCK_BITS, SECTORS>::salts(word, hashes);
     let block = block_of(hash, blocks);
     let pattern = Pattern::of(hash);
     let wide = blocks > 1 << 32;
@@ -103,9 +121,58 @@ pub(crate) unsafe fn insert_warp<const BLOCK_BITS: u32, const SECTORS: u32>(
                 a: warp::shuffle_idx(warp::FULL_MASK, pattern.a, source),
                 b: warp::shuffle_idx(warp::FULL_MASK, pattern.b, source),
             };
-            let mask = Sectored::<BLOCK_BITS, SECTORS>::mask(pattern, hashes, word, &salts);
+            let mask = Sectored::<BLOCK_BITS, SECTORS>::mask(pattern, hashes, word, &salts_of(word));
             if valid >> source & 1 != 0 && mask != 0 {
                 atomic::reduce_or(words.at(block as usize * lanes as usize + word as usize), mask);
+            }
+        }
+    }
+}
+
+/// An insertion into a filter of `blocks` of these, `hashes` bits per key.
+#[derive(Clone, Copy)]
+pub(crate) struct SectoredInsertion<const BLOCK_BITS: u32, const SECTORS: u32> {
+    pub blocks: u64,
+    pub hashes: u32,
+}
+
+impl<const BLOCK_BITS: u32, const SECTORS: u32> Insertion for SectoredInsertion<BLOCK_BITS, SECTORS> {
+    const SALTS: &'static [u32] = &SALT;
+    const BLOCK_WORDS: u32 = BLOCK_BITS / 32;
+
+    #[inline(always)]
+    fn block_of(self, hash: u64, blocks: u64) -> u64 {
+        block_of(hash, blocks)
+    }
+
+    #[inline(always)]
+    unsafe fn insert_warp(self, words: GlobalMut<u32>, salts: Shared<u32>, hash: u64, valid: u32) {
+        // Read again for every key: in registers they would keep thread blocks from running.
+        // SAFETY: indices are below the number of salts; the rest is the caller's promise.
+        unsafe {
+            let salts = |word| Sectored::<BLOCK_BITS, SECTORS>::salts_from(word, self.hashes, |i| salts.get(i));
+            insert_warp::<BLOCK_BITS, SECTORS>(words, self.blocks, self.hashes, hash, valid, salts);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn setter(self, salts: Shared<u32>) -> impl Fn(Shared<u32>, u32, u64) {
+        let hashes = self.hashes;
+        let begin = warp::lane_id() % hashes;
+        move |here, first, hash| {
+            let pattern = Pattern::of(hash);
+            let mut i = begin;
+            for _ in 0..hashes {
+                // SAFETY: `i` is below the bits per key, and so below the number of salts; bits lie in the block, and the
+                // caller says that its words are there.
+                unsafe {
+                    let bit = Sectored::<BLOCK_BITS, SECTORS>::bit(pattern, i, salts.get(i));
+                    here.reduce_or(first + bit / 32, 1 << (bit % 32));
+                }
+                i += 1;
+                if i == hashes {
+                    i = 0;
+                }
             }
         }
     }
@@ -193,10 +260,10 @@ unsafe fn contains_lanes<const BLOCK_BITS: u32, const SECTORS: u32, const LANES:
     found
 }
 
-/// A pair of kernels for each block size and number of sectors; and on the host a table of them, which names the
+/// Three kernels for each block size and number of sectors; and on the host a table of them, which names the
 /// module.
 macro_rules! sectored_kernels {
-    ($module:ident, $for_each:ident: $($insert:ident, $contains:ident: $block_bits:literal, $sectors:literal, $min_blocks:literal;)*) => {
+    ($module:ident, $for_each:ident: $($insert:ident, $contains:ident, $insert_parts:ident: $block_bits:literal, $sectors:literal, $min_blocks:literal, $min_parts:literal;)*) => {
         $(
             kernel! {
                 #[doc = concat!("Inserts `n` keys, one per thread, into a filter of ", $block_bits, "-bit blocks in ", $sectors,
@@ -217,7 +284,8 @@ macro_rules! sectored_kernels {
                     unsafe {
                         let valid = warp::ballot(warp::FULL_MASK, i < n);
                         let hash = if i < n { $crate::batch::keys::mix_at(keys, kind, spread, i) } else { 0 };
-                        $crate::bloom::sectors::insert_warp::<$block_bits, $sectors>(words, blocks, hashes, hash, valid);
+                        let salts = Sectored::<$block_bits, $sectors>::salts(warp::lane_id() % ($block_bits / 64), hashes);
+                        insert_warp::<$block_bits, $sectors>(words, blocks, hashes, hash, valid, |_| salts);
                     }
                 }
             }
@@ -243,15 +311,34 @@ macro_rules! sectored_kernels {
                     }
                 }
             }
+            kernel! {
+                #[doc = concat!("The rest of a test-and-insert by parts, for a filter of ", $block_bits, "-bit blocks in ", $sectors,
+                    " sectors: see [`split_block_insert_parts`](crate::bloom::split_block::split_block_insert_parts).")]
+                ///
+                /// # Safety
+                /// As there; `hashes` as for the insertion.
+                #[launch_bounds(384, $min_parts)]
+                pub unsafe fn $insert_parts(
+                    words: GlobalMut<u32>, blocks: u64, hashes: u32, keys: Global<u64>, counts: Global<u32>, parts: Parts,
+                    form: u32, out: GlobalMut<u64>, stretch: u32,
+                ) {
+                    let insertion = $crate::bloom::sectors::SectoredInsertion::<$block_bits, $sectors> { blocks, hashes };
+                    // SAFETY: the caller keeps this kernel's contract.
+                    unsafe { parts::insert_part(insertion, words, blocks, keys, counts, parts, form, out, stretch) }
+                }
+            }
         )*
 
-        /// Calls `$then!` with two names for what it makes, the module, and the names of its kernels, for the host's
+        /// Calls `$then!` with three names for what it makes, the module, and the names of its kernels, for the host's
         /// dispatch.
         #[cfg(not(target_arch = "nvptx64"))]
         #[macro_export]
         macro_rules! $for_each {
-            ($then:ident, $insertion:ident, $lookup:ident) => {
-                $then! { $insertion, $lookup, $module: $($insert, $contains: $block_bits, $sectors;)* }
+            ($then:ident, $insertion:ident, $lookup:ident, $insertion_of_parts:ident) => {
+                $then! {
+                    $insertion, $lookup, $insertion_of_parts, $module:
+                    $($insert, $contains, $insert_parts: $block_bits, $sectors;)*
+                }
             };
         }
     };
@@ -278,6 +365,10 @@ mod tests {
                 shapes += 1;
                 for seed in 0..20 {
                     let pattern = Pattern::of(finalise(seed));
+                    for i in 0..hashes {
+                        let bit = Sectored::<BLOCK_BITS, SECTORS>::bit(pattern, i, SALT[i as usize]);
+                        assert_eq!(bit, pattern.bit(shape, i), "{shape:?}, bit {i}");
+                    }
                     for word in 0..BLOCK_BITS / 64 {
                         let salts = Sectored::<BLOCK_BITS, SECTORS>::salts(word, hashes);
                         let expected = match word_bits {

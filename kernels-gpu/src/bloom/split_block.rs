@@ -9,7 +9,9 @@ use crate::batch::results;
 #[cfg(doc)]
 use crate::bloom::claims;
 use crate::bloom::claims::Claims;
+use crate::bloom::parts::{self, Insertion, Parts};
 use warpset_core::bloom::split_block::{SALT, WORDS_PER_BLOCK, block_mask, block_of};
+use warpset_simt::shared::Shared;
 use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
 
 /// Threads of a block, in every kernel of this module.
@@ -41,6 +43,46 @@ unsafe fn insert_warp(words: GlobalMut<u32>, blocks: u64, hash: u64, valid: u32)
             if valid >> source & 1 != 0 {
                 let mask = 1 << (low.wrapping_mul(salt) >> 27);
                 atomic::reduce_or(words.at(block as usize * WORDS_PER_BLOCK + word as usize), mask);
+            }
+        }
+    }
+}
+
+/// An insertion into a filter of `blocks` blocks.
+#[derive(Clone, Copy)]
+struct SplitBlockInsertion {
+    blocks: u64,
+}
+
+impl Insertion for SplitBlockInsertion {
+    const SALTS: &'static [u32] = &SALT;
+    const BLOCK_WORDS: u32 = WORDS_PER_BLOCK as u32;
+
+    #[inline(always)]
+    fn block_of(self, hash: u64, blocks: u64) -> u64 {
+        block_of(hash, blocks)
+    }
+
+    #[inline(always)]
+    unsafe fn insert_warp(self, words: GlobalMut<u32>, _: Shared<u32>, hash: u64, valid: u32) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { insert_warp(words, self.blocks, hash, valid) }
+    }
+
+    #[inline(always)]
+    unsafe fn setter(self, salts: Shared<u32>) -> impl Fn(Shared<u32>, u32, u64) {
+        // Lane `l` sets word `i ^ l % 8` after `i` others.
+        let begin = warp::lane_id() % 8;
+        let mut own = [0; WORDS_PER_BLOCK];
+        for i in 0..WORDS_PER_BLOCK {
+            // SAFETY: there are eight salts.
+            own[i] = unsafe { salts.get(i as u32 ^ begin) };
+        }
+        move |here, first, hash| {
+            for i in 0..WORDS_PER_BLOCK {
+                let mask = 1 << ((hash as u32).wrapping_mul(own[i]) >> 27);
+                // SAFETY: the caller says that the block's words are there.
+                unsafe { here.reduce_or(first + (i as u32 ^ begin), mask) };
             }
         }
     }
@@ -107,35 +149,43 @@ kernel! {
 
 kernel! {
     /// First half of test-and-insert: marks the keys that the filter does not contain, and lets each of them claim its
-    /// hash.
+    /// hash. Of a batch that has been divided, the marks are there, and only keys of parts that overflowed claim.
     ///
     /// # Safety
-    /// - Launch, `words`, `keys`, `out`: as for [`split_block_contains`], the form being bytes or bits.
-    /// - `table`: as [`claims::Claims::new`] asks, all words [`claims::EMPTY`] at the start.
+    /// - Launch: 1-D, blocks of [`BLOCK`] threads, any number of them, no shared memory.
+    /// - `words`, `keys`, `out`: as for [`split_block_contains`], the form being bytes or bits.
+    /// - `table`: as [`claims::Claims::new`] asks, all words [`claims::EMPTY`] at the start (if a part overflowed).
+    /// - `parts`, `counts`: as [`partition_absent`](crate::bloom::partition::partition_absent) has left them, with the
+    ///   marks; or [`Parts::UNDIVIDED`].
     #[launch_bounds(256, 6)]
     pub unsafe fn split_block_claim(
         words: Global<u32>, blocks: u64, keys: Global<u64>, kind: u32, n: usize, form: u32, out: GlobalMut<u64>,
-        table: GlobalMut<u64>, table_bits: u32,
+        table: GlobalMut<u64>, table_bits: u32, parts: Parts, counts: Global<u32>,
     ) {
-        let i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
         // SAFETY: `i < n`; all threads reach `put`; claims hold indices below `n`.
         unsafe {
-            let mut absent = false;
-            if i < n {
-                let hash = xxh64_at(keys, kind, i);
-                absent = !contains_one(words, blocks, hash);
-                if absent {
-                    Claims::new(table, table_bits).claim(hash, i, |j| xxh64_at(keys, kind, j));
-                }
+            if parts.all_fit(counts) {
+                return;
             }
-            results::put(form, out, i, n, absent);
+            for i in parts::rounds(BLOCK, n) {
+                let mut absent = false;
+                if i < n && (parts.bits == 0 || results::get(form, out, i)) {
+                    let hash = xxh64_at(keys, kind, i);
+                    absent = parts.bits != 0 || !contains_one(words, blocks, hash);
+                    if absent && parts.overflowed(counts, hash) {
+                        Claims::new(table, table_bits).claim(hash, i, |j| xxh64_at(keys, kind, j));
+                    }
+                }
+                warp::sync_warp(warp::FULL_MASK);
+                results::put(form, out, i, n, absent);
+            }
         }
     }
 }
 
 kernel! {
     /// Second half: of the keys marked by [`split_block_claim`] leaves those marked that won their hash, and inserts
-    /// them.
+    /// them. Of a batch that has been divided, those of parts that overflowed.
     ///
     /// # Safety
     /// - As for [`split_block_claim`], which has run with the same arguments.
@@ -143,21 +193,53 @@ kernel! {
     #[launch_bounds(256, 6)]
     pub unsafe fn split_block_settle(
         words: GlobalMut<u32>, blocks: u64, keys: Global<u64>, kind: u32, n: usize, form: u32, out: GlobalMut<u64>,
-        table: GlobalMut<u64>, table_bits: u32,
+        table: GlobalMut<u64>, table_bits: u32, parts: Parts, counts: Global<u32>,
     ) {
-        let i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
         // SAFETY: `i < n`; all threads reach `put` and `insert_warp`; claims hold indices below `n`.
         unsafe {
-            let mut new = false;
-            let mut hash = 0;
-            if i < n && results::get(form, out, i) {
-                hash = xxh64_at(keys, kind, i);
-                new = Claims::new(table, table_bits).winner(hash, |j| xxh64_at(keys, kind, j)) == i;
+            if parts.all_fit(counts) {
+                return;
             }
-            warp::sync_warp(warp::FULL_MASK); // one word of `out` holds bits of all lanes
-            results::put(form, out, i, n, new);
-            let valid = warp::ballot(warp::FULL_MASK, new);
-            insert_warp(words, blocks, hash, valid);
+            for i in parts::rounds(BLOCK, n) {
+                let mut new = i < n && results::get(form, out, i);
+                let mut inserts = false;
+                let mut hash = 0;
+                if new {
+                    hash = xxh64_at(keys, kind, i);
+                    if parts.overflowed(counts, hash) {
+                        new = Claims::new(table, table_bits).winner(hash, |j| xxh64_at(keys, kind, j)) == i;
+                        inserts = new;
+                    }
+                }
+                warp::sync_warp(warp::FULL_MASK); // one word of `out` holds bits of all lanes
+                results::put(form, out, i, n, new);
+                let valid = warp::ballot(warp::FULL_MASK, inserts);
+                insert_warp(words, blocks, hash, valid);
+            }
+        }
+    }
+}
+
+kernel! {
+    /// The rest of a test-and-insert by parts: of equal keys leaves the first marked, and inserts all. Leaves parts that
+    /// overflowed to [`split_block_claim`].
+    ///
+    /// # Safety
+    /// - Launch: 1-D, one block of [`parts::BLOCK`] threads per part, [`parts::shared_bytes`]`(stretch)` bytes of dynamic
+    ///   shared memory.
+    /// - `words`: valid for all blocks, only accessed atomically while the kernel runs.
+    /// - `keys`, `counts`, `parts`, `form`, `out`: as [`partition_absent`](crate::bloom::partition::partition_absent) has
+    ///   left them; nothing else accesses `out`.
+    /// - `stretch`: 0, or at most [`parts::MAX_STRETCH`] and the 32-bit words of the blocks from that of a part's first
+    ///   hash to that of its last, for every part.
+    #[launch_bounds(384, 4)]
+    pub unsafe fn split_block_insert_parts(
+        words: GlobalMut<u32>, blocks: u64, keys: Global<u64>, counts: Global<u32>, parts: Parts, form: u32,
+        out: GlobalMut<u64>, stretch: u32,
+    ) {
+        // SAFETY: the caller keeps this kernel's contract.
+        unsafe {
+            parts::insert_part(SplitBlockInsertion { blocks }, words, blocks, keys, counts, parts, form, out, stretch);
         }
     }
 }

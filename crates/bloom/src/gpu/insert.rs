@@ -13,6 +13,9 @@ use crate::Error;
 /// A part fits in the L2 cache with room to spare, and is filled before the next one begins: atomics that would each go
 /// to memory find their block in the cache. Grouping is one radix pass (two for filters of more than 256 parts), which
 /// also hashes the keys; it takes 8 bytes of scratch memory per key, up to 4 GiB at a time.
+///
+/// Test-and-insert divides its sub-batches into parts by the same choice: `Auto` those of 2^21 keys or more, whatever the
+/// filter's size; `Bits` into `1 << bits` parts, 2^12 at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Grouping {
     /// Where measurement says that it pays: filters above the L2 cache, batches of at least one key per 128 bytes of

@@ -5,9 +5,11 @@ use warpset_core::bloom::split_block::BLOCK_BYTES;
 use warpset_gpu::batch::{Answers, Hashing};
 use warpset_gpu::{GpuError, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
+use warpset_kernels::bloom::parts::Parts;
 use warpset_kernels::bloom::{blocked, sectors_narrow, sectors_wide, split_block};
 use warpset_simt::{Global, GlobalMut};
 
+use super::parts::{Divided, one_block_per_part};
 use crate::{BlockedLayout, Error, Layout, SplitBlockLayout};
 
 /// Threads of a thread block, in all kernels of Bloom filters.
@@ -16,6 +18,16 @@ pub(super) const BLOCK: u32 = 256;
 /// One thread per key. Keys come in chunks of less than 2^39, so the grid fits.
 pub(super) fn one_thread_each(n: usize) -> LaunchConfig {
     LaunchConfig::new(n.div_ceil(BLOCK as usize) as u32, BLOCK)
+}
+
+/// One thread per key, or, where few keys or none will claim, as many as run at a time.
+fn claiming(stream: &Stream, n: usize, divided: Divided) -> LaunchConfig {
+    let each = one_thread_each(n);
+    if divided.parts == Parts::UNDIVIDED {
+        return each;
+    }
+    let resident = stream.device().properties().multiprocessors * 8;
+    LaunchConfig::new((n.div_ceil(BLOCK as usize) as u32).min(resident), BLOCK)
 }
 
 /// A claim table on the device.
@@ -88,13 +100,16 @@ pub trait DeviceOneBlock: DeviceLayout {
         n: usize,
     ) -> Result<(), GpuError>;
 
-    /// Queues both halves of a test-and-insert of `n` keys, at most `TEST_AND_INSERT_BATCH`.
+    /// Queues both halves of a test-and-insert of `n` keys, at most `TEST_AND_INSERT_BATCH`; of a divided batch, for the keys
+    /// of parts that overflowed.
     ///
     /// # Safety
     /// - As for lookups and insertions; nothing else accesses `words`.
     /// - `answers` are bytes or bits.
-    /// - `table` has more than `2 n` words, all empty, which nothing else accesses.
+    /// - `table` has more than `2 n` words, all empty unless no part overflowed, which nothing else accesses.
+    /// - `divided` is [`Divided::not`], or the kernels of this batch's division are queued.
     #[doc(hidden)]
+    #[allow(clippy::too_many_arguments)] // a kernel's
     unsafe fn launch_test_and_insert(
         &self,
         stream: &Stream,
@@ -103,6 +118,20 @@ pub trait DeviceOneBlock: DeviceLayout {
         n: usize,
         answers: Answers,
         table: ClaimTable,
+        divided: Divided,
+    ) -> Result<(), GpuError>;
+
+    /// Queues the rest of a test-and-insert of a batch that has been divided, for the parts that did not overflow.
+    ///
+    /// # Safety
+    /// - As for insertions; `divided` is what the division of this batch writes, and `answers` hold its marks.
+    #[doc(hidden)]
+    unsafe fn launch_insert_parts(
+        &self,
+        stream: &Stream,
+        words: GlobalMut<u32>,
+        divided: Divided,
+        answers: Answers,
     ) -> Result<(), GpuError>;
 }
 
@@ -166,9 +195,10 @@ impl DeviceOneBlock for SplitBlockLayout {
         n: usize,
         answers: Answers,
         table: ClaimTable,
+        divided: Divided,
     ) -> Result<(), GpuError> {
-        let (config, blocks, Answers { words: out, form }) = (one_thread_each(n), self.blocks(), answers);
-        let KeySlice { keys, kind, .. } = keys;
+        let (config, blocks, Answers { words: out, form }) = (claiming(stream, n, divided), self.blocks(), answers);
+        let (KeySlice { keys, kind, .. }, Divided { parts, counts, .. }) = (keys, divided);
         // SAFETY: the caller's promise is the kernels' contract; they run one after the other.
         stream.device().with_kernels(
             &[split_block::split_block_claim::INFO, split_block::split_block_settle::INFO],
@@ -183,6 +213,8 @@ impl DeviceOneBlock for SplitBlockLayout {
                     out,
                     table: table.words,
                     table_bits: table.bits,
+                    parts,
+                    counts,
                 }
                 .launch(stream, config)?;
                 split_block::split_block_settle {
@@ -195,10 +227,29 @@ impl DeviceOneBlock for SplitBlockLayout {
                     out,
                     table: table.words,
                     table_bits: table.bits,
+                    parts,
+                    counts,
                 }
                 .launch(stream, config)
             },
         )
+    }
+
+    unsafe fn launch_insert_parts(
+        &self,
+        stream: &Stream,
+        words: GlobalMut<u32>,
+        divided: Divided,
+        answers: Answers,
+    ) -> Result<(), GpuError> {
+        let (Divided { parts, counts, keys }, Answers { words: out, form }) = (divided, answers);
+        let blocks = self.blocks();
+        let (config, stretch) = one_block_per_part(parts, blocks, BLOCK_BYTES as u32 / 4);
+        // SAFETY: the caller's promise is the kernel's contract.
+        unsafe {
+            split_block::split_block_insert_parts { words, blocks, keys, counts, parts, form, out, stretch }
+                .launch(stream, config)
+        }
     }
 }
 
@@ -251,7 +302,10 @@ macro_rules! shapes {
 warpset_kernels::for_each_blocked_shape!(shapes);
 
 macro_rules! sectored {
-    ($insertion:ident, $lookup:ident, $module:ident: $($insert:ident, $contains:ident: $block_bits:literal, $sectors:literal;)*) => {
+    (
+        $insertion:ident, $lookup:ident, $insertion_of_parts:ident, $module:ident:
+        $($insert:ident, $contains:ident, $insert_parts:ident: $block_bits:literal, $sectors:literal;)*
+    ) => {
         /// # Safety
         /// As `launch_insert`.
         unsafe fn $insertion(
@@ -285,10 +339,30 @@ macro_rules! sectored {
                 }
             }
         }
+
+        /// # Safety
+        /// As `launch_insert_parts`.
+        unsafe fn $insertion_of_parts(
+            stream: &Stream, words: GlobalMut<u32>, layout: &BlockedLayout, divided: Divided, answers: Answers,
+        ) -> Result<(), GpuError> {
+            let (Divided { parts, counts, keys }, Answers { words: out, form }) = (divided, answers);
+            let (blocks, shape) = (layout.blocks(), layout.shape());
+            let (config, stretch) = one_block_per_part(parts, blocks, shape.block_bits() / 32);
+            let hashes = shape.hashes();
+            // SAFETY: the caller's promise is the kernels' contract.
+            unsafe {
+                match (shape.block_bits(), shape.sectors()) {
+                    $(($block_bits, $sectors) =>
+                        $module::$insert_parts { words, blocks, hashes, keys, counts, parts, form, out, stretch }
+                            .launch(stream, config),)*
+                    (block_bits, sectors) => unreachable!("no such shape has {sectors} sectors in {block_bits} bits"),
+                }
+            }
+        }
     };
 }
-warpset_kernels::for_each_narrow_layout!(sectored, insert_narrow, contains_narrow);
-warpset_kernels::for_each_wide_layout!(sectored, insert_wide, contains_wide);
+warpset_kernels::for_each_narrow_layout!(sectored, insert_narrow, contains_narrow, insert_parts_narrow);
+warpset_kernels::for_each_wide_layout!(sectored, insert_wide, contains_wide, insert_parts_wide);
 
 /// The largest block of the narrow layouts.
 const NARROW: u32 = 256;
@@ -355,9 +429,11 @@ impl DeviceOneBlock for BlockedLayout {
         n: usize,
         answers: Answers,
         table: ClaimTable,
+        divided: Divided,
     ) -> Result<(), GpuError> {
-        let (config, blocks, shape) = (one_thread_each(n), self.blocks(), self.shape());
+        let (config, blocks, shape) = (claiming(stream, n, divided), self.blocks(), self.shape());
         let (KeySlice { keys, kind, spread }, Answers { words: out, form }) = (keys, answers);
+        let Divided { parts, counts, .. } = divided;
         // SAFETY: the caller's promise is the kernels' contract; they run one after the other.
         stream.device().with_kernels(&[blocked::blocked_claim::INFO, blocked::blocked_settle::INFO], || unsafe {
             blocked::blocked_claim {
@@ -372,6 +448,8 @@ impl DeviceOneBlock for BlockedLayout {
                 out,
                 table: table.words,
                 table_bits: table.bits,
+                parts,
+                counts,
             }
             .launch(stream, config)?;
             blocked::blocked_settle {
@@ -386,9 +464,28 @@ impl DeviceOneBlock for BlockedLayout {
                 out,
                 table: table.words,
                 table_bits: table.bits,
+                parts,
+                counts,
             }
             .launch(stream, config)
         })
+    }
+
+    unsafe fn launch_insert_parts(
+        &self,
+        stream: &Stream,
+        words: GlobalMut<u32>,
+        divided: Divided,
+        answers: Answers,
+    ) -> Result<(), GpuError> {
+        // SAFETY: the caller's promise is the same.
+        unsafe {
+            if self.shape().block_bits() <= NARROW {
+                insert_parts_narrow(stream, words, self, divided, answers)
+            } else {
+                insert_parts_wide(stream, words, self, divided, answers)
+            }
+        }
     }
 }
 

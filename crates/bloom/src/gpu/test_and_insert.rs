@@ -7,7 +7,8 @@ use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::bloom::claims;
 
 use super::kernels::ClaimTable;
-use super::{Bloom, DeviceKeys, DeviceOneBlock};
+use super::parts::{Divided, Division};
+use super::{Bloom, DeviceKeys, DeviceOneBlock, Grouping};
 use crate::{Error, Key};
 
 /// A claim table for batches of up to `n` keys: up to 32 bytes per key.
@@ -23,11 +24,24 @@ pub(super) fn emptied(stream: &Stream, table: &mut DeviceVec<u64>, n: usize) -> 
     Ok(ClaimTable { words: table.global_mut(), bits })
 }
 
+/// Device memory for batches, allocated and freed in the order of a stream.
+struct Scratch {
+    table: DeviceVec<u64>,
+    division: Option<Division>,
+}
+
 impl<L: DeviceOneBlock> Bloom<L> {
+    /// Scratch for batches of at most `n` keys.
+    fn test_and_insert_scratch(&self, stream: &Stream, n: usize) -> Result<Scratch, Error> {
+        let grouping = if self.layout.hashing().can_group() { self.grouping } else { Grouping::Never };
+        let division = Division::new(stream, grouping, n.min(TEST_AND_INSERT_BATCH))?;
+        Ok(Scratch { table: claim_words(stream, n)?, division })
+    }
+
     /// Inserts keys on the device; answer `i` becomes 1 if key `i` was new, 0 if not. The rule is that of
     /// [`cpu::Bloom::test_and_insert_bulk`](crate::cpu::Bloom::test_and_insert_bulk).
     ///
-    /// Takes up to 512 MiB of scratch memory.
+    /// Takes up to 600 MiB of scratch memory.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if there are fewer bytes than keys; memory of another device. If there is no memory for scratch,
@@ -106,13 +120,13 @@ impl<L: DeviceOneBlock> Bloom<L> {
             return Ok(());
         }
         self.expect_here("an insertion into a Bloom filter", [stream.device(), keys.device(), there])?;
-        let mut table = claim_words(stream, n)?;
+        let mut scratch = self.test_and_insert_scratch(stream, n)?;
         for first in (0..n).step_by(TEST_AND_INSERT_BATCH) {
             let batch = keys.part(first..n.min(first + TEST_AND_INSERT_BATCH));
             // SAFETY: the caller's promise; scratch is freed in the order of the stream.
             unsafe {
                 let hashed = batch.kernel_keys(&self.layout.hashing(), stream)?;
-                self.batch(stream, hashed.keys, batch.count(), answers.from(first), &mut table)?;
+                self.batch(stream, hashed.keys, batch.count(), answers.from(first), &mut scratch)?;
             }
         }
         Ok(())
@@ -121,23 +135,33 @@ impl<L: DeviceOneBlock> Bloom<L> {
     /// One batch.
     ///
     /// # Safety
-    /// As above; `answers` has room, and the table was made for at least `n` keys.
+    /// As above; `answers` has room, and the scratch was made for at least `n` keys.
     unsafe fn batch(
         &self,
         stream: &Stream,
         keys: KeySlice,
         n: usize,
         answers: Answers,
-        table: &mut DeviceVec<u64>,
+        scratch: &mut Scratch,
     ) -> Result<(), Error> {
         if n == 0 {
             return Ok(());
         }
-        let table = emptied(stream, table, n)?;
         let words = self.words_atomic();
-        // SAFETY: the table is empty and large enough, and its owner frees it in the order of the stream; the rest is
-        // the caller's promise.
-        unsafe { self.layout.launch_test_and_insert(stream, words, keys, n, answers, table)? };
+        // SAFETY: the table is large enough, and empty where it is used; scratch is freed in the order of the stream, in
+        // which the kernels run one after the other; the rest is the caller's promise.
+        unsafe {
+            let Some(division) = &mut scratch.division else {
+                let table = emptied(stream, &mut scratch.table, n)?;
+                self.layout.launch_test_and_insert(stream, words, keys, n, answers, table, Divided::not())?;
+                return Ok(());
+            };
+            let table = ClaimTable { words: scratch.table.global_mut(), bits: claims::table_bits(n) };
+            self.layout.launch_contains(stream, words.into(), keys, None, n, answers)?;
+            let divided = division.divide(stream, keys, n, answers, table)?;
+            self.layout.launch_insert_parts(stream, words, divided, answers)?;
+            self.layout.launch_test_and_insert(stream, words, keys, n, answers, table, divided)?;
+        }
         Ok(())
     }
 
@@ -148,7 +172,7 @@ impl<L: DeviceOneBlock> Bloom<L> {
         }
         let stream = self.synchronised_stream()?;
         let most = keys.len().min(TEST_AND_INSERT_BATCH);
-        let mut table = claim_words(&stream, most)?;
+        let mut scratch = self.test_and_insert_scratch(&stream, most)?;
         let mut on_device = self.device.alloc_uninit::<u64>(most)?;
         let mut answers = stream.alloc_uninit::<u64>(most.div_ceil(64))?;
         let mut words = vec![0; most.div_ceil(64)];
@@ -156,7 +180,7 @@ impl<L: DeviceOneBlock> Bloom<L> {
             let slice = self.staging().gather(keys, &mut on_device)?;
             let to = Answers::bits_at(answers.global_mut());
             // SAFETY: everything lives until the stream has been waited for, in `download`; the filter is borrowed.
-            unsafe { self.batch(&stream, slice, keys.len(), to, &mut table)? };
+            unsafe { self.batch(&stream, slice, keys.len(), to, &mut scratch)? };
             let words = &mut words[..keys.len().div_ceil(64)];
             stream.download(answers.slice(..words.len()), words)?;
             bits_to(new, words);

@@ -1,0 +1,135 @@
+//! How a batch of test-and-insert is divided into parts, and where the parts are.
+
+use warpset_gpu::batch::Answers;
+use warpset_gpu::{DeviceVec, GpuError, LaunchConfig, Stream};
+use warpset_kernels::batch::keys::KeySlice;
+use warpset_kernels::bloom::partition;
+use warpset_kernels::bloom::parts::{self as kernels, MAX_BITS, MAX_CAPACITY, Parts};
+use warpset_simt::Global;
+
+use super::Grouping;
+use super::kernels::ClaimTable;
+
+/// The fewest keys that are divided: smaller batches are done sooner than the launches that division takes.
+const FEWEST: usize = 1 << 21;
+/// The most keys that a part has on average.
+const KEYS: usize = 4096;
+/// Shared memory that a block asks for at least where the stretch stays in the filter: beside more blocks, those of the
+/// filter that they touch would drive each other out of the L2 cache of an H200.
+const LEAST_SHARED_BYTES: u32 = 72 << 10;
+/// Threads of a block that empties claims.
+const CLEARING_BLOCK: u32 = 256;
+
+/// The absent keys of a batch, divided into parts.
+#[derive(Clone, Copy)]
+pub struct Divided {
+    /// Which parts there are.
+    pub parts: Parts,
+    /// How many keys each has, and whether one overflowed.
+    pub counts: Global<u32>,
+    /// Hash and index of each key that found room.
+    pub keys: Global<u64>,
+}
+
+impl Divided {
+    /// What stands for a batch that is not divided.
+    pub(super) fn not() -> Divided {
+        let (counts, keys) = (Global::from_raw_parts(std::ptr::null(), 0), Global::from_raw_parts(std::ptr::null(), 0));
+        Divided { parts: Parts::UNDIVIDED, counts, keys }
+    }
+}
+
+/// The launch of the kernels that insert parts into a filter of `blocks` blocks of `block_words` words of 32 bits, and
+/// the length of a stretch.
+pub(super) fn one_block_per_part(parts: Parts, blocks: u64, block_words: u32) -> (LaunchConfig, u32) {
+    // The hashes of a part may begin and end within a block.
+    let stretch = ((blocks >> parts.bits) + 2).saturating_mul(u64::from(block_words));
+    let stretch = if stretch <= kernels::MAX_STRETCH as u64 { stretch as usize } else { 0 };
+    let shared = kernels::shared_bytes(stretch).max(if stretch == 0 { LEAST_SHARED_BYTES } else { 0 });
+    (LaunchConfig::new(1 << parts.bits, kernels::BLOCK).shared(shared), stretch as u32)
+}
+
+/// How to divide a batch of `n` keys; `None`: not at all.
+fn parts_of(grouping: Grouping, n: usize) -> Option<Parts> {
+    let bits = match grouping {
+        Grouping::Never => return None,
+        Grouping::Auto if n < FEWEST => return None,
+        Grouping::Auto => n.div_ceil(KEYS).next_power_of_two().trailing_zeros(),
+        Grouping::Bits(bits) => bits,
+    };
+    let bits = bits.clamp(1, MAX_BITS);
+    let mean = n.div_ceil(1 << bits);
+    // Of keys that differ, a part as large as this is ten standard deviations away; of keys that come 16 times, four.
+    let capacity = (mean + mean / 4 + mean / 16).next_multiple_of(32).min(MAX_CAPACITY);
+    Some(Parts { bits, capacity: capacity as u32 })
+}
+
+/// Device memory for the parts of a batch, allocated and freed in the order of a stream.
+pub(super) struct Division {
+    parts: Parts,
+    counts: DeviceVec<u32>,
+    keys: DeviceVec<u64>,
+}
+
+impl Division {
+    /// Memory for batches of `n` keys; none if these are not divided, or if there is no memory and `grouping` does not insist.
+    pub(super) fn new(stream: &Stream, grouping: Grouping, n: usize) -> Result<Option<Division>, GpuError> {
+        let Some(parts) = parts_of(grouping, n) else { return Ok(None) };
+        let words = (2 * parts.capacity as usize) << parts.bits;
+        match stream.alloc_uninit(words) {
+            Ok(keys) => Ok(Some(Division { parts, counts: stream.alloc_uninit(parts.counts())?, keys })),
+            Err(error) if grouping == Grouping::Auto && error.is_out_of_memory() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Queues the division of a batch of `n` keys, at most as many as there is memory for: of a lookup's `answers` remain the
+    /// marks of absent keys. If a part overflows, `table` gets emptied.
+    ///
+    /// # Safety
+    /// - `keys` are valid for `n` keys, of a kind that can be grouped; `answers` are bytes or bits, and the lookup of the keys is queued.
+    /// - Until the stream has passed this work and what uses the result, all stay allocated; nothing writes the keys, and
+    ///   nothing else accesses the rest.
+    pub(super) unsafe fn divide(
+        &mut self,
+        stream: &Stream,
+        keys: KeySlice,
+        n: usize,
+        answers: Answers,
+        table: ClaimTable,
+    ) -> Result<Divided, GpuError> {
+        let (parts, KeySlice { keys, kind, spread }) = (self.parts, keys);
+        let Answers { words: out, form } = answers;
+        stream.fill_bytes(self.counts.as_mut_slice(), 0)?;
+        let tiles = n.div_ceil(partition::TILE) as u32;
+        let config = LaunchConfig::new(tiles, partition::BLOCK).shared(partition::GROUP_SHARED_BYTES);
+        let clearing = LaunchConfig::new(stream.device().properties().multiprocessors * 8, CLEARING_BLOCK);
+        let (counts, grouped) = (self.counts.global_mut(), self.keys.global_mut());
+        // SAFETY: there is room for the parts, whose counts are zero; the rest is the caller's promise.
+        unsafe {
+            partition::partition_absent { keys, kind, spread, n, form, out, parts, counts, grouped }
+                .launch(stream, config)?;
+            partition::partition_clear_claims { table: table.words, n: 1 << table.bits, parts, counts: counts.into() }
+                .launch(stream, clearing)?;
+        }
+        Ok(Divided { parts, counts: counts.into(), keys: grouped.into() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_have_room_for_keys_that_differ() {
+        assert_eq!(parts_of(Grouping::Never, 1 << 24), None);
+        assert_eq!(parts_of(Grouping::Auto, FEWEST - 1), None);
+        for n in [FEWEST, (1 << 22) + 1, 1 << 23, 1 << 24] {
+            let Parts { bits, capacity } = parts_of(Grouping::Auto, n).unwrap();
+            let mean = n as f64 / f64::from(1 << bits);
+            assert!(mean <= KEYS as f64 && f64::from(capacity) >= mean + 10.0 * mean.sqrt(), "{n}: {bits}, {capacity}");
+        }
+        assert_eq!(parts_of(Grouping::Bits(1), 1 << 24), Some(Parts { bits: 1, capacity: MAX_CAPACITY as u32 }));
+        assert_eq!(parts_of(Grouping::Bits(20), 64), Some(Parts { bits: MAX_BITS, capacity: 32 }));
+    }
+}
