@@ -9,7 +9,7 @@ use super::*;
 const BUDGETS: &[(&str, usize, usize)] = &[
     ("split-block insert_bulk", 12_000, 12_000),
     ("split-block contains_bulk", 12_000, 12_000),
-    ("split-block test_and_insert_bulk", 34_000, 18_000),
+    ("split-block test_and_insert_bulk", 40_000, 21_000),
     ("split-block insert_bulk, 1 GiB", 12_000, 12_000),
     ("split-block insert_device, grouped", 190_000, 120_000),
     ("blocked insert_bulk", 14_000, 14_000),
