@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use rayon::prelude::*;
-use warpset::quotient::{Container, Duplicates, StandardBuilder, StandardQuotientFilter};
+use warpset::quotient::{Builder, Container, Duplicates, QuotientFilter, RankSelectBuilder, SlotKind, StandardBuilder};
 
 use super::super::clock::Effort;
 use super::super::limits::Access;
@@ -13,7 +13,7 @@ use super::super::machine;
 use super::super::record::Record;
 use super::super::suite::{Session, Step, Target, Threads};
 use super::super::table::{grid, rate};
-use super::subject::{Change, Filter, Kind, container_name, layout, qfilter_for, qfilter_sorted};
+use super::subject::{Change, Filter, Kind, Ours, container_name, layout, qfilter_for, qfilter_sorted, with_ours};
 use super::{ABSENT, BATCH, COMMON_LOAD, INSERTED, Point, Size, as_expected, keys};
 
 /// Most keys that are asked for: enough for a rate, on a CPU.
@@ -104,7 +104,7 @@ impl Run {
         before: &Filter,
         change: Change,
         batch: &[u32],
-        wanted: Option<&StandardQuotientFilter>,
+        wanted: Option<&Ours>,
     ) -> anyhow::Result<Filter> {
         let mut filter = before.clone();
         let seconds = session.time_change(self.threads, before, &mut filter, |filter| filter.change(change, batch))?;
@@ -158,7 +158,7 @@ fn lookups_by_batch(session: &mut Session, size: Size, _: &[f64]) -> anyhow::Res
     let inserted = keys(INSERTED, size.keys(COMMON_LOAD));
     let most = inserted.len().min(ASKED);
     let point = Point { study: "lookup over batch", size, load: COMMON_LOAD };
-    for kind in [Kind::Bulk(Container::Packed), Kind::Qfilter, Kind::Bloom] {
+    for kind in [Kind::Bulk(Container::Packed), Kind::RankSelect, Kind::Qfilter, Kind::Bloom] {
         let filter = session.pool(Threads::All).install(|| kind.filled(size, &inserted))?;
         for &threads in session.threads(kind.asks_in_parallel()) {
             for batch in (8..32).step_by(2).map(|log| 1 << log).take_while(|batch| *batch <= most) {
@@ -170,17 +170,17 @@ fn lookups_by_batch(session: &mut Session, size: Size, _: &[f64]) -> anyhow::Res
 }
 
 /// What is left of the fingerprints of `all` once those of `batch` are removed, each with its equals.
-pub fn rest(filter: &StandardQuotientFilter, all: &[u32], batch: &[u32]) -> anyhow::Result<StandardQuotientFilter> {
+pub fn rest<S: SlotKind>(filter: &QuotientFilter<S>, all: &[u32], batch: &[u32]) -> anyhow::Result<QuotientFilter<S>> {
     let layout = *filter.layout();
     let gone: HashSet<u64> = batch.iter().filter_map(|key| layout.fingerprint(*key)).collect();
     let stay =
         all.par_iter().filter_map(|key| layout.fingerprint(*key)).filter(|fingerprint| !gone.contains(fingerprint));
-    Ok(StandardBuilder::with_layout(layout).build_from_fingerprints(&stay.collect::<Vec<u64>>())?)
+    Ok(Builder::<S>::with_layout(layout).build_from_fingerprints(&stay.collect::<Vec<u64>>())?)
 }
 
 /// The filter of both lists of keys, with the layout of `filter`.
-fn grown(filter: &StandardQuotientFilter, keys: &[u32], more: &[u32]) -> anyhow::Result<StandardQuotientFilter> {
-    Ok(StandardBuilder::with_layout(*filter.layout()).build_from(&[keys, more].concat())?)
+fn grown(filter: &Ours, keys: &[u32], more: &[u32]) -> anyhow::Result<Ours> {
+    filter.of_same_layout(&[keys, more].concat())
 }
 
 fn updates(session: &mut Session, size: Size, loads: &[f64]) -> anyhow::Result<()> {
@@ -192,7 +192,10 @@ fn updates(session: &mut Session, size: Size, loads: &[f64]) -> anyhow::Result<(
         for kind in Kind::ALL.into_iter().filter(fits) {
             let filled = session.pool(Threads::All).install(|| kind.filled(size, &inserted))?;
             let wanted = filled.ours().map(|ours| {
-                let both = || anyhow::Ok((grown(ours, &inserted, &batch)?, rest(ours, &inserted, &removed)?));
+                let both = || {
+                    let less = with_ours!(ours, |ours| rest(ours, &inserted, &removed)?.into());
+                    anyhow::Ok((grown(ours, &inserted, &batch)?, less))
+                };
                 session.pool(Threads::All).install(both)
             });
             let (more, less) = wanted.transpose()?.unzip();
@@ -215,7 +218,15 @@ pub fn spread(keys: &[u32], n: usize) -> Vec<u32> {
 fn inserts_by_batch(session: &mut Session, size: Size, _: &[f64]) -> anyhow::Result<()> {
     let inserted = keys(INSERTED, size.keys(COMMON_LOAD));
     let point = Point { study: "insert over batch", size, load: COMMON_LOAD };
-    for kind in [Kind::Bulk(Container::Packed), Kind::OneByOne, Kind::Qfilter, Kind::Bloom] {
+    let kinds = [
+        Kind::Bulk(Container::Packed),
+        Kind::RankSelect,
+        Kind::OneByOne,
+        Kind::RankSelectOneByOne,
+        Kind::Qfilter,
+        Kind::Bloom,
+    ];
+    for kind in kinds {
         let filled = session.pool(Threads::All).install(|| kind.filled(size, &inserted))?;
         for n in size.batches(&[100, 1000, 10_000, 50_000, 100_000, 200_000, 500_000, 1_000_000]) {
             let batch = keys(BATCH, n);
@@ -234,6 +245,8 @@ fn inserts_by_batch(session: &mut Session, size: Size, _: &[f64]) -> anyhow::Res
 enum Method {
     /// Sorted, laid out, written.
     Sorted(Container, Duplicates),
+    /// The same into slots with rank and select.
+    RankSelectSorted(Duplicates),
     /// The paper's serial filter: inserts from empty.
     OneByOne(Duplicates),
     /// The peer, its inserts from empty.
@@ -245,10 +258,13 @@ enum Method {
 }
 
 impl Method {
-    const ALL: [Method; 8] = [
+    const ALL: [Method; 11] = [
         Method::Sorted(Container::Packed, Duplicates::Dropped),
         Method::Sorted(Container::Packed, Duplicates::Kept),
         Method::Sorted(Container::Bytes, Duplicates::Dropped),
+        Method::RankSelectSorted(Duplicates::Dropped),
+        Method::RankSelectSorted(Duplicates::Kept),
+        Method::RankSelectSorted(Duplicates::Counted),
         Method::OneByOne(Duplicates::Dropped),
         Method::OneByOne(Duplicates::Kept),
         Method::Qfilter,
@@ -259,6 +275,8 @@ impl Method {
     fn name(self) -> String {
         match self {
             Method::Sorted(container, _) => format!("{}, sorted", container_name(container)),
+            Method::RankSelectSorted(Duplicates::Counted) => "rank-select, counted, sorted".into(),
+            Method::RankSelectSorted(_) => "rank-select, sorted".into(),
             Method::OneByOne(_) => Kind::OneByOne.name(),
             Method::Qfilter => Kind::Qfilter.name(),
             Method::QfilterSorted => format!("qfilter {}, sorted", machine::version("qfilter")),
@@ -279,7 +297,13 @@ impl Method {
         Ok(match self {
             Method::Sorted(container, duplicates) => {
                 let layout = layout(size, container, duplicates)?;
-                Filter::Ours { filter: StandardBuilder::with_layout(layout).build_from(keys)?, one_by_one: false }
+                let filter = StandardBuilder::with_layout(layout).build_from(keys)?.into();
+                Filter::Ours { filter, one_by_one: false }
+            }
+            Method::RankSelectSorted(duplicates) => {
+                let builder = RankSelectBuilder::with_bits(size.quotient_bits, size.remainder_bits);
+                let filter = builder.max_load(MAX_LOAD).duplicates(duplicates).build_from(keys)?.into();
+                Filter::Ours { filter, one_by_one: false }
             }
             Method::OneByOne(duplicates) => {
                 let layout = layout(size, Container::Packed, duplicates)?;
@@ -287,7 +311,7 @@ impl Method {
                 for key in keys {
                     filter.insert(*key)?;
                 }
-                Filter::Ours { filter, one_by_one: false }
+                Filter::Ours { filter: filter.into(), one_by_one: false }
             }
             Method::Qfilter => {
                 let mut filter = Filter::Qfilter(qfilter_for(size)?);
@@ -321,7 +345,7 @@ fn builds(session: &mut Session, size: Size, loads: &[f64]) -> anyhow::Result<()
                 })?;
                 let Some(filter) = built else { anyhow::bail!("nothing was built") };
                 let right = filter.count(&keys)? == keys.len() && filter.ours().is_none_or(|ours| is_of(ours, &keys));
-                let kept = filter.ours().is_some_and(|ours| ours.layout().duplicates() == Duplicates::Kept);
+                let kept = filter.ours().is_some_and(|ours| ours.layout().duplicates() != Duplicates::Dropped);
                 let row = point.row("build", keys.len(), seconds).by(method.name(), method.is_peer());
                 let row = row.param("duplicates", if kept { "kept" } else { "dropped" });
                 Run { point, kind: Kind::OneByOne, threads }.push_row(session, row, &filter, right);
@@ -333,13 +357,13 @@ fn builds(session: &mut Session, size: Size, loads: &[f64]) -> anyhow::Result<()
 }
 
 /// Whether the fingerprints are those of the keys, each once or each as often as it comes.
-fn is_of(filter: &StandardQuotientFilter, keys: &[u32]) -> bool {
+fn is_of(filter: &Ours, keys: &[u32]) -> bool {
     let mut fingerprints: Vec<u64> = keys.iter().filter_map(|key| filter.layout().fingerprint(*key)).collect();
     fingerprints.par_sort_unstable();
     if filter.layout().duplicates() == Duplicates::Dropped {
         fingerprints.dedup();
     }
-    filter.fingerprints().eq(fingerprints)
+    with_ours!(filter, |filter| filter.fingerprints().eq(fingerprints))
 }
 
 const OPERATIONS: [&str; 5] = ["build", "contains hit", "contains miss", "insert", "remove"];

@@ -17,7 +17,9 @@ pub fn step(quotient_bits: u32) -> Step {
             for load in [0.75, 0.9, 0.95] {
                 let size = Size { remainder_bits, quotient_bits };
                 let inserted = keys(INSERTED, size.keys(load));
-                for kind in [Kind::Bulk(Container::Packed), Kind::Bulk(Container::Bytes), Kind::Qfilter] {
+                let packed =
+                    [Kind::Bulk(Container::Packed), Kind::Bulk(Container::Bytes), Kind::RankSelect, Kind::Qfilter];
+                for kind in packed {
                     let filter = session.pool(Threads::All).install(|| kind.filled(size, &inserted))?;
                     push(session, kind, Point { study: "memory", size, load }, error, (&filter, &inserted))?;
                 }

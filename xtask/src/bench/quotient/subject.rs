@@ -2,7 +2,10 @@
 
 use rayon::prelude::*;
 use warpset::bloom::SplitBlockBloom;
-use warpset::quotient::{Container, Duplicates, Layout, StandardBuilder, StandardQuotientFilter};
+use warpset::quotient::{
+    Builder, Container, Duplicates, Layout, QuotientFilter, RankSelect, RankSelectQuotientFilter, SlotKind, Standard,
+    StandardBuilder, StandardQuotientFilter,
+};
 
 use super::super::machine;
 use super::{MAX_LOAD, Size};
@@ -10,10 +13,14 @@ use super::{MAX_LOAD, Size};
 /// A filter and the way that it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Ours, operations on many keys.
+    /// Standard slots, operations on many keys.
     Bulk(Container),
-    /// Ours, one key after the other: the paper's serial filter.
+    /// Slots with rank and select, operations on many keys.
+    RankSelect,
+    /// Standard slots, one key after the other: the paper's serial filter.
     OneByOne,
+    /// Slots with rank and select, one key after the other.
+    RankSelectOneByOne,
     /// The crate `qfilter`, a rank-and-select quotient filter: fingerprints as long as ours.
     Qfilter,
     /// Our split-block Bloom filter, made for the keys that there are and the paper's rate of false positives.
@@ -22,14 +29,23 @@ pub enum Kind {
 
 impl Kind {
     /// All of them, ours first.
-    pub const ALL: [Kind; 5] =
-        [Kind::Bulk(Container::Packed), Kind::Bulk(Container::Bytes), Kind::OneByOne, Kind::Qfilter, Kind::Bloom];
+    pub const ALL: [Kind; 7] = [
+        Kind::Bulk(Container::Packed),
+        Kind::Bulk(Container::Bytes),
+        Kind::RankSelect,
+        Kind::OneByOne,
+        Kind::RankSelectOneByOne,
+        Kind::Qfilter,
+        Kind::Bloom,
+    ];
 
     /// In words.
     pub fn name(self) -> String {
         match self {
             Kind::Bulk(container) => container_name(container).into(),
+            Kind::RankSelect => "rank-select".into(),
             Kind::OneByOne => "packed, one by one".into(),
+            Kind::RankSelectOneByOne => "rank-select, one by one".into(),
             Kind::Qfilter => format!("qfilter {}", machine::version("qfilter")),
             Kind::Bloom => "split-block Bloom".into(),
         }
@@ -37,12 +53,12 @@ impl Kind {
 
     /// Whether several threads may change it.
     pub fn changes_in_parallel(self) -> bool {
-        matches!(self, Kind::Bulk(_) | Kind::Bloom)
+        matches!(self, Kind::Bulk(_) | Kind::RankSelect | Kind::Bloom)
     }
 
     /// Whether lookups on all threads say more than those on one.
     pub fn asks_in_parallel(self) -> bool {
-        self != Kind::OneByOne
+        !matches!(self, Kind::OneByOne | Kind::RankSelectOneByOne)
     }
 
     /// Whether keys can be removed.
@@ -59,7 +75,7 @@ impl Kind {
     pub fn filled(self, size: Size, keys: &[u32]) -> anyhow::Result<Filter> {
         let mut filter = self.empty(size, keys.len())?;
         match &mut filter {
-            Filter::Ours { filter, .. } => *filter = StandardBuilder::with_layout(*filter.layout()).build_from(keys)?,
+            Filter::Ours { filter, .. } => *filter = filter.of_same_layout(keys)?,
             Filter::Qfilter(filter) => *filter = qfilter_sorted(size, keys)?,
             Filter::Bloom(filter) => filter.insert_bulk(keys),
         }
@@ -70,12 +86,16 @@ impl Kind {
     pub fn empty(self, size: Size, n: usize) -> anyhow::Result<Filter> {
         Ok(match self {
             Kind::Bulk(container) => {
-                let filter = StandardBuilder::with_layout(layout(size, container, Duplicates::Dropped)?).build()?;
-                Filter::Ours { filter, one_by_one: false }
+                let layout = layout(size, container, Duplicates::Dropped)?;
+                Filter::Ours { filter: Ours::empty::<Standard>(layout)?, one_by_one: false }
             }
-            Kind::OneByOne => {
+            Kind::RankSelect | Kind::OneByOne | Kind::RankSelectOneByOne => {
                 let layout = layout(size, Container::Packed, Duplicates::Dropped)?;
-                Filter::Ours { filter: StandardBuilder::with_layout(layout).build()?, one_by_one: true }
+                let filter = match self {
+                    Kind::OneByOne => Ours::empty::<Standard>(layout)?,
+                    _ => Ours::empty::<RankSelect>(layout)?,
+                };
+                Filter::Ours { filter, one_by_one: self != Kind::RankSelect }
             }
             Kind::Qfilter => Filter::Qfilter(qfilter_for(size)?),
             Kind::Bloom => {
@@ -143,13 +163,70 @@ impl Change {
     }
 }
 
+/// One of our quotient filters.
+#[derive(Clone, PartialEq)]
+pub enum Ours {
+    /// With standard slots.
+    Standard(StandardQuotientFilter),
+    /// With rank and select.
+    RankSelect(RankSelectQuotientFilter),
+}
+
+impl From<StandardQuotientFilter> for Ours {
+    fn from(filter: StandardQuotientFilter) -> Ours {
+        Ours::Standard(filter)
+    }
+}
+
+impl From<RankSelectQuotientFilter> for Ours {
+    fn from(filter: RankSelectQuotientFilter) -> Ours {
+        Ours::RankSelect(filter)
+    }
+}
+
+/// Runs the body with the filter, whichever kind it is.
+macro_rules! with_ours {
+    ($ours:expr, |$filter:ident| $body:expr) => {
+        match $ours {
+            Ours::Standard($filter) => $body,
+            Ours::RankSelect($filter) => $body,
+        }
+    };
+}
+pub(super) use with_ours;
+
+/// A filter of these keys with the layout of another.
+fn of_same_layout<S: SlotKind>(filter: &QuotientFilter<S>, keys: &[u32]) -> anyhow::Result<QuotientFilter<S>> {
+    Ok(Builder::<S>::with_layout(*filter.layout()).build_from(keys)?)
+}
+
+impl Ours {
+    /// An empty filter.
+    pub fn empty<S: SlotKind>(layout: Layout) -> anyhow::Result<Ours>
+    where
+        Ours: From<QuotientFilter<S>>,
+    {
+        Ok(Builder::<S>::with_layout(layout).build()?.into())
+    }
+
+    /// A filter of these keys with the layout of this one.
+    pub fn of_same_layout(&self, keys: &[u32]) -> anyhow::Result<Ours> {
+        Ok(with_ours!(self, |filter| of_same_layout(filter, keys)?.into()))
+    }
+
+    /// The parameters.
+    pub fn layout(&self) -> &Layout {
+        with_ours!(self, |filter| filter.layout())
+    }
+}
+
 /// A filter with keys in it.
 #[derive(Clone)]
 pub enum Filter {
     /// Ours.
     Ours {
         /// The filter.
-        filter: StandardQuotientFilter,
+        filter: Ours,
         /// Whether keys come one by one.
         one_by_one: bool,
     },
@@ -164,9 +241,11 @@ impl Filter {
     pub fn contains(&self, keys: &[u32], answers: &mut [bool]) -> anyhow::Result<()> {
         match self {
             Filter::Ours { filter, one_by_one: true } => {
-                keys.iter().zip(answers).for_each(|(key, answer)| *answer = filter.contains(*key));
+                with_ours!(filter, |filter| {
+                    keys.iter().zip(answers).for_each(|(key, answer)| *answer = filter.contains(*key));
+                });
             }
-            Filter::Ours { filter, .. } => filter.contains_bulk_into(keys, answers)?,
+            Filter::Ours { filter, .. } => with_ours!(filter, |filter| filter.contains_bulk_into(keys, answers)?),
             Filter::Qfilter(filter) => {
                 let share = keys.len().div_ceil(rayon::current_num_threads()).max(1);
                 keys.par_chunks(share).zip(answers.par_chunks_mut(share)).for_each(|(keys, answers)| {
@@ -189,15 +268,17 @@ impl Filter {
     pub fn change(&mut self, change: Change, keys: &[u32]) -> anyhow::Result<()> {
         match (self, change) {
             (Filter::Ours { filter, one_by_one: true }, Change::Insert) => {
-                for key in keys {
+                with_ours!(filter, |filter| for key in keys {
                     filter.insert(*key)?;
-                }
+                });
             }
             (Filter::Ours { filter, one_by_one: true }, Change::Remove) => {
-                keys.iter().for_each(|key| _ = filter.remove(*key));
+                with_ours!(filter, |filter| keys.iter().for_each(|key| _ = filter.remove(*key)));
             }
-            (Filter::Ours { filter, .. }, Change::Insert) => _ = filter.insert_bulk(keys)?,
-            (Filter::Ours { filter, .. }, Change::Remove) => _ = filter.remove_bulk(keys),
+            (Filter::Ours { filter, .. }, Change::Insert) => {
+                with_ours!(filter, |filter| _ = filter.insert_bulk(keys)?)
+            }
+            (Filter::Ours { filter, .. }, Change::Remove) => with_ours!(filter, |filter| _ = filter.remove_bulk(keys)),
             (Filter::Qfilter(filter), Change::Insert) => {
                 for key in keys {
                     filter.insert(key)?;
@@ -213,7 +294,7 @@ impl Filter {
     /// The rate of false positives that it must have now, where it says so exactly.
     pub fn fpr(&self, size: Size) -> Option<f64> {
         match self {
-            Filter::Ours { filter, .. } => Some(filter.fpr()),
+            Filter::Ours { filter, .. } => Some(with_ours!(filter, |filter| filter.fpr())),
             // Different fingerprints: it holds each once, as ours does.
             Filter::Qfilter(filter) => {
                 Some(filter.len() as f64 / 2f64.powi((size.quotient_bits + size.remainder_bits) as i32))
@@ -225,14 +306,14 @@ impl Filter {
     /// Its memory.
     pub fn bytes(&self) -> u64 {
         match self {
-            Filter::Ours { filter, .. } => filter.memory_bytes(),
+            Filter::Ours { filter, .. } => with_ours!(filter, |filter| filter.memory_bytes()),
             Filter::Qfilter(filter) => filter.memory_usage() as u64,
             Filter::Bloom(filter) => filter.memory_bytes(),
         }
     }
 
     /// Ours, to compare bytes.
-    pub fn ours(&self) -> Option<&StandardQuotientFilter> {
+    pub fn ours(&self) -> Option<&Ours> {
         match self {
             Filter::Ours { filter, .. } => Some(filter),
             _ => None,
