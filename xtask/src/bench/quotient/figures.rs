@@ -302,7 +302,7 @@ impl Method {
             }
             Method::RankSelectSorted(duplicates) => {
                 let builder = RankSelectBuilder::with_bits(size.quotient_bits, size.remainder_bits);
-                let filter = builder.max_load(MAX_LOAD).duplicates(duplicates).build_from(keys)?.into();
+                let filter = builder.max_load(super::MAX_LOAD).duplicates(duplicates).build_from(keys)?.into();
                 Filter::Ours { filter, one_by_one: false }
             }
             Method::OneByOne(duplicates) => {
