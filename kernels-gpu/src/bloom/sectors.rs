@@ -284,7 +284,7 @@ macro_rules! sectored_kernels {
                     unsafe {
                         let valid = warp::ballot(warp::FULL_MASK, i < n);
                         let hash = if i < n { $crate::batch::keys::mix_at(keys, kind, spread, i) } else { 0 };
-                        let salts = Sectored::<$block_bits, $sectors>::salts(warp::lane_id() % ($block_bits / 64), hashes);
+                        let salts = Sectored::<$block_bits, $sectors>::salts(warp::lane_id() & ($block_bits / 64 - 1), hashes);
                         insert_warp::<$block_bits, $sectors>(words, blocks, hashes, hash, valid, |_| salts);
                     }
                 }
