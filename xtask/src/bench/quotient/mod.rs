@@ -4,6 +4,7 @@
 //! Source of the figures: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU",
 //! IPDPS 2018, section VII: 2^23 slots, remainders of 5 bits, keys of 32 bits.
 
+mod counted;
 mod device;
 mod device_updates;
 mod figures;
@@ -37,6 +38,9 @@ impl Suite for Quotient {
                 let loads = if size.is_large() { LARGE_LOADS } else { loads(setup.effort) };
                 steps.extend(figures::steps(loads, size));
                 steps.push(whole::step(size));
+                if !size.is_large() {
+                    steps.push(counted::step(size));
+                }
             }
             steps.push(memory::step(if setup.effort == Effort::Quick { 16 } else { 20 }));
             steps.extend(figures::containers(setup.effort));
@@ -167,6 +171,7 @@ mod tests {
         let size = Size::of(11);
         let mut steps = figures::steps(&[0.7], size);
         steps.push(whole::step(size));
+        steps.push(counted::step(size));
         steps.push(memory::step(11));
         steps.push(figures::container_step(9, &[1, 5, 6], &[0.5]));
         let rows = Session::rows_of(steps);
@@ -178,6 +183,7 @@ mod tests {
             "update over fill",
             "insert over batch",
             "build over fill",
+            counted::COUNTED,
             "memory",
             "containers",
         ] {
