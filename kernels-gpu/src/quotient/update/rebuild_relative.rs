@@ -7,7 +7,7 @@
 
 use warpset_core::quotient::Split;
 use warpset_core::quotient::combine::{Combination, Step};
-use warpset_core::quotient::slots::{BLOCK_SLOTS, Container};
+use warpset_core::quotient::slots::BLOCK_SLOTS;
 use warpset_core::scan::Lift;
 use warpset_simt::{Global, GlobalMut};
 
@@ -152,7 +152,7 @@ struct Arguments<F> {
 /// A tile.
 ///
 /// # Safety
-/// As [`quotient_update_insert_relative`].
+/// As [`quotient_update_insert_packed`], or the kernel of the other container.
 #[inline(always)]
 unsafe fn rebuild<F: Near, const PACKED: bool, const REMOVES: bool>(arguments: Arguments<F>) {
     let Arguments { old, slots, parameters, batch, n, look_back, ticket, words, totals } = arguments;
@@ -198,50 +198,39 @@ unsafe fn rebuild<F: Near, const PACKED: bool, const REMOVES: bool>(arguments: A
     }
 }
 
-kernel! {
-    /// Rewrites a filter with the fingerprints of an ascending batch besides its own.
-    ///
-    /// # Safety
-    /// - As [`quotient_update_rebuild`](super::rebuild::quotient_update_rebuild), which has the same result.
-    /// - There are fewer than [`MAX_SLOTS`], quotients have at least [`MIN_QUOTIENT_BITS`], and the batch has fewer
-    ///   than 2^32 fingerprints.
-    pub unsafe fn quotient_update_insert_relative<F>(
-        old: Global<u64>, slots: u64, parameters: u32, batch: Global<F>, n: usize, look_back: GlobalMut<u64>,
-        ticket: GlobalMut<u32>, words: GlobalMut<u64>, totals: GlobalMut<u64>,
-    ) for [
-        #[launch_bounds(128, 8)] u32 => quotient_update_insert_relative_u32,
-        #[launch_bounds(128, 6)] u64 => quotient_update_insert_relative_u64,
-    ] {
-        let parameters = Parameters(parameters);
-        let arguments = Arguments { old, slots, parameters, batch, n, look_back, ticket, words, totals };
-        // SAFETY: the caller keeps this kernel's contract; the container is the same for all threads.
-        unsafe {
-            match parameters.container() {
-                Container::Bytes => rebuild::<F, false, false>(arguments),
-                Container::Packed => rebuild::<F, true, false>(arguments),
+/// A kernel per container: the driver compiles only what the filter at hand needs.
+macro_rules! rebuilds {
+    ($($kernel:ident, $narrow:ident, $wide:ident: $packed:literal, $removes:literal, $what:literal;)*) => {$(
+        kernel! {
+            #[doc = $what]
+            ///
+            /// # Safety
+            /// - As [`quotient_update_rebuild`](super::rebuild::quotient_update_rebuild), which has the same result.
+            /// - There are fewer than [`MAX_SLOTS`], quotients have at least [`MIN_QUOTIENT_BITS`], and the batch has
+            ///   fewer than 2^32 fingerprints.
+            /// - The filter's container is the one that the kernel's name tells.
+            pub unsafe fn $kernel<F>(
+                old: Global<u64>, slots: u64, parameters: u32, batch: Global<F>, n: usize, look_back: GlobalMut<u64>,
+                ticket: GlobalMut<u32>, words: GlobalMut<u64>, totals: GlobalMut<u64>,
+            ) for [
+                #[launch_bounds(128, 8)] u32 => $narrow,
+                #[launch_bounds(128, 6)] u64 => $wide,
+            ] {
+                let parameters = Parameters(parameters);
+                let arguments = Arguments { old, slots, parameters, batch, n, look_back, ticket, words, totals };
+                // SAFETY: the caller keeps this kernel's contract.
+                unsafe { rebuild::<F, $packed, $removes>(arguments) }
             }
         }
-    }
-
-    /// Rewrites a filter without those fingerprints that an ascending batch cancels.
-    ///
-    /// # Safety
-    /// As [`quotient_update_insert_relative`].
-    pub unsafe fn quotient_update_remove_relative<F>(
-        old: Global<u64>, slots: u64, parameters: u32, batch: Global<F>, n: usize, look_back: GlobalMut<u64>,
-        ticket: GlobalMut<u32>, words: GlobalMut<u64>, totals: GlobalMut<u64>,
-    ) for [
-        #[launch_bounds(128, 8)] u32 => quotient_update_remove_relative_u32,
-        #[launch_bounds(128, 6)] u64 => quotient_update_remove_relative_u64,
-    ] {
-        let parameters = Parameters(parameters);
-        let arguments = Arguments { old, slots, parameters, batch, n, look_back, ticket, words, totals };
-        // SAFETY: the caller keeps this kernel's contract; the container is the same for all threads.
-        unsafe {
-            match parameters.container() {
-                Container::Bytes => rebuild::<F, false, true>(arguments),
-                Container::Packed => rebuild::<F, true, true>(arguments),
-            }
-        }
-    }
+    )*};
+}
+rebuilds! {
+    quotient_update_insert_packed, quotient_update_insert_packed_u32, quotient_update_insert_packed_u64: true, false,
+        "Rewrites a filter with the fingerprints of an ascending batch besides its own.";
+    quotient_update_insert_bytes, quotient_update_insert_bytes_u32, quotient_update_insert_bytes_u64: false, false,
+        "Rewrites a filter with the fingerprints of an ascending batch besides its own.";
+    quotient_update_remove_packed, quotient_update_remove_packed_u32, quotient_update_remove_packed_u64: true, true,
+        "Rewrites a filter without those fingerprints that an ascending batch cancels.";
+    quotient_update_remove_bytes, quotient_update_remove_bytes_u32, quotient_update_remove_bytes_u64: false, true,
+        "Rewrites a filter without those fingerprints that an ascending batch cancels.";
 }

@@ -8,7 +8,8 @@ use warpset_kernels::quotient::update::in_place::{
 };
 use warpset_kernels::quotient::update::rebuild::quotient_update_rebuild;
 use warpset_kernels::quotient::update::rebuild_relative::{
-    quotient_update_insert_relative, quotient_update_remove_relative,
+    quotient_update_insert_bytes, quotient_update_insert_packed, quotient_update_remove_bytes,
+    quotient_update_remove_packed,
 };
 use warpset_kernels::quotient::update::superclusters::{
     quotient_update_bid, quotient_update_insert_winners, quotient_update_remove_winners,
@@ -34,8 +35,10 @@ pub trait StandardWord:
     + EntryOf<quotient_update_insert_sorted<Self>>
     + EntryOf<quotient_update_remove_sorted<Self>>
     + EntryOf<quotient_update_rebuild<Self>>
-    + EntryOf<quotient_update_insert_relative<Self>>
-    + EntryOf<quotient_update_remove_relative<Self>>
+    + EntryOf<quotient_update_insert_packed<Self>>
+    + EntryOf<quotient_update_insert_bytes<Self>>
+    + EntryOf<quotient_update_remove_packed<Self>>
+    + EntryOf<quotient_update_remove_bytes<Self>>
 {
     /// Items of a tile of the layout.
     const TILE: usize;

@@ -1,10 +1,12 @@
 //! Filters rewritten from their own fingerprints and an ascending batch.
 
 use warpset_core::quotient::combine::Combination;
+use warpset_core::quotient::slots::Container;
 use warpset_gpu::{DeviceSlice, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::quotient::update::rebuild::{self, SHARED_BYTES, THREADS, TILE_BLOCKS, quotient_update_rebuild};
 use warpset_kernels::quotient::update::rebuild_relative::{
-    MAX_SLOTS, MIN_QUOTIENT_BITS, quotient_update_insert_relative, quotient_update_remove_relative,
+    MAX_SLOTS, MIN_QUOTIENT_BITS, quotient_update_insert_bytes, quotient_update_insert_packed,
+    quotient_update_remove_bytes, quotient_update_remove_packed,
 };
 use warpset_primitives::LookBack;
 use warpset_simt::KernelInfo;
@@ -23,10 +25,14 @@ fn is_relative(layout: &Layout, n: usize) -> bool {
 
 /// The kernel of [`rebuilt`] for a batch of `n`.
 pub(super) fn kernel<W: StandardWord>(layout: &Layout, n: usize, change: Change) -> &'static KernelInfo {
-    match (is_relative(layout, n), change) {
-        (true, Change::Insert) => quotient_update_insert_relative::<W>::INFO,
-        (true, Change::Remove) => quotient_update_remove_relative::<W>::INFO,
-        (false, _) => quotient_update_rebuild::<W>::INFO,
+    if !is_relative(layout, n) {
+        return quotient_update_rebuild::<W>::INFO;
+    }
+    match (change, layout.container()) {
+        (Change::Insert, Container::Packed) => quotient_update_insert_packed::<W>::INFO,
+        (Change::Insert, Container::Bytes) => quotient_update_insert_bytes::<W>::INFO,
+        (Change::Remove, Container::Packed) => quotient_update_remove_packed::<W>::INFO,
+        (Change::Remove, Container::Bytes) => quotient_update_remove_bytes::<W>::INFO,
     }
 }
 
@@ -52,47 +58,24 @@ pub(super) fn rebuilt<W: StandardWord>(
     let (old, slots, parameters) = (old.global(), layout.slots(), parameters(layout));
     let (n, batch, new) = (batch.len(), batch.global(), words.global_mut());
     let config = LaunchConfig::new(tiles as u32, THREADS).shared(SHARED_BYTES);
+    macro_rules! launch {
+        ($kernel:ident $(, $rule:ident: $value:expr)?) => {
+            $kernel { old, slots, parameters, batch, n, $($rule: $value,)? look_back, ticket, words: new, totals }
+                .launch(stream, config)
+        };
+    }
     // SAFETY: the old words are a sound filter and borrowed; the new ones are those of its layout, zero, and no other work
     // accesses them or the scratch memory; the batch is ascending, and lives until the copy has been waited for.
     unsafe {
-        match (is_relative, change) {
-            (true, Change::Insert) => quotient_update_insert_relative {
-                old,
-                slots,
-                parameters,
-                batch,
-                n,
-                look_back,
-                ticket,
-                words: new,
-                totals,
+        if !is_relative {
+            launch!(quotient_update_rebuild, rule: combination as u32)?;
+        } else {
+            match (change, layout.container()) {
+                (Change::Insert, Container::Packed) => launch!(quotient_update_insert_packed)?,
+                (Change::Insert, Container::Bytes) => launch!(quotient_update_insert_bytes)?,
+                (Change::Remove, Container::Packed) => launch!(quotient_update_remove_packed)?,
+                (Change::Remove, Container::Bytes) => launch!(quotient_update_remove_bytes)?,
             }
-            .launch(stream, config)?,
-            (true, Change::Remove) => quotient_update_remove_relative {
-                old,
-                slots,
-                parameters,
-                batch,
-                n,
-                look_back,
-                ticket,
-                words: new,
-                totals,
-            }
-            .launch(stream, config)?,
-            (false, _) => quotient_update_rebuild {
-                old,
-                slots,
-                parameters,
-                batch,
-                n,
-                rule: combination as u32,
-                look_back,
-                ticket,
-                words: new,
-                totals,
-            }
-            .launch(stream, config)?,
         }
     }
     let mut totals = [0; 2];
