@@ -34,6 +34,7 @@
 use crate::bits::{ReadWords, Select, lowest, rank};
 
 mod change;
+mod clusters;
 pub mod counters;
 
 pub use change::Changed;
@@ -94,6 +95,12 @@ pub const fn any_field_equals(word: u64, fields: u64, width: u32, len: u32, valu
     differ.wrapping_sub(fields) & !differ & fields << (width - 1) & lowest(len * width) != 0
 }
 
+/// The last slot, which stays empty.
+#[inline(always)]
+const fn last_slot(blocks: u64) -> u64 {
+    (blocks * 64).wrapping_sub(1)
+}
+
 /// The blocks of a filter, or whole blocks of one whose first slot is then the first quotient.
 ///
 /// Walks expect the invariants of a filter; where memory is damaged, they end at the last slot. The last slot of a filter
@@ -107,6 +114,9 @@ pub struct Blocks<W, const COUNTED: bool = false> {
     remainder_bits: u32,
     /// [`fields`] of the remainders.
     fields: u64,
+    /// Changes are made between these slots: see [`Blocks::within`].
+    begin: u64,
+    end: u64,
 }
 
 impl<W: ReadWords> Blocks<W> {
@@ -119,7 +129,7 @@ impl<W: ReadWords> Blocks<W> {
     /// The same where [`fields`] are at hand.
     #[inline(always)]
     pub const fn with_fields(words: W, blocks: u64, remainder_bits: u32, fields: u64) -> Blocks<W> {
-        Blocks { words, blocks, remainder_bits, fields }
+        Blocks { words, blocks, remainder_bits, fields, begin: 0, end: last_slot(blocks) }
     }
 
     /// How often a fingerprint is stored.
@@ -144,7 +154,8 @@ impl<W: ReadWords> Blocks<W, true> {
     /// The blocks in `words`, with counters.
     #[inline(always)]
     pub const fn counted(words: W, blocks: u64, remainder_bits: u32) -> Blocks<W, true> {
-        Blocks { words, blocks, remainder_bits, fields: fields(remainder_bits) }
+        let (fields, end) = (fields(remainder_bits), last_slot(blocks));
+        Blocks { words, blocks, remainder_bits, fields, begin: 0, end }
     }
 }
 
@@ -169,15 +180,21 @@ impl<W: ReadWords, const COUNTED: bool> Blocks<W, COUNTED> {
         block * (self.remainder_bits as u64 + Self::REMAINDERS)
     }
 
-    /// The metadata of a block.
+    /// The metadata of a block; of one in which changes begin ([`Blocks::within`]), as if nothing were stored before.
     #[inline(always)]
     pub fn metadata(&self, block: u64) -> Metadata {
         let first = self.first_word(block);
-        Metadata {
+        let mut of_block = Metadata {
             offset: self.words.word(first + OFFSET),
             occupieds: self.words.word(first + OCCUPIEDS),
             runends: self.words.word(first + RUNENDS),
+        };
+        if self.begin > block * 64 {
+            // What is asked of such a block is about slots after the offset, or quotients.
+            of_block.offset = self.begin - block * 64;
+            of_block.occupieds &= !0 << (self.begin % 64);
         }
+        of_block
     }
 
     /// Where runs end in a block.
@@ -366,42 +383,6 @@ impl<W: ReadWords, const COUNTED: bool> Blocks<W, COUNTED> {
             return false;
         }
         self.is_in_run(self.run_start(quotient, of_block, select), (block, of_block.runends), remainder)
-    }
-
-    /// The first empty slot from `slot` on (algorithm 9, `FINDFIRSTUNUSEDSLOT`); the number of slots if there is none.
-    #[inline(always)]
-    pub fn unused_from(&self, mut slot: u64, select: impl Select) -> u64 {
-        while slot < self.slots() {
-            let free = self.free_after(slot, select);
-            if free <= slot {
-                return slot;
-            }
-            slot = free;
-        }
-        self.slots()
-    }
-
-    /// Which slots of a block hold an item: bit `i` for slot `64 * block + i`.
-    #[inline(always)]
-    pub fn used(&self, block: u64) -> u64 {
-        let Metadata { offset, occupieds, runends } = self.metadata(block);
-        if offset >= 64 {
-            return !0;
-        }
-        let mut used = lowest(offset as u32);
-        let mut left = occupieds;
-        let mut ends = runends & !used;
-        // A run at a time; the last may go past the block.
-        while left != 0 {
-            let quotient = left & left.wrapping_neg();
-            let end = ends & ends.wrapping_neg();
-            left ^= quotient;
-            ends ^= end;
-            // From the quotient's slot, or after the runs before, up to the end.
-            let upto = end.wrapping_sub(1) | end;
-            used |= upto & !quotient.wrapping_sub(1);
-        }
-        used
     }
 }
 

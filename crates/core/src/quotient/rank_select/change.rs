@@ -5,7 +5,7 @@
 //! blocks that begin there. So changes in different superclusters touch different bits.
 
 use super::{Blocks, DIGITS, OCCUPIEDS, OFFSET, RUNENDS};
-use crate::bits::{Select, WriteWords, range, write_field};
+use crate::bits::{ReadWords, Select, WriteWords, lowest, range, write_field};
 
 /// What became of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub enum Changed {
     Done,
     /// There was nothing to do: it is there already, or not there.
     Unchanged,
-    /// The change reaches the last slot, which stays as it is; nothing was written.
+    /// The change reaches the last slot, which stays as it is, or beyond what changes are made within; nothing was written.
     Outside,
 }
 
@@ -24,12 +24,12 @@ impl<W: WriteWords> Blocks<W> {
     pub fn insert(&mut self, quotient: u64, remainder: u64, duplicates: bool, select: impl Select) -> Changed {
         let of_home = self.metadata(quotient / 64);
         let free = self.free_after_in(quotient, of_home, select);
-        if free >= self.slots() {
+        if free > self.end {
             return Changed::Outside;
         }
         if free <= quotient {
             // Nothing reaches the quotient's slot, so no run is there, and it is empty.
-            if quotient + 1 >= self.slots() {
+            if quotient >= self.end {
                 return Changed::Outside;
             }
             self.set_remainder(quotient, remainder);
@@ -39,7 +39,7 @@ impl<W: WriteWords> Blocks<W> {
         }
         let occupied = of_home.occupieds >> (quotient % 64) & 1 != 0;
         let (place, found) = if occupied {
-            self.find_in_run(self.run_start(quotient, of_home, select), remainder)
+            self.find_between(self.run_start(quotient, of_home, select), free, remainder)
         } else {
             (free, false)
         };
@@ -47,7 +47,7 @@ impl<W: WriteWords> Blocks<W> {
             return Changed::Unchanged;
         }
         let empty = self.unused_from(free, select);
-        if empty + 1 >= self.slots() {
+        if empty >= self.end {
             return Changed::Outside;
         }
         self.open(quotient, occupied, place, free, empty);
@@ -67,13 +67,37 @@ impl<W: WriteWords> Blocks<W> {
             return Changed::Outside;
         }
         let start = self.run_start(quotient, of_home, select);
-        let (place, found) = self.find_in_run(start, remainder);
+        let (place, found) = self.find_between(start, free, remainder);
         if !found {
             return Changed::Unchanged;
         }
         let Some(last) = self.last_of_cluster(free, select) else { return Changed::Outside };
         self.close(quotient, start, place, free, last);
         Changed::Done
+    }
+}
+
+impl<W: ReadWords> Blocks<W> {
+    /// Where a remainder is or belongs in the run that has the slots `start..end`, and whether it is there. As many
+    /// remainders are read at a time as 64 bits hold.
+    #[inline(always)]
+    fn find_between(&self, start: u64, end: u64, remainder: u64) -> (u64, bool) {
+        let width = self.remainder_bits;
+        let mut slot = start;
+        while slot < end {
+            let len = Ord::min(64 - slot % 64, end - slot).min(64 / width as u64);
+            let mut stored = self.words.field(self.remainder_at(slot), len as u32 * width);
+            let upto = slot + len;
+            while slot < upto {
+                let first = stored & lowest(width);
+                if first >= remainder {
+                    return (slot, first == remainder);
+                }
+                stored >>= width;
+                slot += 1;
+            }
+        }
+        (slot, false)
     }
 }
 

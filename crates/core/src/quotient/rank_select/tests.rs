@@ -6,7 +6,7 @@ use std::vec;
 use std::vec::Vec;
 
 use super::*;
-use crate::bits::{ByHalves, Portable};
+use crate::bits::{ByHalves, Portable, write_field};
 use crate::hash::finalise;
 use crate::quotient::standard::place;
 
@@ -157,4 +157,99 @@ fn damaged_words_give_answers_and_nothing_worse() {
             let _ = slots.remove(quotient, quotient % 32, Portable);
         }
     }
+}
+
+/// Sets what others may change while changes are made within `begin..end`: bits of slots and quotients, and offsets.
+fn disturb(words: &mut [u64], blocks: u64, r: u32, begin: u64, end: u64, mut state: u64) {
+    let block_words = r as u64 + 3;
+    for block in 0..blocks {
+        let first = block * block_words;
+        for slot in 64 * block..64 * block + 64 {
+            if (begin..end).contains(&slot) {
+                continue;
+            }
+            state = finalise(state + 1);
+            for which in [OCCUPIEDS, RUNENDS] {
+                let word = &mut words[(first + which) as usize];
+                *word = *word & !(1 << (slot % 64)) | (state >> which & 1) << (slot % 64);
+            }
+            write_field(words, 64 * (first + 3) + slot % 64 * r as u64, r, state >> 3 & lowest(r));
+        }
+        if 64 * block < begin || 64 * block >= end {
+            state = finalise(state + 1);
+            words[first as usize] = state >> 58;
+        }
+    }
+}
+
+/// Changes between two slots neither depend on what is outside nor touch it.
+#[test]
+fn changes_within_a_supercluster_are_its_own() {
+    let (r, blocks) = (5, 6u64);
+    let mut state = 3;
+    let mut filled = [0; 3];
+    for round in 0..if cfg!(miri) { 3 } else { 300 } {
+        let mut items: Vec<(u64, u64)> = (0..[150, 250, 300][round % 3])
+            .map(|_| {
+                state = finalise(state + 1);
+                (state % (64 * (blocks - 1)), state >> 40 & 31)
+            })
+            .collect();
+        items.sort_unstable();
+        let Some(mut words) = laid_out(&items, blocks, r) else { continue };
+        for step in 0..20 {
+            state = finalise(state + 1);
+            let removes = state >> 50 & 1 != 0;
+            let slots = Blocks::new(&words[..], blocks, r);
+            let (quotient, remainder) = match removes && !items.is_empty() {
+                true => items[(state % items.len() as u64) as usize],
+                false => (state % (64 * (blocks - 1)), state >> 40 & 31),
+            };
+            let next = quotient + 1 + (state >> 20) % 60;
+            let begin_of = |quotient| match removes {
+                true => slots.cluster_start(quotient),
+                false => slots.supercluster_start(quotient),
+            };
+            let begin = begin_of(quotient);
+            // Up to another group of the batch, or to the end of all.
+            let end = match begin_of(next.min(64 * blocks - 1)) {
+                end if end > quotient && state >> 30 & 1 != 0 => end,
+                _ => 64 * blocks - 1,
+            };
+            // Until it fills the group.
+            for more in 0..if removes { 1 } else { 6 } {
+                let item = (quotient, remainder + more & 31);
+                let mut disturbed = words.clone();
+                disturb(&mut disturbed, blocks, r, begin, end, state + more);
+                let before = disturbed.clone();
+                let mut alone = words.clone();
+                let mut outcomes = [&mut alone, &mut disturbed].map(|words| {
+                    let mut slots = Blocks::new(&mut words[..], blocks, r).within(begin, end);
+                    match removes {
+                        true => slots.remove(item.0, item.1, ByHalves),
+                        false => slots.insert(item.0, item.1, true, Portable),
+                    }
+                });
+                outcomes.sort_by_key(|&outcome| outcome as u8);
+                assert_eq!(outcomes[0], outcomes[1], "round {round}, {step}");
+                // What is outside is as it was, what is within changed in the same way.
+                for index in 0..words.len() {
+                    let (ours, theirs) = (alone[index] ^ words[index], disturbed[index] ^ before[index]);
+                    assert_eq!(ours, theirs, "round {round}, {step}: word {index}");
+                }
+                filled[outcomes[0] as usize] += 1;
+                if outcomes[0] != Changed::Done {
+                    break;
+                }
+                match removes {
+                    true => drop(items.remove(items.binary_search(&item).unwrap())),
+                    false => items.insert(items.partition_point(|&other| other < item), item),
+                }
+                words = laid_out(&items, blocks, r).unwrap();
+                assert!(words == alone);
+            }
+        }
+    }
+    let [done, unchanged, outside] = filled;
+    assert!(cfg!(miri) || done > 1000 && unchanged == 0 && outside > 100, "{filled:?}");
 }
