@@ -60,8 +60,30 @@ pub mod bloom {
 /// Quotient filters.
 #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "quotient"))]
 pub mod quotient {
+    pub mod answers;
+    pub mod layout;
     pub mod memory;
     pub mod windows;
+
+    /// Those with the slots of the rank-and-select quotient filter.
+    pub mod rank_select {
+        pub mod form;
+        pub mod runs;
+        pub mod search;
+
+        #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_rank_select_build"))]
+        pub mod build;
+        #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_rank_select_extract"))]
+        pub mod extract;
+        #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_rank_select_in_place"))]
+        pub mod in_place;
+        #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_rank_select_lookup"))]
+        pub mod lookup;
+        #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_rank_select_rebuild"))]
+        pub mod rebuild;
+        #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_rank_select_regions"))]
+        pub mod regions;
+    }
 
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_build"))]
     pub mod build;
@@ -159,6 +181,12 @@ modules! {
     "quotient_extract",
     "quotient_lookup",
     "quotient_paper_builds",
+    "quotient_rank_select_build",
+    "quotient_rank_select_extract",
+    "quotient_rank_select_in_place",
+    "quotient_rank_select_lookup",
+    "quotient_rank_select_rebuild",
+    "quotient_rank_select_regions",
     "quotient_standard",
     "quotient_update",
     "selftest",

@@ -2,52 +2,15 @@
 //! fingerprints with the places of their keys, and, once they are sorted, the answers, each to its place.
 
 use warpset_core::quotient::slots::bytes_of_slot;
-use warpset_simt::{Global, GlobalMut, atomic, thread};
+use warpset_simt::{Global, GlobalMut, thread};
 
-use crate::batch::{keys, results};
+use crate::batch::keys;
+use crate::quotient::answers::contains_sorted;
 use crate::quotient::memory::{Fingerprint, Parameters, ReadOnly};
 use crate::quotient::windows::{self, PackedWindows};
 
 /// Threads of a block, in all kernels here.
 pub const BLOCK: u32 = 256;
-
-/// # Safety
-/// As [`quotient_lookup_sorted_packed`].
-#[inline(always)]
-unsafe fn look_up(
-    is_stored: impl Fn(u64, u64) -> bool,
-    parameters: Parameters,
-    fingerprints: Global<u64>,
-    wide: u32,
-    places: Global<u32>,
-    n: usize,
-    form: u32,
-    out: GlobalMut<u64>,
-) {
-    let i = thread::index_1d() as usize;
-    let split = parameters.split();
-    let mut yes = false;
-    // SAFETY: `i < n` where it is read; a place is that of one key; all threads come to the count.
-    unsafe {
-        if i < n {
-            let fingerprint =
-                if wide != 0 { fingerprints.read_nc(i) } else { fingerprints.cast::<u32>().read_nc(i) as u64 };
-            yes = is_stored(split.quotient(fingerprint), split.remainder(fingerprint));
-            if form == results::BYTES {
-                out.cast::<u8>().write(places.read_nc(i) as usize, yes as u8);
-            } else if form == results::BITS && yes {
-                let place = places.read_nc(i);
-                atomic::reduce_or(out.at(place as usize / 64), 1 << (place % 64));
-            }
-        }
-        if form == results::COUNT {
-            let count = thread::sync_threads_count(yes);
-            if thread::thread_idx_x() == 0 && count != 0 {
-                atomic::reduce_add(out, count as u64);
-            }
-        }
-    }
-}
 
 kernel! {
     /// Whether each of the sorted fingerprints is stored, in a filter of packed slots.
@@ -70,7 +33,7 @@ kernel! {
         let slots = PackedWindows::<false, _>::new(ReadOnly(words), slots, parameters.split().remainder_bits, fields);
         let is_stored = |quotient, remainder| windows::contains(&slots, quotient, remainder);
         // SAFETY: the caller keeps this kernel's contract.
-        unsafe { look_up(is_stored, parameters, fingerprints, wide, places, n, form, out) }
+        unsafe { contains_sorted(is_stored, parameters, fingerprints, wide, places, n, form, out) }
     }
 }
 
@@ -94,7 +57,7 @@ kernel! {
             }
         };
         // SAFETY: the caller keeps this kernel's contract; the width is the same for all threads.
-        unsafe { look_up(is_stored, parameters, fingerprints, wide, places, n, form, out) }
+        unsafe { contains_sorted(is_stored, parameters, fingerprints, wide, places, n, form, out) }
     }
 }
 

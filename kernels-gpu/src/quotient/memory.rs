@@ -1,7 +1,7 @@
 //! A quotient filter as kernels see it: its parameters in one word, its memory, fingerprints, and what they do to the
 //! first free slot.
 
-use warpset_core::bits::{OrWords, ReadWords};
+use warpset_core::bits::{OrWords, ReadWords, WriteWords};
 use warpset_core::quotient::Split;
 use warpset_core::quotient::slots::Container;
 use warpset_core::scan::{Lift, MaxPlus, Operator};
@@ -64,6 +64,46 @@ impl OrWords for Shareable {
     fn or(&mut self, index: u64, bits: u64) {
         // SAFETY: the layout writes slots of the filter only, and its words are accessed by such operations alone.
         unsafe { atomic::reduce_or(self.0.at(index as usize), bits) }
+    }
+}
+
+/// A filter's words while several threads change them, each the bits of its own slots.
+///
+/// A word has slots of different owners. So changes are atomic, and turn over the owner's bits only; and what a thread
+/// reads of its own slots is what it wrote there last, whatever becomes of the others.
+pub struct Owned(pub GlobalMut<u64>);
+
+impl ReadWords for Owned {
+    #[inline(always)]
+    fn word(&self, index: u64) -> u64 {
+        // SAFETY: the walks of a sound filter stay within its words; kernels here promise such a filter, and that its
+        // words are accessed by such operations alone.
+        unsafe { atomic::load_relaxed(self.0.at(index as usize)) }
+    }
+}
+
+impl WriteWords for Owned {
+    #[inline(always)]
+    fn replace(&mut self, index: u64, mask: u64, bits: u64) {
+        let change = self.word(index) & mask ^ bits;
+        if change != 0 {
+            // SAFETY: as above; nothing else changes the bits of the mask.
+            unsafe { atomic::reduce_xor(self.0.at(index as usize), change) }
+        }
+    }
+}
+
+/// Adds what a thread counted.
+///
+/// # Safety
+/// `changed` is three words that are accessed atomically.
+#[inline(always)]
+pub unsafe fn put_counts(changed: GlobalMut<u64>, counts: [u64; 3]) {
+    for i in 0..3 {
+        if counts[i] != 0 {
+            // SAFETY: the caller's promise.
+            unsafe { atomic::reduce_add(changed.at(i), counts[i]) };
+        }
     }
 }
 

@@ -3,42 +3,14 @@
 //! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018,
 //! section IV-A: one thread per key. How slots are read: [`windows`].
 
-use warpset_simt::{Global, GlobalMut, thread};
+use warpset_simt::{Global, GlobalMut};
 
-use crate::batch::{keys, results};
+use crate::quotient::answers::contains;
 use crate::quotient::memory::{Parameters, ReadOnly};
 use crate::quotient::windows::{self, PackedWindows};
 
 /// Threads of a block, in all kernels here.
 pub const BLOCK: u32 = 256;
-
-/// Answers for one key per thread; `is_stored` tells of a quotient and a remainder.
-///
-/// # Safety
-/// As [`quotient_standard_contains_packed`].
-#[inline(always)]
-unsafe fn contains(
-    is_stored: impl Fn(u64, u64) -> bool,
-    parameters: Parameters,
-    keys: Global<u64>,
-    kind: u32,
-    spread: u64,
-    n: usize,
-    form: u32,
-    out: GlobalMut<u64>,
-) {
-    let split = parameters.split();
-    let i = thread::index_1d() as usize;
-    let mut yes = false;
-    // SAFETY: `i < n` where it is read; all threads arrive at `put`.
-    unsafe {
-        if i < n {
-            let fingerprint = split.fingerprint(keys::mix_at(keys, kind, spread, i));
-            yes = is_stored(split.quotient(fingerprint), split.remainder(fingerprint));
-        }
-        results::put(form, out, i, n, yes);
-    }
-}
 
 /// Kernels for packed slots.
 macro_rules! packed {

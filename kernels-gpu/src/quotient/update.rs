@@ -5,12 +5,11 @@
 //! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018:
 //! sections IV-B (supercluster inserts), IV-D (supercluster deletes) and IV-E (merging).
 
-use warpset_core::bits::{ReadWords, WriteWords};
 use warpset_core::quotient::slots::{ByteSlots, Container, PackedSlots, SlotsMut};
 use warpset_core::quotient::standard::{self as core, Inserted};
 use warpset_simt::{GlobalMut, atomic};
 
-use crate::quotient::memory::Parameters;
+use crate::quotient::memory::{Owned, Parameters};
 
 pub mod in_place;
 pub mod rebuild;
@@ -19,32 +18,6 @@ pub mod superclusters;
 
 /// Threads of a block, in all kernels here but [`rebuild`]'s.
 pub const BLOCK: u32 = 256;
-
-/// A filter's words while several threads change them, each the bits of its own slots.
-///
-/// A word has slots of different owners. So changes are atomic, and turn over the owner's bits only; and what a thread
-/// reads of its own slots is what it wrote there last, whatever becomes of the others.
-struct Owned(GlobalMut<u64>);
-
-impl ReadWords for Owned {
-    #[inline(always)]
-    fn word(&self, index: u64) -> u64 {
-        // SAFETY: the walks of a sound filter stay within its words; kernels here promise such a filter, and that its
-        // words are accessed by such operations alone.
-        unsafe { atomic::load_relaxed(self.0.at(index as usize)) }
-    }
-}
-
-impl WriteWords for Owned {
-    #[inline(always)]
-    fn replace(&mut self, index: u64, mask: u64, bits: u64) {
-        let change = self.word(index) & mask ^ bits;
-        if change != 0 {
-            // SAFETY: as above; nothing else changes the bits of the mask.
-            unsafe { atomic::reduce_xor(self.0.at(index as usize), change) }
-        }
-    }
-}
 
 /// Does something with the slots of a filter that are changed.
 ///

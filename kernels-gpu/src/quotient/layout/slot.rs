@@ -1,0 +1,132 @@
+//! Fingerprints whose width slots and numbers of items have too: 32 and 64 bits.
+
+use warpset_core::bits::ReadWords;
+use warpset_core::quotient::slots::BLOCK_SLOTS;
+use warpset_core::scan::{Lift, MaxPlus, Number, Operator};
+use warpset_simt::{Global, ShuffleWord};
+
+use super::window::{Pending, Window};
+use super::{ITEMS_U32, ITEMS_U64};
+use crate::look_back::Published;
+use crate::quotient::memory::{Fill, Filling, Fingerprint, ReadOnly};
+
+/// A fingerprint whose width slots and numbers of items have too.
+pub trait Slot: Fingerprint + ShuffleWord + Number {
+    /// Items of a thread.
+    const ITEMS: usize;
+    /// What items do to the first free slot: functions [`Lift`] of slots, composed.
+    type Fillings: Operator<Value: Published>;
+    /// Its quotient.
+    fn quotient(self, remainder_bits: u32) -> Self;
+    /// The first slot of the next block of slots.
+    #[inline(always)]
+    fn block_after(self) -> Self {
+        Self::of((self.bits() | (BLOCK_SLOTS - 1)).wrapping_add(1))
+    }
+    /// Of slots that are not far apart: how far.
+    #[inline(always)]
+    fn minus(self, base: Self) -> u32 {
+        self.bits().wrapping_sub(base.bits()) as u32
+    }
+    /// What is composed, of such a function.
+    fn fill(lift: Lift<Self>) -> <Self::Fillings as Operator>::Value;
+    /// The function, of what is composed.
+    fn lift(fill: <Self::Fillings as Operator>::Value) -> Lift<Self>;
+    /// Puts a remainder of this many bits at a bit of a window.
+    ///
+    /// # Safety
+    /// As [`Pending::add`].
+    unsafe fn put(self, remainders: &mut Pending, window: Window, at: u32, remainder_bits: u32);
+    /// The fingerprint of a quotient and a remainder of this many bits.
+    fn joined(quotient: Self, remainder: Self, remainder_bits: u32) -> Self;
+    /// `width` bits from bit `at` of memory on; no word is read that has none of them.
+    ///
+    /// # Safety
+    /// They are readable, and this holds them.
+    unsafe fn read_field(words: Global<u64>, at: u32, width: u32) -> Self;
+    /// Items `i` to `i + 3`.
+    ///
+    /// # Safety
+    /// - As for reads, of each.
+    /// - Their address is a multiple of 16.
+    unsafe fn read4(from: Global<Self>, i: usize) -> [Self; 4];
+}
+
+impl Slot for u32 {
+    const ITEMS: usize = ITEMS_U32;
+    type Fillings = MaxPlus<u32>;
+    #[inline(always)]
+    fn quotient(self, remainder_bits: u32) -> u32 {
+        self >> remainder_bits
+    }
+    #[inline(always)]
+    fn fill(lift: Lift<u32>) -> Lift<u32> {
+        lift
+    }
+    #[inline(always)]
+    fn lift(fill: Lift<u32>) -> Lift<u32> {
+        fill
+    }
+    #[inline(always)]
+    unsafe fn put(self, remainders: &mut Pending, window: Window, at: u32, remainder_bits: u32) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { remainders.field(window, at, remainder_bits, self) }
+    }
+    #[inline(always)]
+    fn joined(quotient: u32, remainder: u32, remainder_bits: u32) -> u32 {
+        quotient << remainder_bits | remainder
+    }
+    #[inline(always)]
+    unsafe fn read_field(words: Global<u64>, at: u32, width: u32) -> u32 {
+        let (words, index, shift) = (words.cast::<u32>(), at as usize / 32, at % 32);
+        // SAFETY: the caller's promise.
+        unsafe {
+            let mut value = words.read_nc(index) >> shift;
+            if shift + width > 32 {
+                value |= words.read_nc(index + 1) << (32 - shift);
+            }
+            value & (u32::MAX >> (32 - width))
+        }
+    }
+    #[inline(always)]
+    unsafe fn read4(from: Global<u32>, i: usize) -> [u32; 4] {
+        // SAFETY: the caller's promise is the same.
+        unsafe { from.read4_nc(i) }
+    }
+}
+
+impl Slot for u64 {
+    const ITEMS: usize = ITEMS_U64;
+    type Fillings = Filling;
+    #[inline(always)]
+    fn quotient(self, remainder_bits: u32) -> u64 {
+        self >> remainder_bits
+    }
+    #[inline(always)]
+    fn fill(lift: Lift<u64>) -> Fill {
+        Fill(lift)
+    }
+    #[inline(always)]
+    fn lift(fill: Fill) -> Lift<u64> {
+        fill.0
+    }
+    #[inline(always)]
+    unsafe fn put(self, remainders: &mut Pending, window: Window, at: u32, remainder_bits: u32) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { remainders.wide_field(window, at, remainder_bits, self) }
+    }
+    #[inline(always)]
+    fn joined(quotient: u64, remainder: u64, remainder_bits: u32) -> u64 {
+        quotient << remainder_bits | remainder
+    }
+    #[inline(always)]
+    unsafe fn read_field(words: Global<u64>, at: u32, width: u32) -> u64 {
+        ReadOnly(words).field(at as u64, width)
+    }
+    #[inline(always)]
+    unsafe fn read4(from: Global<u64>, i: usize) -> [u64; 4] {
+        // SAFETY: the caller's promise is the same, for two pairs.
+        let ([a, b], [c, d]) = unsafe { (from.read2_nc(i), from.read2_nc(i + 2)) };
+        [a, b, c, d]
+    }
+}

@@ -1,0 +1,91 @@
+//! Words of slots in shared memory, to which all threads of a block add bits, in 32-bit arithmetic.
+
+use warpset_simt::shared::Shared;
+
+/// A window's words, of 32 bits.
+#[derive(Clone, Copy)]
+pub struct Window(pub Shared<u32>);
+
+impl Window {
+    /// Adds bits to a word.
+    ///
+    /// # Safety
+    /// - The word is the window's.
+    /// - Threads add to it and nothing else.
+    #[inline(always)]
+    pub unsafe fn or(self, index: u32, bits: u32) {
+        if bits != 0 {
+            // SAFETY: the caller's promise.
+            unsafe { self.0.reduce_or(index, bits) };
+        }
+    }
+}
+
+/// Bits of a word of a window that are not there yet.
+#[derive(Clone, Copy)]
+pub struct Pending {
+    /// The word.
+    pub index: u32,
+    /// The bits.
+    pub bits: u32,
+}
+
+impl Pending {
+    /// Nothing.
+    pub const NONE: Pending = Pending { index: 0, bits: 0 };
+
+    /// Adds bits of a word: those of another that are pending are written first.
+    ///
+    /// # Safety
+    /// As [`Window::or`], for all words that bits are added to.
+    #[inline(always)]
+    pub unsafe fn add(&mut self, window: Window, index: u32, bits: u32) {
+        if index != self.index {
+            // SAFETY: the caller's promise.
+            unsafe { self.flush(window) };
+            *self = Pending { index, bits: 0 };
+        }
+        self.bits |= bits;
+    }
+
+    /// Up to 32 bits from bit `at` of the window on.
+    ///
+    /// # Safety
+    /// As [`add`](Self::add).
+    #[inline(always)]
+    pub unsafe fn field(&mut self, window: Window, at: u32, width: u32, value: u32) {
+        let (index, shift) = (at / 32, at % 32);
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.add(window, index, value << shift);
+            if shift + width > 32 {
+                self.add(window, index + 1, value >> (32 - shift));
+            }
+        }
+    }
+
+    /// The same for any width.
+    ///
+    /// # Safety
+    /// As [`add`](Self::add).
+    #[inline(always)]
+    pub unsafe fn wide_field(&mut self, window: Window, at: u32, width: u32, value: u64) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.field(window, at, width.min(32), value as u32);
+            if width > 32 {
+                self.field(window, at + 32, width - 32, (value >> 32) as u32);
+            }
+        }
+    }
+
+    /// Writes what is pending.
+    ///
+    /// # Safety
+    /// As [`add`](Self::add).
+    #[inline(always)]
+    pub unsafe fn flush(&self, window: Window) {
+        // SAFETY: the caller's promise.
+        unsafe { window.or(self.index, self.bits) };
+    }
+}

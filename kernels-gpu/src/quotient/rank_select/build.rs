@@ -1,0 +1,29 @@
+//! The kernel that builds a rank-and-select quotient filter: the layout of sorted fingerprints
+//! ([`layout`](crate::quotient::layout)), as of all kinds of slots.
+
+use warpset_simt::{Global, GlobalMut, allow};
+
+use crate::quotient::layout::{Slot, lay_out};
+use crate::quotient::memory::Parameters;
+use crate::quotient::rank_select::form::RankSelect;
+
+kernel! {
+    /// Writes a filter of `n` ascending `F` fingerprints.
+    ///
+    /// # Safety
+    /// As [`lay_out`], with [`Slot::ITEMS`] for `ITEMS`; the [`Parameters`] say that slots are packed.
+    #[launch_bounds(256, 5)]
+    pub unsafe fn quotient_rank_select_build<F>(
+        fingerprints: Global<F>, n: usize, parameters: u32, slots: u64, look_back: GlobalMut<u64>,
+        ticket: GlobalMut<u32>, words: GlobalMut<u64>, totals: GlobalMut<u64>,
+    ) for [u32 => quotient_rank_select_build_u32, u64 => quotient_rank_select_build_u64] {
+        // Some registers of what comes after the items; a block less per processor, without spills, takes 1 to 2 % longer.
+        allow::spill();
+        // SAFETY: the caller keeps this kernel's contract.
+        unsafe {
+            lay_out::<F, RankSelect, { F::ITEMS }>(
+                fingerprints, n, Parameters(parameters), slots, look_back, ticket, words, totals,
+            )
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! How a tile of the layout ([`layout`](crate::quotient::layout)) writes blocks with an offset.
+//!
+//! What an item whose run begins says of the items before it, it writes itself, because it knows the first slot that they
+//! leave free: in the slot before that one a run ends, and for each block of quotients that begins after the quotient of
+//! the item before, the free slot gives the offset.
+
+use warpset_core::quotient::rank_select::{OCCUPIEDS, OFFSET, RUNENDS, metadata_words};
+use warpset_core::quotient::slots::BLOCK_SLOTS;
+use warpset_simt::shared::Shared;
+use warpset_simt::{GlobalMut, atomic, thread};
+
+use crate::quotient::layout::window::{Pending, Window};
+use crate::quotient::layout::{BLOCK, Form, Items, Part, Slot};
+use crate::quotient::memory::Parameters;
+
+/// Blocks of `occupieds`, `runends` and an offset.
+pub struct RankSelect;
+
+/// The first word of the remainders.
+pub const REMAINDERS: u64 = metadata_words(false);
+
+/// Words of the filter to which all threads add bits.
+struct Target {
+    words: GlobalMut<u64>,
+    remainder_bits: u32,
+    slots: u64,
+}
+
+impl Target {
+    /// # Safety
+    /// As [`lay_out`](crate::quotient::layout::lay_out), whose words these are.
+    #[inline(always)]
+    unsafe fn new(words: GlobalMut<u64>, remainder_bits: u32, slots: u64) -> Target {
+        Target { words, remainder_bits, slots }
+    }
+
+    /// Adds bits to a word of the block of a slot or quotient that the filter has.
+    #[inline(always)]
+    fn or(&self, slot: u64, word: u64, bits: u64) {
+        let index = slot / BLOCK_SLOTS * (self.remainder_bits as u64 + REMAINDERS) + word;
+        // SAFETY: the word is one of the block's, and words are accessed by such operations alone.
+        unsafe { atomic::reduce_or(self.words.at(index as usize), bits) };
+    }
+
+    /// Says that a quotient has a run.
+    #[inline(always)]
+    fn occupy(&self, quotient: u64) {
+        self.or(quotient, OCCUPIEDS, 1 << (quotient % BLOCK_SLOTS));
+    }
+
+    /// Says that a run ends in the slot before `free`, if there is one.
+    #[inline(always)]
+    fn end_run(&self, free: u64) {
+        if free > 0 && free <= self.slots {
+            self.or(free - 1, RUNENDS, 1 << ((free - 1) % BLOCK_SLOTS));
+        }
+    }
+
+    /// Writes the offset of the block that begins with slot `first`, given the slot that the items of quotients before it
+    /// leave free.
+    #[inline(always)]
+    fn set_offset(&self, first: u64, free: u64) {
+        if first < free && first < self.slots {
+            self.or(first, OFFSET, free - first);
+        }
+    }
+
+    /// Puts a remainder, if the filter has its slot.
+    #[inline(always)]
+    fn put(&self, slot: u64, remainder: u64) {
+        if slot >= self.slots {
+            return;
+        }
+        let at = slot % BLOCK_SLOTS * self.remainder_bits as u64;
+        let (word, shift) = (REMAINDERS + at / 64, at % 64);
+        self.or(slot, word, remainder << shift);
+        if shift + self.remainder_bits as u64 > 64 {
+            self.or(slot, word + 1, remainder >> (64 - shift));
+        }
+    }
+}
+
+/// Items of ascending slots on their way to a window.
+struct Writer {
+    window: Window,
+    remainder_bits: u32,
+    occupieds: Pending,
+    runends: Pending,
+    remainders: Pending,
+}
+
+impl Writer {
+    #[inline(always)]
+    fn new(words: Shared<u32>, remainder_bits: u32) -> Writer {
+        Writer {
+            window: Window(words),
+            remainder_bits,
+            occupieds: Pending::NONE,
+            runends: Pending::NONE,
+            remainders: Pending::NONE,
+        }
+    }
+
+    /// The first word of a slot's block.
+    #[inline(always)]
+    fn block(&self, slot: u32) -> u32 {
+        slot / 64 * (2 * (self.remainder_bits + REMAINDERS as u32))
+    }
+
+    /// Says that a quotient has a run.
+    ///
+    /// # Safety
+    /// As [`Window::or`], for the quotient's word and those of all that has been put so far.
+    #[inline(always)]
+    unsafe fn occupy(&mut self, quotient: u32) {
+        let index = self.block(quotient) + 2 * OCCUPIEDS as u32 + quotient % 64 / 32;
+        // SAFETY: the caller's promise.
+        unsafe { self.occupieds.add(self.window, index, 1 << (quotient % 32)) };
+    }
+
+    /// Says that a run ends in a slot.
+    ///
+    /// # Safety
+    /// As [`occupy`](Self::occupy).
+    #[inline(always)]
+    unsafe fn end_run(&mut self, slot: u32) {
+        let index = self.block(slot) + 2 * RUNENDS as u32 + slot % 64 / 32;
+        // SAFETY: the caller's promise.
+        unsafe { self.runends.add(self.window, index, 1 << (slot % 32)) };
+    }
+
+    /// Writes the offset of the block that begins with a slot.
+    ///
+    /// # Safety
+    /// As [`occupy`](Self::occupy).
+    #[inline(always)]
+    unsafe fn set_offset(&self, first: u32, offset: u64) {
+        let index = self.block(first) + 2 * OFFSET as u32;
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.window.or(index, offset as u32);
+            self.window.or(index + 1, (offset >> 32) as u32);
+        }
+    }
+
+    /// Puts a remainder.
+    ///
+    /// # Safety
+    /// As [`occupy`](Self::occupy).
+    #[inline(always)]
+    unsafe fn put<F: Slot>(&mut self, slot: u32, remainder: F) {
+        let at = 32 * (self.block(slot) + 2 * REMAINDERS as u32) + slot % 64 * self.remainder_bits;
+        // SAFETY: the caller's promise.
+        unsafe { remainder.put(&mut self.remainders, self.window, at, self.remainder_bits) };
+    }
+
+    /// Writes what is pending.
+    ///
+    /// # Safety
+    /// As [`occupy`](Self::occupy).
+    #[inline(always)]
+    unsafe fn finish(self) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.occupieds.flush(self.window);
+            self.runends.flush(self.window);
+            self.remainders.flush(self.window);
+        }
+    }
+}
+
+impl Form for RankSelect {
+    #[inline(always)]
+    unsafe fn compose<F: Slot>(
+        items: &Items<F>,
+        parameters: Parameters,
+        slots: u64,
+        base: F,
+        free: F,
+        part: Part,
+        window: Shared<u32>,
+        words: GlobalMut<u64>,
+    ) {
+        let split = parameters.split();
+        let remainder_bits = split.remainder_bits;
+        // SAFETY: the caller's promise is the same.
+        let far = unsafe { Target::new(words, remainder_bits, slots) };
+        let mut target = Writer::new(window, remainder_bits);
+        // Before the tile's first slot there are quotients, run ends and blocks, but no slots of items. They are written
+        // with the first part.
+        let mut free = free;
+        let mut last = items.before.quotient(remainder_bits);
+        items.for_each(|item, begins| {
+            let quotient = item.quotient(remainder_bits);
+            // SAFETY: words of slots of the part are the window's.
+            unsafe {
+                if begins {
+                    if quotient < base {
+                        if part.from == 0 {
+                            far.occupy(quotient.bits());
+                        }
+                    } else if part.has(quotient.minus(base)) {
+                        target.occupy(quotient.minus(base) - part.from);
+                    }
+                    if free <= base {
+                        if part.from == 0 {
+                            far.end_run(free.bits());
+                        }
+                    } else if part.has(free.minus(base) - 1) {
+                        target.end_run(free.minus(base) - 1 - part.from);
+                    }
+                    // The first slots of the blocks that begin up to this quotient.
+                    let mut first = last.block_after();
+                    while first <= quotient && first < free {
+                        if first < base {
+                            if part.from == 0 {
+                                far.set_offset(first.bits(), free.bits());
+                            }
+                        } else if part.has(first.minus(base)) {
+                            target.set_offset(first.minus(base) - part.from, free.bits() - first.bits());
+                        }
+                        first = first.block_after();
+                    }
+                    last = quotient;
+                }
+                let slot = free.larger(quotient);
+                free = slot.plus(F::of(1));
+                let slot = slot.minus(base);
+                if part.has(slot) {
+                    target.put(slot - part.from, F::of(split.remainder(item.bits())));
+                }
+            }
+        });
+        // SAFETY: as above.
+        unsafe { target.finish() };
+    }
+
+    #[inline(always)]
+    unsafe fn add<F: Slot>(items: &Items<F>, parameters: Parameters, slots: u64, free: F, words: GlobalMut<u64>) {
+        let split = parameters.split();
+        // SAFETY: the caller's promise is the same.
+        let target = unsafe { Target::new(words, split.remainder_bits, slots) };
+        let mut free = free.bits();
+        let mut last = items.before.quotient(split.remainder_bits).bits();
+        items.for_each(|item, begins| {
+            let quotient = split.quotient(item.bits());
+            if begins {
+                target.occupy(quotient);
+                target.end_run(free);
+                let mut first = last.block_after();
+                while first <= quotient && first < free {
+                    target.set_offset(first, free);
+                    first = first.block_after();
+                }
+                last = quotient;
+            }
+            let slot = Ord::max(free, quotient);
+            free = slot + 1;
+            target.put(slot, split.remainder(item.bits()));
+        });
+    }
+
+    #[inline(always)]
+    unsafe fn end(
+        parameters: Parameters,
+        slots: u64,
+        quotient: u64,
+        limit: u64,
+        free: u64,
+        is_last: bool,
+        words: GlobalMut<u64>,
+    ) {
+        // SAFETY: the caller's promise is the same.
+        let target = unsafe { Target::new(words, parameters.split().remainder_bits, slots) };
+        let t = thread::thread_idx_x() as u64;
+        if is_last && t == 0 {
+            target.end_run(free);
+        }
+        let mut first = quotient.block_after() + t * BLOCK_SLOTS;
+        while first <= limit && first < free && first < slots {
+            target.set_offset(first, free);
+            first += BLOCK as u64 * BLOCK_SLOTS;
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Lookups and counts in rank-and-select quotient filters.
+//!
+//! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018, section
+//! V-A: one thread per key. How a thread finds a run: [`search`](super::search).
+
+use warpset_simt::{Global, GlobalMut, thread};
+
+use crate::batch::keys;
+use crate::quotient::answers::{contains, contains_sorted};
+use crate::quotient::memory::{Parameters, ReadOnly};
+use crate::quotient::rank_select::search::Runs;
+
+/// Threads of a block, in all kernels here.
+pub const BLOCK: u32 = 256;
+
+/// Kernels for keys in any order.
+macro_rules! unsorted {
+    ($($kernel:ident: $paired:literal, $remainders:literal;)*) => {$(
+        kernel! {
+            #[doc = concat!("Whether each key may be in a filter with remainders of ", $remainders, ".")]
+            ///
+            /// # Safety
+            /// - Launch: 1-D, `n.div_ceil(BLOCK)` thread blocks of [`BLOCK`] threads.
+            /// - `words`: a sound filter of `blocks` blocks with these [`Parameters`], 16-byte aligned, not written while
+            ///   the kernel runs.
+            /// - `fields`: [`fields`](warpset_core::quotient::rank_select::fields) of its remainders.
+            /// - `keys`: `n` keys of `kind`, one of `keys::HASH`, `MIX_U64` and `MIX_U32`, not written while the kernel
+            ///   runs.
+            /// - `out`: `results::words(form, n)` words, used by this launch alone; for `results::COUNT`, others may
+            ///   add to it.
+            #[launch_bounds(256, 8)]
+            pub unsafe fn $kernel(
+                words: Global<u64>, blocks: u64, parameters: u32, fields: u64, keys: Global<u64>, kind: u32, spread: u64,
+                n: usize, form: u32, out: GlobalMut<u64>,
+            ) {
+                let parameters = Parameters(parameters);
+                let bits = parameters.split().remainder_bits;
+                let runs = Runs::<$paired, _>::new(ReadOnly(words), blocks, bits, fields);
+                let is_stored = |quotient, remainder| runs.contains(quotient, remainder);
+                // SAFETY: the caller keeps this kernel's contract.
+                unsafe { contains(is_stored, parameters, keys, kind, spread, n, form, out) }
+            }
+        }
+    )*};
+}
+unsorted! {
+    quotient_rank_select_contains: false, "any number of bits";
+    quotient_rank_select_contains_paired: true, "an odd number of bits";
+}
+
+kernel! {
+    /// Whether each of the sorted fingerprints is stored.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, one thread per fingerprint, [`BLOCK`] threads per thread block.
+    /// - `words`, `blocks`, `parameters`, `fields`: as for [`quotient_rank_select_contains`].
+    /// - `fingerprints`, `wide`, `places`, `out`: as for `quotient_lookup_sorted_packed`.
+    #[launch_bounds(256, 8)]
+    pub unsafe fn quotient_rank_select_contains_sorted(
+        words: Global<u64>, blocks: u64, parameters: u32, fields: u64, fingerprints: Global<u64>, wide: u32,
+        places: Global<u32>, n: usize, form: u32, out: GlobalMut<u64>,
+    ) {
+        let parameters = Parameters(parameters);
+        let runs = Runs::<false, _>::new(ReadOnly(words), blocks, parameters.split().remainder_bits, fields);
+        let is_stored = |quotient, remainder| runs.contains(quotient, remainder);
+        // SAFETY: the caller keeps this kernel's contract.
+        unsafe { contains_sorted(is_stored, parameters, fingerprints, wide, places, n, form, out) }
+    }
+}
+
+kernel! {
+    /// How many copies of each key's fingerprint are stored.
+    ///
+    /// # Safety
+    /// As for [`quotient_rank_select_contains`]; `out` has `n` words, used by this launch alone.
+    #[launch_bounds(256, 8)]
+    pub unsafe fn quotient_rank_select_count(
+        words: Global<u64>, blocks: u64, parameters: u32, fields: u64, keys: Global<u64>, kind: u32, spread: u64,
+        n: usize, out: GlobalMut<u64>,
+    ) {
+        let split = Parameters(parameters).split();
+        let i = thread::index_1d() as usize;
+        if i < n {
+            let runs = Runs::<false, _>::new(ReadOnly(words), blocks, split.remainder_bits, fields);
+            // SAFETY: `i < n`.
+            unsafe {
+                let fingerprint = split.fingerprint(keys::mix_at(keys, kind, spread, i));
+                out.write(i, runs.count(split.quotient(fingerprint), split.remainder(fingerprint)));
+            }
+        }
+    }
+}

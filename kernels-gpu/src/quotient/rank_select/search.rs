@@ -1,0 +1,225 @@
+//! A quotient's run in a rank-and-select quotient filter, as one thread finds it and looks through it: metadata by pairs of
+//! words, bits of a block in registers of 32 bits, remainders as many at a time as 64 bits hold.
+//!
+//! Source: algorithm 2 of Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS
+//! 2018. It selects the end of the run among all run ends of the block, and walks back. Departure: runs that end before the
+//! quotient's slot are counted, and what is left of the rank is selected from there on. That is about as many ends as the
+//! run is shifted by slots, mostly few; then the run is read from its first slot on.
+
+use warpset_core::bits::Select;
+use warpset_core::quotient::rank_select::{RUNENDS, metadata_words};
+
+use crate::quotient::windows::Pairs;
+
+/// Words of metadata of a block.
+const REMAINDERS: u64 = metadata_words(false);
+
+/// The blocks of a filter; `PAIRED` where all have an even number of words, that is, remainders an odd number of bits.
+#[derive(Clone, Copy, Debug)]
+pub struct Runs<const PAIRED: bool, P> {
+    words: P,
+    blocks: u64,
+    remainder_bits: u32,
+    fields: u64,
+}
+
+/// Selection on a device, in a half of the word: the first place with that many ones up to it, by halving, with the same
+/// five steps for all threads of a warp. Counting the ones of a shorter and shorter part, as
+/// [`select_short`](warpset_core::bits::select_short) does, takes two instructions more per step.
+#[derive(Clone, Copy, Debug)]
+pub struct ByMasks;
+
+impl Select for ByMasks {
+    #[inline(always)]
+    fn one(self, word: u64, rank: u32) -> u64 {
+        if rank < word.count_ones() { 1 << self.select(word, rank) } else { 0 }
+    }
+
+    /// There must be such a one.
+    #[inline(always)]
+    fn select(self, word: u64, rank: u32) -> u32 {
+        let (low, high) = (word as u32, (word >> 32) as u32);
+        let count = low.count_ones();
+        let (half, rank, first) = if rank < count { (low, rank, 0) } else { (high, rank - count, 32) };
+        let mut at = 0;
+        let mut width = 16;
+        while width > 0 {
+            let next = at + width;
+            if (half & !(!0 << next)).count_ones() <= rank {
+                at = next;
+            }
+            width /= 2;
+        }
+        first + at
+    }
+}
+
+/// A run, from its first slot on.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    block: u64,
+    /// Its first slot in the block.
+    start: u32,
+    /// Run ends of the block from that slot on.
+    ends: u64,
+    /// The first word of remainders of the block, where it came with the metadata.
+    first: u64,
+    held: bool,
+}
+
+/// The metadata of a block and what came with them.
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    offset: u64,
+    occupieds: u64,
+    runends: u64,
+    first: u64,
+    held: bool,
+}
+
+impl<const PAIRED: bool, P: Pairs> Runs<PAIRED, P> {
+    /// The blocks in `words`, at least one; with the [`fields`](warpset_core::quotient::rank_select::fields) of these
+    /// remainders.
+    #[inline(always)]
+    pub fn new(words: P, blocks: u64, remainder_bits: u32, fields: u64) -> Self {
+        Runs { words, blocks, remainder_bits, fields }
+    }
+
+    #[inline(always)]
+    fn first_word(&self, block: u64) -> u64 {
+        block * (self.remainder_bits as u64 + REMAINDERS)
+    }
+
+    #[inline(always)]
+    fn head(&self, block: u64) -> Head {
+        let first = self.first_word(block);
+        // Every other block of an odd number of words begins with the second word of a pair.
+        let paired = PAIRED || first & 1 == 0;
+        let pair = if PAIRED { first } else { first & !1 };
+        let ([a, b], [c, d]) = (self.words.pair(pair), self.words.pair(pair + 2));
+        let (offset, occupieds, runends) = if paired { (a, b, c) } else { (b, c, d) };
+        Head { offset, occupieds, runends, first: if paired { d } else { 0 }, held: paired }
+    }
+
+    #[inline(always)]
+    fn runends(&self, block: u64) -> u64 {
+        self.words.word(self.first_word(block) + RUNENDS)
+    }
+
+    /// The run of a quotient, if it has one.
+    #[inline(always)]
+    fn find(&self, quotient: u64, select: impl Select) -> Option<Run> {
+        let (mut block, at) = (quotient / 64, quotient as u32 % 64);
+        let Head { offset, occupieds, runends, mut first, mut held } = self.head(block);
+        // The quotient's own bit comes to the top.
+        let up_to = occupieds << (63 - at);
+        if up_to >> 63 == 0 {
+            return None;
+        }
+        // Runs to skip, from slot `from` on.
+        let mut runs = up_to.count_ones() - 1;
+        let mut ends = runends;
+        let mut from = offset as u32 % 64;
+        if offset < 64 {
+            let from_offset = ends >> from;
+            from = Ord::max(from, at);
+            ends >>= from;
+            runs = runs.wrapping_sub(from_offset.count_ones() - ends.count_ones());
+        } else {
+            block = block.saturating_add(offset / 64);
+            held = false;
+            if block >= self.blocks {
+                return None;
+            }
+            ends = self.runends(block) >> from;
+        }
+        // The end of the run before: bit 0 where there is none to skip.
+        loop {
+            let befores = ends << 1 | 1;
+            if runs < befores.count_ones() {
+                let skipped = select.select(befores, runs);
+                from += skipped;
+                ends >>= skipped % 64;
+                if from < 64 {
+                    return Some(Run { block, start: from, ends, first, held });
+                }
+                runs = 0;
+            } else {
+                runs -= ends.count_ones();
+            }
+            block += 1;
+            (first, held, from) = (0, false, 0);
+            if block >= self.blocks {
+                return None;
+            }
+            ends = self.runends(block);
+        }
+    }
+
+    /// As many remainders at a time as 64 bits hold, of the slots of a run: `take` gets them after an exclusive or with
+    /// `wanted`, and the lowest bits of those that there are, and says whether it has seen enough.
+    #[inline(always)]
+    fn walk(&self, run: Run, wanted: u64, mut take: impl FnMut(u64, u64) -> bool) {
+        let Run { mut block, start, mut ends, first, mut held } = run;
+        let bits = self.remainder_bits;
+        let mut at = start * bits;
+        loop {
+            let end = if ends == 0 { 64 * bits } else { at + (ends.trailing_zeros() + 1) * bits };
+            let remainders = self.first_word(block) + REMAINDERS;
+            loop {
+                let (word, shift) = (at / 64, at % 64);
+                let low = if word == 0 && held { first } else { self.words.word(remainders + word as u64) };
+                let width = (end - at).min(self.fields.count_ones() * bits);
+                let mut stored = low >> shift;
+                if shift + width > 64 {
+                    stored |= self.words.word(remainders + word as u64 + 1) << (64 - shift);
+                }
+                if take(stored ^ wanted, self.fields & (!0 >> (64 - width))) {
+                    return;
+                }
+                at += width;
+                if at >= end {
+                    break;
+                }
+            }
+            block += 1;
+            if ends != 0 || block >= self.blocks {
+                return;
+            }
+            ends = self.runends(block);
+            (at, held) = (0, false);
+        }
+    }
+
+    /// Whether a fingerprint is stored.
+    #[inline(always)]
+    pub fn contains(&self, quotient: u64, remainder: u64) -> bool {
+        let Some(run) = self.find(quotient, ByMasks) else { return false };
+        let mut found = false;
+        self.walk(run, remainder.wrapping_mul(self.fields), |differs, lowest| {
+            // Subtracting one from each borrows from the highest bit of the first that was zero.
+            found = differs.wrapping_sub(lowest) & !differs & lowest << (self.remainder_bits - 1) != 0;
+            found
+        });
+        found
+    }
+
+    /// How often a fingerprint is stored.
+    #[inline(always)]
+    pub fn count(&self, quotient: u64, remainder: u64) -> u64 {
+        let Some(run) = self.find(quotient, ByMasks) else { return 0 };
+        let mut count = 0;
+        self.walk(run, remainder.wrapping_mul(self.fields), |differs, lowest| {
+            // Without the highest bits nothing carries out of a field: its highest bit becomes one unless the rest is zero.
+            let highest = lowest << (self.remainder_bits - 1);
+            let others = highest - lowest;
+            let equal = !((differs & others) + others | differs) & highest;
+            count += equal.count_ones() as u64;
+            false
+        });
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests;
