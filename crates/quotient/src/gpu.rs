@@ -12,18 +12,20 @@ use warpset_base::words::AlignedWords;
 use warpset_gpu::batch::{Hashing, Staging};
 use warpset_gpu::{Device, DeviceSlice, DeviceVec, Stream};
 
-use crate::{Error, Layout, OutOfMemory, Standard, cpu};
+use crate::{Error, Layout, OutOfMemory, RankSelect, Standard, cpu};
 
 pub(crate) mod build;
 mod count;
 mod extract;
 mod fingerprint_word;
 pub(crate) mod fingerprints;
-mod kernels;
+pub(crate) mod kernels;
 mod lookup;
 mod rates;
 mod resize;
+pub(crate) mod scan;
 pub(crate) mod slot_kind;
+pub(crate) mod sorted;
 mod traits;
 mod two_filters;
 mod update;
@@ -62,6 +64,8 @@ pub struct QuotientFilter<S> {
 
 /// [`crate::StandardQuotientFilter`] in device memory.
 pub type StandardQuotientFilter = QuotientFilter<Standard>;
+/// [`crate::RankSelectQuotientFilter`] in device memory.
+pub type RankSelectQuotientFilter = QuotientFilter<RankSelect>;
 
 /// The words of an empty filter.
 pub(crate) fn zeroed_words(layout: &Layout, stream: &Stream) -> Result<DeviceVec<u64>, Error> {

@@ -16,6 +16,7 @@ use crate::slot_kind::{Change, Changed, Copies, PlacedItem, SlotKind, Tally, Wri
 use crate::{Error, Layout, View};
 
 mod append;
+pub mod gpu;
 mod lookup;
 mod near;
 mod validate;

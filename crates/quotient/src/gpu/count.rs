@@ -8,13 +8,14 @@ use warpset_kernels::quotient::extract::quotient_count;
 use warpset_simt::GlobalMut;
 
 use super::fingerprints::{Fingerprints, grid, with_widths};
-use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, hashing, kernels};
+use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, hashing};
 use crate::{Error, Key};
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// How many copies of each key's fingerprint are stored.
     ///
-    /// All fingerprints are taken out of the filter for it, and searched.
+    /// In a rank-and-select quotient filter they are counted where they are. From a standard one all fingerprints are
+    /// taken out for it, and searched.
     pub fn count_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<u64>, Error> {
         let mut counts = vec![0; keys.len()];
         self.count_bulk_into(keys, &mut counts)?;
@@ -28,15 +29,16 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
             return Ok(());
         }
         let stream = self.ready_stream()?;
-        self.device.with_kernels(&kernels::of_counts::<S>(&self.layout, self.items), || {
-            let stored = self.extract(&stream)?;
-            stream.synchronize()?; // other streams read them
+        self.device.with_kernels(&S::counts_kernels(&self.layout, self.items), || {
+            let stored = S::prepass_of_counts(self, &stream)?;
+            stream.synchronize()?; // other streams read it
             self.staging().run(
                 keys,
                 Reply::Words,
                 |chunk| {
-                    // SAFETY: there is a word per key; `run` waits before the stored fingerprints are freed.
-                    unsafe { self.count_in(chunk.stream, &stored, chunk.keys, chunk.range.len(), chunk.replies) }
+                    let (n, stored) = (chunk.range.len(), stored.as_ref());
+                    // SAFETY: there is a word per key; the filter is borrowed, and `run` waits before `stored` is freed.
+                    unsafe { S::counts(self, chunk.stream, stored, chunk.keys, n, chunk.replies) }
                 },
                 |range, words| counts[range].copy_from_slice(words),
             )
@@ -76,8 +78,8 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         for device in [keys.device(), counts.device(), stream.device()] {
             self.device.expect_same(device, "counting in a quotient filter")?;
         }
-        self.device.with_kernels(&kernels::of_counts::<S>(&self.layout, self.items), || {
-            let stored = self.extract(stream)?;
+        self.device.with_kernels(&S::counts_kernels(&self.layout, self.items), || {
+            let stored = S::prepass_of_counts(self, stream)?;
             let hashing = hashing(&self.layout);
             let chunk = keys.at_a_time(&hashing);
             for first in (0..n).step_by(chunk) {
@@ -85,7 +87,8 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
                 // SAFETY: the caller's promise; everything else is freed in the order of the stream.
                 unsafe {
                     let hashed = part.kernel_keys(&hashing, stream)?;
-                    self.count_in(stream, &stored, hashed.keys, part.count(), counts.global_mut().at(first))?;
+                    let counts = counts.global_mut().at(first);
+                    S::counts(self, stream, stored.as_ref(), hashed.keys, part.count(), counts)?;
                 }
             }
             Ok(())
@@ -98,7 +101,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// Until `stream` has passed this work:
     /// - `stored` and the keys stay allocated, and nothing writes them;
     /// - `counts` has room for `n` words, and nothing else accesses it.
-    unsafe fn count_in(
+    pub(super) unsafe fn count_among(
         &self,
         stream: &Stream,
         stored: &Fingerprints,

@@ -3,8 +3,9 @@
 use warpset_gpu::batch::{Answers, Reply, Staging};
 use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
-use warpset_kernels::quotient::build::{BLOCK, KEYS, quotient_fingerprints};
+use warpset_kernels::quotient::build::{KEYS, quotient_fingerprints};
 use warpset_kernels::quotient::extract::quotient_equals;
+use warpset_kernels::quotient::layout::BLOCK;
 use warpset_kernels::quotient::memory::Parameters;
 use warpset_primitives::{KeyMask, merge, select, sort};
 use warpset_simt::GlobalMut;
@@ -55,7 +56,7 @@ impl Fingerprints {
     }
 
     /// Brings fingerprints to the device.
-    pub(super) fn from_host(layout: &Layout, stream: &Stream, fingerprints: &[u64]) -> Result<Fingerprints, Error> {
+    pub(crate) fn from_host(layout: &Layout, stream: &Stream, fingerprints: &[u64]) -> Result<Fingerprints, Error> {
         Ok(if layout.fingerprint_bits() <= 32 {
             let narrow: Vec<u32> = fingerprints.iter().map(|&fingerprint| fingerprint as u32).collect();
             Fingerprints::Narrow(stream.from_slice(&narrow)?)
@@ -254,4 +255,23 @@ unsafe fn hash<F: FingerprintWord>(
             .launch(stream, grid(n.div_ceil(KEYS)))?
     };
     Ok(())
+}
+
+/// Those of the first `n` items of a batch whose bit is set go to the start of `others`; waits for their number.
+pub(crate) fn compact<W: select::Item>(
+    stream: &Stream,
+    batch: &DeviceVec<W>,
+    left: &DeviceVec<u64>,
+    others: &mut DeviceVec<W>,
+    count: &mut DeviceVec<u64>,
+    n: usize,
+) -> Result<usize, Error> {
+    // SAFETY: there is a bit per item; all live until the number has been waited for.
+    unsafe {
+        let left = left.slice(..n.div_ceil(64));
+        select::select_async(stream, batch.slice(..n), left, others.slice_mut(..n), count.as_mut_slice())?;
+    }
+    let mut number = [0];
+    stream.download(&*count, &mut number)?;
+    Ok(number[0] as usize)
 }

@@ -77,7 +77,7 @@ pub(super) fn of_selection<S: DeviceSlotKind>(layout: &Layout, items: u64) -> Ke
 }
 
 /// Of a batch of `n` keys whose fingerprints are sorted and combined with those of a filter.
-pub(super) fn of_update<S: DeviceSlotKind>(filter: &QuotientFilter<S>, change: Change, n: usize) -> Kernels {
+pub(crate) fn of_update<S: DeviceSlotKind>(filter: &QuotientFilter<S>, change: Change, n: usize) -> Kernels {
     let mut all = of_combination(filter, change, n);
     all.extend(by_word!(filter.layout, sorted(n)));
     all.push(by_word!(filter.layout, hashed()));

@@ -11,8 +11,8 @@ use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::batch::results;
 use warpset_simt::emulator::Config;
 
-use super::{LookupMethod, StandardQuotientFilter};
-use crate::{Duplicates, Error, Hashed, Layout, StandardBuilder};
+use super::{DeviceSlotKind, LookupMethod, QuotientFilter, StandardQuotientFilter};
+use crate::{Builder, Duplicates, Error, Hashed, Layout, RankSelect, Standard, StandardBuilder};
 
 const METHODS: [LookupMethod; 3] = [LookupMethod::Unsorted, LookupMethod::Sorted, LookupMethod::Automatic];
 
@@ -26,20 +26,34 @@ fn layout(q: u32, r: u32, container: Container) -> Layout {
     builder.duplicates(Duplicates::Kept).layout().unwrap()
 }
 
-/// Every answer to `asked` in a filter of `stored`, in every form.
+/// Every answer to `asked` in a filter of `stored`, in every form; in packed layouts with both kinds of slots.
 fn check(device: &Device, layout: Layout, stored: &[u64], asked: &[u64]) {
+    check_kind::<Standard>(device, layout, stored, asked);
+    if layout.container() == Container::Packed {
+        check_kind::<RankSelect>(device, layout, stored, asked);
+    }
+}
+
+/// The same with one kind.
+fn check_kind<S: DeviceSlotKind>(device: &Device, layout: Layout, stored: &[u64], asked: &[u64]) {
     let mut sorted = stored.to_vec();
     sorted.sort_unstable();
     let expected: Vec<bool> = asked.iter().map(|f| sorted.binary_search(f).is_ok()).collect();
     let yes = expected.iter().filter(|&&yes| yes).count();
 
     let (stored, asked) = (hashes(&layout, stored), hashes(&layout, asked));
-    let host = StandardBuilder::with_layout(layout).build_from(&stored).unwrap();
-    assert_eq!(host.contains_bulk(&asked), expected, "{layout:?}");
-    let filter = StandardQuotientFilter::from_host(device, &host).unwrap();
-    assert_eq!(filter.contains_bulk(&asked).unwrap(), expected, "{layout:?}");
+    let host = Builder::<S>::with_layout(layout).build_from(&stored).unwrap();
+    assert_eq!(host.contains_bulk(&asked), expected, "{} {layout:?}", S::NAME);
+    let filter = QuotientFilter::<S>::from_host(device, &host).unwrap();
+    assert_eq!(filter.contains_bulk(&asked).unwrap(), expected, "{} {layout:?}", S::NAME);
+    let copies = host.count_bulk(&asked);
+    assert_eq!(filter.count_bulk(&asked).unwrap(), copies, "{} {layout:?}", S::NAME);
+    assert!(copies.iter().zip(&expected).all(|(&copies, &there)| (copies > 0) == there));
     let on_device = device.from_slice(&asked).unwrap();
     let stream = device.new_stream().unwrap();
+    let mut counts = device.alloc_uninit::<u64>(asked.len()).unwrap();
+    filter.count_device(on_device.as_slice(), counts.as_mut_slice()).unwrap();
+    assert_eq!(counts.to_vec().unwrap(), copies, "{} {layout:?}", S::NAME);
     for method in METHODS {
         let mut answers = device.alloc_uninit::<u8>(asked.len()).unwrap();
         let mut count = device.alloc_zeroed::<u64>(1).unwrap();
@@ -49,8 +63,8 @@ fn check(device: &Device, layout: Layout, stored: &[u64], asked: &[u64]) {
             filter.count_contained_async_with(&stream, on_device.as_slice(), count.as_mut_slice(), method).unwrap();
         }
         let answers: Vec<bool> = answers.to_vec().unwrap().iter().map(|&yes| yes == 1).collect();
-        assert_eq!(answers, expected, "{method:?} {layout:?}");
-        assert_eq!(count.to_vec().unwrap(), [yes as u64], "{method:?} {layout:?}");
+        assert_eq!(answers, expected, "{} {method:?} {layout:?}", S::NAME);
+        assert_eq!(count.to_vec().unwrap(), [yes as u64], "{} {method:?} {layout:?}", S::NAME);
     }
 }
 

@@ -65,6 +65,41 @@ pub trait DeviceSlotKind: SlotKind {
         method: LookupMethod,
     ) -> Result<(), Error>;
 
+    /// The kernels of [`DeviceSlotKind::prepass_of_counts`] and [`DeviceSlotKind::counts`].
+    fn counts_kernels(layout: &Layout, items: u64) -> Vec<&'static KernelInfo> {
+        kernels::of_counts::<Self>(layout, items)
+    }
+
+    /// What counts need to know of the whole filter: all fingerprints, unless the kind counts in the slots ([`counts`](Self::counts)).
+    /// Queues what it takes.
+    fn prepass_of_counts(filter: &QuotientFilter<Self>, stream: &Stream) -> Result<Option<Fingerprints>, Error> {
+        filter.extract(stream).map(Some)
+    }
+
+    /// Queues the count of the copies of `n > 0` keys' fingerprints; `stored` is what
+    /// [`prepass_of_counts`](Self::prepass_of_counts) gave.
+    ///
+    /// The way that every kind has is to search all stored fingerprints.
+    ///
+    /// # Safety
+    /// Until `stream` has passed this work:
+    /// - the filter, `stored` and the keys stay allocated, and nothing writes them;
+    /// - `counts` has room for `n` words, and nothing else accesses it.
+    unsafe fn counts(
+        filter: &QuotientFilter<Self>,
+        stream: &Stream,
+        stored: Option<&Fingerprints>,
+        keys: KeySlice,
+        n: usize,
+        counts: GlobalMut<u64>,
+    ) -> Result<(), Error> {
+        match stored {
+            // SAFETY: the caller's promise is the same.
+            Some(stored) => unsafe { filter.count_among(stream, stored, keys, n, counts) },
+            None => Ok(()),
+        }
+    }
+
     /// Inserts or removes a batch; returns by how many the fingerprints changed, and waits. On an error the filter is as it
     /// was. `batch` queues on the stream what gives the fingerprints of the `n` keys in any order; it may be called again.
     ///

@@ -4,7 +4,7 @@ use warpset_core::hash::mix;
 use warpset_core::quotient::slots::Container;
 use warpset_gpu::testing::devices;
 use warpset_kernels::batch::results;
-use warpset_kernels::quotient::build::TILE_U32 as TILE;
+use warpset_kernels::quotient::layout::TILE_U32 as TILE;
 
 use super::{LookupMethod, StandardQuotientFilter};
 use crate::{Duplicates, Error, Hashed, Layout, LengthMismatch, StandardBuilder};

@@ -100,7 +100,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
 
     /// Inserts or removes ascending fingerprints: extracts, combines, and lays out. Waits; on an error the filter is as it
     /// was.
-    pub(super) fn rewrite_with(&mut self, stream: &Stream, batch: &Fingerprints, change: Change) -> Result<u64, Error> {
+    pub(crate) fn rewrite_with(&mut self, stream: &Stream, batch: &Fingerprints, change: Change) -> Result<u64, Error> {
         let before = self.items;
         let all = match change {
             Change::Insert => self.extract(stream)?.merged(batch, &self.layout, stream)?,

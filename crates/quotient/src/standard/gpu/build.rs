@@ -1,16 +1,14 @@
 //! Words of standard quotient filters, laid out from ascending fingerprints.
 
 use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
-use warpset_kernels::quotient::build::{self as kernels, BLOCK, SHARED_BYTES, quotient_build};
-use warpset_primitives::LookBack;
+use warpset_kernels::quotient::build::quotient_build;
 
-use super::standard_word::StandardWord;
 use super::update::fill_by_superclusters;
 use crate::cpu::check_fit;
-use crate::gpu::build::check_count;
-use crate::gpu::fingerprints::{Fingerprints, parameters, with_width};
+use crate::gpu::fingerprints::{FingerprintWord, Fingerprints};
+use crate::gpu::scan::{self, Arguments, ScanKernel};
 use crate::gpu::zeroed_words;
-use crate::{Error, Layout};
+use crate::{Error, Layout, Standard};
 
 /// [`BuildMethod::SuperclusterInserts`](crate::BuildMethod::SuperclusterInserts).
 pub(super) fn supercluster_inserts(
@@ -38,48 +36,23 @@ pub(super) fn supercluster_inserts(
     scan(stream, layout, sorted)
 }
 
-/// [`BuildMethod::Scan`].
+/// [`BuildMethod::Scan`](crate::BuildMethod::Scan).
 pub(super) fn scan(stream: &Stream, layout: &Layout, sorted: &Fingerprints) -> Result<(DeviceVec<u64>, u64), Error> {
-    let n = sorted.len();
-    let mut words = zeroed_words(layout, stream)?;
-    let mut totals = [0u64; 2];
-    if n > 0 {
-        let (tile, most) = match sorted {
-            Fingerprints::Narrow(_) => (<u32 as StandardWord>::TILE, <u32 as StandardWord>::MOST),
-            Fingerprints::Wide(_) => (<u64 as StandardWord>::TILE, <u64 as StandardWord>::MOST),
-        };
-        if n > most {
-            // Far fewer fit, so there is no result but for one in which most are repetitions.
-            check_count(layout, n)?;
-            let unique = sorted.unique(layout, stream)?;
-            check_fit(layout, unique.len() as u64, 0)?;
-            return scan(stream, layout, &unique);
+    scan::scan::<Standard>(stream, layout, sorted)
+}
+
+impl ScanKernel for Standard {
+    unsafe fn launch<F: FingerprintWord>(
+        stream: &Stream,
+        config: LaunchConfig,
+        arguments: Arguments<F>,
+    ) -> Result<(), Error> {
+        let Arguments { fingerprints, n, parameters, slots, look_back, ticket, words, totals } = arguments;
+        // SAFETY: the caller's promise is the same.
+        unsafe {
+            quotient_build { fingerprints, n, parameters, slots, look_back, ticket, words, totals }
+                .launch(stream, config)?;
         }
-        let tiles = n.div_ceil(tile);
-        let mut scratch = LookBack::with_results(stream, kernels::look_back_words(tiles), 2)?;
-        let (look_back, ticket, out) = (scratch.words(), scratch.ticket(), scratch.results());
-        let config = LaunchConfig::new(tiles as u32, BLOCK).shared(SHARED_BYTES);
-        let (parameters, slots, target) = (parameters(layout), layout.slots(), words.global_mut());
-        // SAFETY: the words are those of the layout, zero, and no other work accesses them or the scratch memory;
-        // fingerprints are ascending, and live until the copy has been waited for.
-        with_width!(sorted, |items| unsafe {
-            quotient_build {
-                fingerprints: items.global(),
-                n,
-                parameters,
-                slots,
-                look_back,
-                ticket,
-                words: target,
-                totals: out,
-            }
-            .launch(stream, config)
-        })?;
-        scratch.download_results(stream, &mut totals)?;
-    } else {
-        stream.synchronize()?;
+        Ok(())
     }
-    let [items, end] = totals;
-    check_fit(layout, items, end)?;
-    Ok((words, items))
 }

@@ -4,16 +4,16 @@ use warpset_core::quotient::slots::{Container, bytes_of_slot};
 use warpset_gpu::batch::Answers;
 use warpset_gpu::{GpuError, Stream};
 use warpset_kernels::batch::keys::KeySlice;
-use warpset_kernels::batch::results;
+use warpset_kernels::quotient::lookup::{quotient_lookup_sorted_bytes, quotient_lookup_sorted_packed};
+use warpset_kernels::quotient::standard as kernels;
 use warpset_kernels::quotient::windows::fields;
-use warpset_kernels::quotient::{lookup as sorted, standard as kernels};
-use warpset_primitives::sort;
-use warpset_simt::{Global, KernelInfo};
+use warpset_simt::Global;
 
 use super::{Filter, crossover};
+use crate::Error;
 use crate::gpu::LookupMethod;
-use crate::gpu::fingerprints::{Fingerprints, grid, parameters};
-use crate::{Error, Layout};
+use crate::gpu::fingerprints::{grid, parameters};
+use crate::gpu::sorted::{SortedKeys, with_sorted};
 
 impl Filter {
     /// Queues the lookup of `n` keys.
@@ -93,66 +93,48 @@ impl Filter {
         let Answers { words: out, form } = answers;
         let layout = &self.layout;
         let (words, slots, parameters) = (self.words.global(), layout.slots(), parameters(layout));
-        let KeySlice { keys, kind, spread } = keys;
-        let by = sort::By::ascending().bits(0..layout.fingerprint_bits());
-        let mut places = stream.alloc_uninit::<u32>(n)?;
-        if form == results::BITS {
-            let bits = results::words(form, n);
-            // SAFETY: as many words as the caller says there are.
-            unsafe { sorted::quotient_lookup_clear { out, words: bits }.launch(stream, grid(bits))? };
-        }
-        macro_rules! run {
-            ($items:ident, $wide:literal) => {
-                // SAFETY: the vectors have a place per key, and are freed in the order of the stream; the filter is sound; the
-                // caller answers for the rest.
-                unsafe {
-                    let (items, places_out) = ($items.global_mut(), places.global_mut());
-                    sorted::quotient_lookup_hash { keys, kind, spread, n, parameters, out: items, places: places_out }
+        let kernel = match layout.container() {
+            Container::Packed => quotient_lookup_sorted_packed::INFO,
+            Container::Bytes => quotient_lookup_sorted_bytes::INFO,
+        };
+        // SAFETY: the filter is sound, and sorted fingerprints are those of its layout; the caller answers for the rest.
+        unsafe {
+            with_sorted(layout, stream, keys, n, answers, kernel, |sorted| {
+                let SortedKeys { fingerprints, wide, places } = sorted;
+                match layout.container() {
+                    Container::Packed => {
+                        let fields = fields(layout.remainder_bits());
+                        quotient_lookup_sorted_packed {
+                            words,
+                            slots,
+                            parameters,
+                            fields,
+                            fingerprints,
+                            wide,
+                            places,
+                            n,
+                            form,
+                            out,
+                        }
                         .launch(stream, grid(n))?;
-                    if form == results::COUNT {
-                        sort::sort_keys_in_place_async(stream, $items.as_mut_slice(), by)?;
-                    } else {
-                        sort::sort_pairs_in_place_async(stream, $items.as_mut_slice(), places.as_mut_slice(), by)?;
                     }
-                    let items = KeySlice::new($items.global(), kind, spread).keys;
-                    let (wide, places) = ($wide, places.global());
-                    match layout.container() {
-                        Container::Packed => {
-                            let fields = fields(layout.remainder_bits());
-                            sorted::quotient_lookup_sorted_packed { words, slots, parameters, fields, fingerprints: items, wide, places, n, form, out }.launch(stream, grid(n))?;
+                    Container::Bytes => {
+                        quotient_lookup_sorted_bytes {
+                            words,
+                            slots,
+                            parameters,
+                            fingerprints,
+                            wide,
+                            places,
+                            n,
+                            form,
+                            out,
                         }
-                        Container::Bytes => {
-                            sorted::quotient_lookup_sorted_bytes { words, slots, parameters, fingerprints: items, wide, places, n, form, out }.launch(stream, grid(n))?;
-                        }
+                        .launch(stream, grid(n))?;
                     }
                 }
-            };
+                Ok(())
+            })
         }
-        stream.device().with_kernels(&sorted_kernels(layout, n, form), || {
-            match &mut Fingerprints::alloc(layout, stream, n)? {
-                Fingerprints::Narrow(items) => run!(items, 0),
-                Fingerprints::Wide(items) => run!(items, 1),
-            }
-            Ok(())
-        })
     }
-}
-
-/// The kernels of a sorted lookup of `n` keys.
-fn sorted_kernels(layout: &Layout, n: usize, form: u32) -> Vec<&'static KernelInfo> {
-    let mut all = match (layout.fingerprint_bits() <= 32, form == results::COUNT) {
-        (true, true) => sort::kernels_for_keys::<u32>(n),
-        (false, true) => sort::kernels_for_keys::<u64>(n),
-        (true, false) => sort::kernels_for_pairs::<u32, u32>(n),
-        (false, false) => sort::kernels_for_pairs::<u64, u32>(n),
-    };
-    all.push(match layout.fingerprint_bits() <= 32 {
-        true => sorted::quotient_lookup_hash::<u32>::INFO,
-        false => sorted::quotient_lookup_hash::<u64>::INFO,
-    });
-    all.push(match layout.container() {
-        Container::Packed => sorted::quotient_lookup_sorted_packed::INFO,
-        Container::Bytes => sorted::quotient_lookup_sorted_bytes::INFO,
-    });
-    all
 }

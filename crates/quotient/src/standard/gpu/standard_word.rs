@@ -1,6 +1,6 @@
 //! The kernels of standard quotient filters for fingerprints of 32 and of 64 bits.
 
-use warpset_kernels::quotient::build::{self, quotient_build};
+use warpset_kernels::quotient::build::quotient_build;
 use warpset_kernels::quotient::extract::quotient_extract;
 use warpset_kernels::quotient::paper_builds::{quotient_layout, quotient_quotients, quotient_starts, quotient_write};
 use warpset_kernels::quotient::update::in_place::{
@@ -40,10 +40,6 @@ pub trait StandardWord:
     + EntryOf<quotient_update_remove_packed<Self>>
     + EntryOf<quotient_update_remove_bytes<Self>>
 {
-    /// Items of a tile of the layout.
-    const TILE: usize;
-    /// The most that are laid out at once.
-    const MOST: usize;
     /// The paper's scan, over slots of this width.
     type NextSlot: NonAssociativeKernels<Item = Self, Value = Self>;
 
@@ -52,8 +48,6 @@ pub trait StandardWord:
 }
 
 impl StandardWord for u32 {
-    const TILE: usize = build::TILE_U32;
-    const MOST: usize = build::MOST_U32;
     type NextSlot = NextSlot<u32>;
 
     fn wide(self) -> u64 {
@@ -62,8 +56,6 @@ impl StandardWord for u32 {
 }
 
 impl StandardWord for u64 {
-    const TILE: usize = build::TILE_U64;
-    const MOST: usize = usize::MAX;
     type NextSlot = NextSlot<u64>;
 
     fn wide(self) -> u64 {

@@ -6,8 +6,7 @@ use warpset_kernels::quotient::update::in_place::{
 };
 
 use super::Changed;
-use super::superclusters::compact;
-use crate::gpu::fingerprints::{grid, parameters};
+use crate::gpu::fingerprints::{compact, grid, parameters};
 use crate::slot_kind::Change;
 use crate::standard::gpu::crossover;
 use crate::standard::gpu::standard_word::StandardWord;

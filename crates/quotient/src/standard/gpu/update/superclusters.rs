@@ -5,10 +5,10 @@ use warpset_gpu::{DeviceVec, Stream};
 use warpset_kernels::quotient::update::superclusters::{
     quotient_update_bid, quotient_update_flag, quotient_update_insert_winners, quotient_update_remove_winners,
 };
-use warpset_primitives::{scan, select};
+use warpset_primitives::scan;
 
 use super::Changed;
-use crate::gpu::fingerprints::{Fingerprints, grid, parameters, with_width};
+use crate::gpu::fingerprints::{Fingerprints, compact, grid, parameters, with_width};
 use crate::slot_kind::Change;
 use crate::standard::gpu::standard_word::StandardWord;
 use crate::{Error, Layout};
@@ -95,23 +95,4 @@ pub(super) fn change_by_superclusters<W: StandardWord>(
         std::mem::swap(&mut batch, &mut others);
     }
     Changed::wait(stream, &changed)
-}
-
-/// Those of the first `n` items of a batch whose bit is set go to the start of `others`; waits for their number.
-pub(super) fn compact<W: StandardWord>(
-    stream: &Stream,
-    batch: &DeviceVec<W>,
-    left: &DeviceVec<u64>,
-    others: &mut DeviceVec<W>,
-    count: &mut DeviceVec<u64>,
-    n: usize,
-) -> Result<usize, Error> {
-    // SAFETY: there is a bit per item; all live until the number has been waited for.
-    unsafe {
-        let left = left.slice(..n.div_ceil(64));
-        select::select_async(stream, batch.slice(..n), left, others.slice_mut(..n), count.as_mut_slice())?;
-    }
-    let mut number = [0];
-    stream.download(&*count, &mut number)?;
-    Ok(number[0] as usize)
 }

@@ -1,0 +1,165 @@
+//! The slots of the rank-and-select quotient filter on devices.
+
+use warpset_gpu::batch::Answers;
+use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
+use warpset_kernels::batch::keys::KeySlice;
+use warpset_kernels::quotient::rank_select::build::quotient_rank_select_build;
+use warpset_kernels::quotient::rank_select::extract::{
+    BLOCK, TILE_BLOCKS, look_back_words, quotient_rank_select_extract, shared_bytes,
+};
+use warpset_kernels::quotient::rank_select::lookup::quotient_rank_select_count;
+use warpset_kernels::quotient::rank_select::rebuild::quotient_rank_select_rebuild;
+use warpset_primitives::LookBack;
+use warpset_simt::{EntryOf, Global, GlobalMut, KernelInfo};
+
+use crate::gpu::fingerprints::{FingerprintWord, Fingerprints, parameters};
+use crate::gpu::scan::{Arguments, ScanKernel, scan};
+use crate::gpu::{DeviceSlotKind, LookupMethod, QuotientFilter};
+use crate::slot_kind::Change;
+use crate::{Error, Layout, RankSelect};
+
+mod lookup;
+mod rebuild;
+mod update;
+
+pub use update::UpdateMethod;
+
+/// A word that holds a fingerprint, for which rank-and-select quotient filters have all their kernels.
+pub trait RankSelectWord:
+    EntryOf<quotient_rank_select_build<Self>>
+    + EntryOf<quotient_rank_select_extract<Self>>
+    + EntryOf<quotient_rank_select_rebuild<Self>>
+    + Sized
+{
+}
+
+impl RankSelectWord for u32 {}
+impl RankSelectWord for u64 {}
+
+/// How ascending fingerprints are laid out in a rank-and-select quotient filter on a device. All give the same bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum BuildMethod {
+    /// An associative scan gives each item its slot in one pass, as in a standard quotient filter.
+    #[default]
+    Scan,
+    /// The paper's insertion by regions (section V-B, algorithm 9) into an empty filter, one thread per region.
+    RegionInserts,
+}
+
+impl DeviceSlotKind for RankSelect {
+    type BuildMethod = BuildMethod;
+    type UpdateMethod = UpdateMethod;
+
+    fn layout_kernels<F: FingerprintWord>(method: BuildMethod) -> Vec<&'static KernelInfo> {
+        match method {
+            BuildMethod::Scan => vec![quotient_rank_select_build::<F>::INFO],
+            // It is there to be compared: each launch loads what it needs.
+            _ => vec![],
+        }
+    }
+
+    fn extract_kernel<F: FingerprintWord>() -> &'static KernelInfo {
+        quotient_rank_select_extract::<F>::INFO
+    }
+
+    fn lay_out(
+        stream: &Stream,
+        layout: &Layout,
+        sorted: &Fingerprints,
+        method: BuildMethod,
+    ) -> Result<(DeviceVec<u64>, u64), Error> {
+        match method {
+            BuildMethod::Scan => scan::<RankSelect>(stream, layout, sorted),
+            BuildMethod::RegionInserts => match update::fill_by_regions(stream, layout, sorted)? {
+                Some(filled) => Ok(filled),
+                // It says why they do not fit.
+                None => scan::<RankSelect>(stream, layout, sorted),
+            },
+        }
+    }
+
+    unsafe fn extract<F: FingerprintWord>(
+        stream: &Stream,
+        layout: &Layout,
+        words: Global<u64>,
+        items: u64,
+        dropped: u32,
+        out: GlobalMut<F>,
+    ) -> Result<(), Error> {
+        let tiles = layout.blocks.div_ceil(TILE_BLOCKS) as usize;
+        let mut scratch = LookBack::new(stream, look_back_words(tiles))?;
+        let (look_back, ticket) = (scratch.words(), scratch.ticket());
+        let config = LaunchConfig::new(tiles as u32, BLOCK).shared(shared_bytes(size_of::<F>()));
+        let (slots, parameters) = (layout.slots(), parameters(layout));
+        // SAFETY: scratch is zero, this call's own, and freed in the order of the stream; the rest is the caller's promise.
+        unsafe {
+            quotient_rank_select_extract { words, slots, parameters, dropped, look_back, ticket, out, n: items }
+                .launch(stream, config)?;
+        }
+        Ok(())
+    }
+
+    unsafe fn look_up(
+        filter: &QuotientFilter<RankSelect>,
+        stream: &Stream,
+        keys: KeySlice,
+        n: usize,
+        answers: Answers,
+        method: LookupMethod,
+    ) -> Result<(), Error> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { lookup::look_up(filter, stream, keys, n, answers, method) }
+    }
+
+    fn counts_kernels(_: &Layout, _: u64) -> Vec<&'static KernelInfo> {
+        vec![quotient_rank_select_count::INFO]
+    }
+
+    /// Counts are taken in the slots.
+    fn prepass_of_counts(_: &QuotientFilter<RankSelect>, _: &Stream) -> Result<Option<Fingerprints>, Error> {
+        Ok(None)
+    }
+
+    unsafe fn counts(
+        filter: &QuotientFilter<RankSelect>,
+        stream: &Stream,
+        _: Option<&Fingerprints>,
+        keys: KeySlice,
+        n: usize,
+        counts: GlobalMut<u64>,
+    ) -> Result<(), Error> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { lookup::count(filter, stream, keys, n, counts) }
+    }
+
+    fn update(
+        filter: &mut QuotientFilter<RankSelect>,
+        stream: &Stream,
+        n: usize,
+        batch: impl Fn(&Stream) -> Result<Fingerprints, Error>,
+        change: Change,
+        method: UpdateMethod,
+    ) -> Result<u64, Error> {
+        update::update(filter, stream, n, batch, change, method)
+    }
+}
+
+impl ScanKernel for RankSelect {
+    unsafe fn launch<F: FingerprintWord>(
+        stream: &Stream,
+        config: LaunchConfig,
+        arguments: Arguments<F>,
+    ) -> Result<(), Error> {
+        let Arguments { fingerprints, n, parameters, slots, look_back, ticket, words, totals } = arguments;
+        // SAFETY: the caller's promise is the same.
+        unsafe {
+            quotient_rank_select_build { fingerprints, n, parameters, slots, look_back, ticket, words, totals }
+                .launch(stream, config)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,312 @@
+//! Builds, extraction, batches and two filters: the same bytes as on the host, whatever the schedule; on CUDA too where
+//! there is a device.
+
+use warpset_core::hash::mix;
+use warpset_gpu::Device;
+use warpset_gpu::testing::devices;
+use warpset_kernels::quotient::layout::{TILE_U32, TILE_U64};
+
+use super::rebuild;
+use crate::gpu::RankSelectQuotientFilter as DeviceFilter;
+use crate::gpu::fingerprints::Fingerprints;
+use crate::slot_kind::Change;
+use crate::{Duplicates, Error, Hashed, Layout, RankSelectBuilder, RankSelectQuotientFilter};
+
+const BOTH: [Duplicates; 2] = [Duplicates::Dropped, Duplicates::Kept];
+
+fn keys(n: usize, seed: u64) -> Vec<u64> {
+    (0..n as u64).map(|i| mix(i, seed)).collect()
+}
+
+fn layout(q: u32, r: u32, load: f64, duplicates: Duplicates) -> Layout {
+    RankSelectBuilder::with_bits(q, r).max_load(load).duplicates(duplicates).layout().unwrap()
+}
+
+/// Builds a filter of hashes on the device, and checks it against the host's; hands out both.
+fn build(device: &Device, layout: Layout, hashes: &[Hashed]) -> (RankSelectQuotientFilter, DeviceFilter) {
+    let host = RankSelectBuilder::with_layout(layout).build_from(hashes).unwrap();
+    let filter = RankSelectBuilder::with_layout(layout).on(device).build_from(hashes).unwrap();
+    same(&filter, &host);
+    (host, filter)
+}
+
+/// Checks bytes and fingerprints.
+fn same(filter: &DeviceFilter, host: &RankSelectQuotientFilter) {
+    assert_eq!(filter.len(), host.len(), "{:?}", host.layout());
+    assert!(filter.to_host().unwrap() == *host, "{:?}", host.layout());
+    assert!(filter.fingerprints().unwrap().into_iter().eq(host.fingerprints()), "{:?}", host.layout());
+}
+
+fn hashed(keys: &[u64]) -> Vec<Hashed> {
+    keys.iter().map(|&key| Hashed(key)).collect()
+}
+
+#[test]
+fn builds_and_lists_are_the_hosts() {
+    let remainders = [1, 2, 5, 8, 13, 16, 23, 28, 31, 32, 33, 40, 47, 61];
+    for (device, seed) in [1, 2].into_iter().flat_map(|seed| devices(seed).into_iter().map(move |it| (it, seed))) {
+        for (i, r) in remainders.into_iter().enumerate() {
+            for (q, load, n) in [(1, 0.9, 1), (3, 0.9, 0), (5, 0.9, 20), (7, 0.95, 121), (9, 0.99, 506)] {
+                if q + r > 64 {
+                    continue;
+                }
+                let layout = layout(q, r, load, BOTH[(i + seed as usize) % 2]);
+                let mut some = hashed(&keys(n, 3 + seed));
+                // Some keys twice.
+                let most = layout.limit() as usize;
+                some.truncate(most);
+                some.extend_from_within(..n.min(most - some.len().min(most)) / 4);
+                build(&device, layout, &some);
+            }
+        }
+    }
+}
+
+#[test]
+fn tiles_and_schedules_change_nothing() {
+    for seed in 0..2 {
+        for device in devices(seed) {
+            for (r, duplicates, tile) in
+                [(5, Duplicates::Dropped, TILE_U32), (8, Duplicates::Kept, TILE_U32), (40, Duplicates::Kept, TILE_U64)]
+            {
+                let layout = layout(14, r, 0.95, duplicates);
+                for n in [tile - 1, tile, tile + 1, 3 * tile + 77] {
+                    let mut some = keys(n - n / 8, 9);
+                    some.extend_from_within(..n / 8);
+                    build(&device, layout, &hashed(&some));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn full_filters_and_sparse_ones() {
+    for device in devices(3) {
+        for (q, r, load, n) in
+            [(13, 5, 0.99, 8110), (13, 6, 0.95, 7782), (12, 49, 0.99, 4055), (19, 5, 0.95, 4200), (17, 40, 0.9, 2100)]
+        {
+            build(&device, layout(q, r, load, Duplicates::Kept), &hashed(&keys(n, 5)));
+        }
+    }
+}
+
+#[test]
+fn long_runs_and_long_shifts() {
+    for device in devices(4) {
+        for (r, duplicates) in [(10, Duplicates::Dropped), (10, Duplicates::Kept), (40, Duplicates::Kept)] {
+            let layout = layout(14, r, 0.95, duplicates);
+            let at = |quotient: u64, low: u64| Hashed(quotient << 50 | low << 42);
+            // One quotient for all; at the start, in the middle, and so that nearly all is in the blocks after it.
+            for quotient in [0, 64, 1000, 9000] {
+                let n = if quotient == 9000 { 7000 } else { 15_000 };
+                build(&device, layout, &vec![at(quotient, 1); n]);
+            }
+            // Tiles of nothing but repetitions; then many quotients that are pushed far after their canonical slots, with
+            // jumps of many blocks among them.
+            let mut hashes = vec![at(5, 7); 9000];
+            hashes.extend((0..5000u64).map(|i| at(70 + i * 3 / 5, i % 4)));
+            hashes.extend((0..500u64).map(|i| at(12_000 + i, i % 4)));
+            build(&device, layout, &hashes);
+            let mut hashes = vec![at(100, 3); 5000];
+            hashes.extend((0..1000u64).map(|i| at(101 + i / 400 * 1000, i % 5)));
+            hashes.extend((0..1000u64).map(|i| at(15_000 + i, i % 5)));
+            build(&device, layout, &hashes);
+            // The last quotients, with items in the overflow region.
+            let last = (1 << 14) - 1;
+            let n = if duplicates == Duplicates::Kept { 60 } else { 300 };
+            build(&device, layout, &(0..n).map(|i| at(last - i / 30, i % 30)).collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn every_slot_of_a_small_filter_and_every_remainder() {
+    for device in devices(5) {
+        for r in [1, 3, 62 - 9, 55] {
+            let layout = layout(9, r, 0.95, Duplicates::Kept);
+            let hashes: Vec<_> = (0..480u64).map(|i| Hashed(i << 55 | mix(i, 3) >> 9)).collect();
+            build(&device, layout, &hashes);
+            build(&device, layout, &vec![Hashed(0); 480]);
+            build(&device, layout, &(0..480u64).map(|i| Hashed(i << 46 | 3 << 60)).collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn batches_and_merges_are_the_hosts() {
+    for device in devices(6) {
+        for (r, duplicates) in
+            [(5, Duplicates::Dropped), (13, Duplicates::Kept), (40, Duplicates::Dropped), (40, Duplicates::Kept)]
+        {
+            let layout = layout(11, r, 0.95, duplicates);
+            let (some, more, rest) = (keys(700, 1), keys(600, 2), keys(500, 3));
+            let mut filter = DeviceFilter::with_layout(&device, layout).unwrap();
+            let mut host = RankSelectQuotientFilter::with_layout(layout).unwrap();
+            for batch in [&some, &more, &some[..50].to_vec(), &vec![]] {
+                assert_eq!(filter.insert_bulk(batch).unwrap(), host.insert_bulk(batch).unwrap());
+                same(&filter, &host);
+            }
+            for batch in [&more[..200], &keys(300, 8), &some[100..400]] {
+                assert_eq!(filter.remove_bulk(batch).unwrap(), host.remove_bulk(batch));
+                same(&filter, &host);
+            }
+            // Of fewer quotients and longer fingerprints, which lose a bit.
+            let other = RankSelectBuilder::with_bits(10, r + 2).duplicates(duplicates).build_from(&rest).unwrap();
+            let on_device = other.to_device(&device).unwrap();
+            assert_eq!(filter.union_count(&on_device).unwrap(), host.union_count(&other).unwrap());
+            filter.merge(&on_device).unwrap();
+            host.merge(&other).unwrap();
+            same(&filter, &host);
+            assert_eq!(filter.intersection_count(&on_device).unwrap(), host.intersection_count(&other).unwrap());
+            let third = RankSelectBuilder::with_bits(11, r).duplicates(duplicates).build_from(&keys(600, 1)[300..]);
+            let third = third.unwrap();
+            let on_device = third.to_device(&device).unwrap();
+            assert_eq!(filter.intersection_count(&on_device).unwrap(), host.intersection_count(&third).unwrap());
+            let (mut common, mut host_common) = (filter.try_clone().unwrap(), host.clone());
+            common.intersect(&on_device).unwrap();
+            host_common.intersect(&third).unwrap();
+            same(&common, &host_common);
+            filter.subtract(&on_device).unwrap();
+            host.subtract(&third).unwrap();
+            same(&filter, &host);
+            // Too many: an error, and nothing changed.
+            let error = filter.insert_bulk(&keys(1946, 7)).unwrap_err();
+            assert!(matches!(error, Error::Full { .. }), "{error}");
+            same(&filter, &host);
+            for quotient_bits in [12, 13] {
+                same(&filter.resized(quotient_bits).unwrap(), &host.resized(quotient_bits).unwrap());
+            }
+            same(&common.resized(10).unwrap(), &host_common.resized(10).unwrap());
+            filter.clear().unwrap();
+            assert!(filter.is_empty() && filter.to_host().unwrap().fingerprints().next().is_none());
+        }
+    }
+}
+
+/// A copy of a filter, changed in one pass; `None` if the pass gives up.
+fn in_one_pass(filter: &DeviceFilter, batch: &[Hashed], change: Change) -> Option<(DeviceFilter, u64)> {
+    let (layout, stream) = (*filter.layout(), filter.device().new_stream().unwrap());
+    let fingerprints: Vec<u64> = batch.iter().map(|key| layout.fingerprint(key).unwrap()).collect();
+    let batch = Fingerprints::from_host(&layout, &stream, &fingerprints).unwrap().sorted(&layout, &stream).unwrap();
+    let mut copy = filter.try_clone().unwrap();
+    let changed = rebuild::in_one_pass(&mut copy, &stream, &batch, change).unwrap()?;
+    Some((copy, changed))
+}
+
+/// Inserts and removes a batch on host and device, by any method and in one pass; says whether that gave up.
+fn change_both(filter: &mut DeviceFilter, host: &mut RankSelectQuotientFilter, batch: &[Hashed]) -> bool {
+    let copy = host.clone();
+    let grown = in_one_pass(filter, batch, Change::Insert);
+    let inserted = host.insert_bulk(batch).unwrap();
+    assert_eq!(filter.insert_bulk(batch).unwrap(), inserted);
+    same(filter, host);
+    let gave_up = grown.is_none();
+    if let Some((grown, changed)) = grown {
+        assert_eq!(changed, inserted);
+        same(&grown, host);
+    }
+    let shrunk = in_one_pass(filter, batch, Change::Remove);
+    let removed = host.remove_bulk(batch);
+    assert_eq!(filter.remove_bulk(batch).unwrap(), removed);
+    same(filter, host);
+    if let Some((shrunk, changed)) = shrunk {
+        assert_eq!(changed, removed);
+        same(&shrunk, host);
+    }
+    if host.layout().duplicates() == Duplicates::Kept {
+        assert!(*host == copy);
+    }
+    gave_up
+}
+
+#[test]
+fn batches_across_tiles() {
+    for device in devices(9) {
+        for (q, r, duplicates, load) in [
+            (13, 5, Duplicates::Dropped, 0.95),
+            (13, 16, Duplicates::Kept, 0.6),
+            (13, 40, Duplicates::Dropped, 0.9),
+            (12, 51, Duplicates::Kept, 0.95),
+            (14, 3, Duplicates::Kept, 0.05),
+            (6, 9, Duplicates::Kept, 0.5),
+            (7, 4, Duplicates::Dropped, 0.5),
+        ] {
+            let layout = layout(q, r, 0.97, duplicates);
+            let n = (layout.quotients() as f64 * load) as usize;
+            let (mut host, mut filter) = build(&device, layout, &hashed(&keys(n, 1)));
+            let most = layout.limit() as usize - n;
+            // New ones, some of them twice, and some that are there.
+            let mut batch = keys(most / 3, 2);
+            batch.extend_from_within(..most / 8);
+            batch.extend(keys(n, 1).into_iter().step_by(1 + 8 * n / most.max(1)));
+            assert!(!change_both(&mut filter, &mut host, &hashed(&batch)));
+            assert!(!change_both(&mut filter, &mut host, &hashed(&keys(1, 3))));
+            // Everything goes, and more.
+            let all = keys(n + 50, 1);
+            assert_eq!(filter.remove_bulk(&hashed(&all)).unwrap(), host.remove_bulk(&hashed(&all)));
+            same(&filter, &host);
+            assert!(!change_both(&mut filter, &mut host, &hashed(&keys(most / 2, 4))));
+        }
+    }
+}
+
+#[test]
+fn crowded_batches_and_crowded_filters() {
+    for device in devices(10) {
+        for (r, duplicates) in [(14, Duplicates::Kept), (40, Duplicates::Kept), (20, Duplicates::Dropped)] {
+            let layout = layout(13, r, 0.95, duplicates);
+            let at = |quotient: u64, low: u64| Hashed(quotient << 51 | low << 37);
+            // As many as shared memory holds, one more, and far more, in one tile; far shifts, and tiles without items of
+            // their own.
+            let spread: Vec<_> = (0..1000).map(|i| at(i * 8 + 5, i % 7)).collect();
+            for (crowd, gives_up) in [(2000u64, false), (2772, false), (2773, true), (5000, true)] {
+                // 44 of these have quotients of the same tile.
+                let (mut host, mut filter) = build(&device, layout, &spread[..300]);
+                let batch: Vec<_> = (0..crowd).map(|i| at(2100 + i % 5, i)).collect();
+                assert_eq!(change_both(&mut filter, &mut host, &batch), gives_up);
+            }
+            let crowd: Vec<_> = (0..5000).map(|i| at(100 + i % 1500, i / 3)).collect();
+            let (mut host, mut filter) = build(&device, layout, &crowd);
+            change_both(&mut filter, &mut host, &spread);
+            change_both(&mut filter, &mut host, &[at(7000, 3), at(7000, 3), at(8191, 0), at(0, 0)]);
+            assert_eq!(filter.remove_bulk(&crowd[..4000]).unwrap(), host.remove_bulk(&crowd[..4000]));
+            same(&filter, &host);
+            // Too many: an error, and nothing changed.
+            let error = filter.insert_bulk(&keys(9000, 7)).unwrap_err();
+            assert!(matches!(error, Error::Full { .. }), "{error}");
+            same(&filter, &host);
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_an_error() {
+    for device in devices(7) {
+        let built = |layout, hashes: &[Hashed]| RankSelectBuilder::with_layout(layout).on(&device).build_from(hashes);
+        let small = layout(10, 8, 0.9, Duplicates::Kept);
+        let error = built(small, &hashed(&keys(small.limit() as usize + 1, 1))).unwrap_err();
+        assert!(matches!(error, Error::Full { items, .. } if items == small.limit() + 1), "{error}");
+        for r in [8, 40] {
+            let error = built(layout(14, r, 0.9, Duplicates::Kept), &[Hashed(u64::MAX); 3000]).unwrap_err();
+            assert!(matches!(error, Error::OverflowRegionFull { .. }), "{error}");
+        }
+    }
+}
+
+#[test]
+fn fingerprints_lose_more_bits_than_remainders_have() {
+    for device in devices(8) {
+        // 34 bits of fingerprint, 12 of them of the remainder, in filters of fewer and of more quotients.
+        for (q, r) in [(6, 5), (9, 10), (12, 4)] {
+            let target = layout(q, r, 0.95, Duplicates::Kept);
+            let some = keys(40, 5);
+            let other = RankSelectBuilder::with_bits(22, 12).duplicates(Duplicates::Kept).build_from(&some).unwrap();
+            let mut host = RankSelectQuotientFilter::with_layout(target).unwrap();
+            let mut filter = host.to_device(&device).unwrap();
+            host.merge(&other).unwrap();
+            filter.merge(&other.to_device(&device).unwrap()).unwrap();
+            same(&filter, &host);
+        }
+    }
+}
