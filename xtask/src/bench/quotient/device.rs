@@ -5,8 +5,11 @@ use warpset::bloom::SplitBlockBloom;
 use warpset::bloom::gpu as bloom;
 use warpset::gpu::{Device, DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 use warpset::primitives::sort;
-use warpset::quotient::gpu::{LookupMethod, StandardQuotientFilter};
-use warpset::quotient::{BuildMethod, Container, Duplicates, StandardBuilder, StandardQuotientFilter as HostFilter};
+use warpset::quotient::gpu::{DeviceSlotKind, LookupMethod, QuotientFilter};
+use warpset::quotient::rank_select::gpu::BuildMethod as RankSelectBuild;
+use warpset::quotient::{
+    BuildMethod, Builder, Container, Duplicates, Layout, QuotientFilter as HostFilter, RankSelect, SlotKind, Standard,
+};
 
 use super::super::clock::{Effort, median_seconds};
 use super::super::gpu_limits::{self, GpuAccess};
@@ -44,10 +47,11 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
         let loads = if device.is_emulator() { &[0.5, 0.9] } else { loads(setup.effort) };
         let asked = setup.log2_slots.filter(|_| !device.is_emulator()).map(|bits| vec![Size::of(bits)]);
         for size in asked.unwrap_or_else(|| sizes(device, setup.effort)) {
-            let all: [(&str, Run); 6] = [
+            let all: [(&str, Run); 7] = [
                 ("builds", builds),
                 ("lookups", lookups),
                 ("lookups by batch", lookups_by_batch),
+                ("counts", counts),
                 ("inserts and deletes", device_updates::over_load),
                 ("inserts and deletes by batch", device_updates::by_batch),
                 ("merging and resizing", whole_filters),
@@ -117,15 +121,18 @@ pub fn upload(device: &Device, stream: u64, n: usize) -> anyhow::Result<DeviceVe
 }
 
 /// The host's filter, where it is small enough to be compared.
-pub fn wanted(size: Size, build: impl FnOnce() -> anyhow::Result<HostFilter>) -> anyhow::Result<Option<HostFilter>> {
+pub fn wanted<S>(
+    size: Size,
+    build: impl FnOnce() -> anyhow::Result<HostFilter<S>>,
+) -> anyhow::Result<Option<HostFilter<S>>> {
     if size.quotient_bits > COMPARED { Ok(None) } else { build().map(Some) }
 }
 
 /// Whether the filter has the bytes that are wanted; where they are not known, whether it contains the keys that must be
 /// there and none of those that must not.
-pub fn is_wanted(
-    filter: &StandardQuotientFilter,
-    wanted: Option<&HostFilter>,
+pub fn is_wanted<S: DeviceSlotKind>(
+    filter: &QuotientFilter<S>,
+    wanted: Option<&HostFilter<S>>,
     inside: &[&DeviceVec<u32>],
     outside: &[&DeviceVec<u32>],
 ) -> anyhow::Result<bool> {
@@ -144,7 +151,7 @@ pub fn is_wanted(
 }
 
 /// How many of the keys the filter claims to contain.
-fn count(filter: &StandardQuotientFilter, keys: DeviceSlice<'_, u32>) -> anyhow::Result<usize> {
+fn count<S: DeviceSlotKind>(filter: &QuotientFilter<S>, keys: DeviceSlice<'_, u32>) -> anyhow::Result<usize> {
     let stream = filter.device().new_stream()?;
     filter.device().synchronize()?;
     let mut count = stream.alloc_zeroed::<u64>(1)?;
@@ -154,7 +161,7 @@ fn count(filter: &StandardQuotientFilter, keys: DeviceSlice<'_, u32>) -> anyhow:
     Ok(count.to_vec()?[0] as usize)
 }
 
-/// The ways to build, by the names of their rows; those of the paper for packed slots.
+/// The ways to build standard filters, by the names of their rows; those of the paper for packed slots.
 fn build_methods(container: Container) -> Vec<(&'static str, BuildMethod)> {
     let name = |method: BuildMethod| match method {
         BuildMethod::Scan => "scan",
@@ -168,6 +175,10 @@ fn build_methods(container: Container) -> Vec<(&'static str, BuildMethod)> {
     if container == Container::Packed { all.into() } else { all[..1].into() }
 }
 
+/// Those of rank-and-select filters.
+const RANK_SELECT_BUILDS: [(&str, RankSelectBuild); 2] =
+    [("scan", RankSelectBuild::Scan), ("region inserts", RankSelectBuild::RegionInserts)];
+
 fn builds(session: &mut Session, device: &Device, size: Size, loads: &[f64]) -> anyhow::Result<()> {
     for &load in loads {
         let n = size.keys(load);
@@ -175,18 +186,10 @@ fn builds(session: &mut Session, device: &Device, size: Size, loads: &[f64]) -> 
         let keys = upload(device, INSERTED, n)?;
         for container in CONTAINERS {
             for (duplicates, kept) in [(Duplicates::Dropped, "dropped"), (Duplicates::Kept, "kept")] {
-                let layout = layout(size, container, duplicates)?;
-                let wanted = wanted(size, || Ok(StandardBuilder::with_layout(layout).build_from(&keys.to_vec()?)?))?;
-                for (name, method) in build_methods(container) {
-                    let (seconds, filter) = making(session, device, || {
-                        let keys = keys.as_slice();
-                        Ok(StandardBuilder::with_layout(layout).on(device).build_from_device_with(keys, method)?)
-                    })?;
-                    let row = point.row("build", n, seconds).param("duplicates", kept);
-                    let mut row = row.by(format!("{}, {name}", container_name(container)), false);
-                    row.bits_per_item = Some(8.0 * filter.memory_bytes() as f64 / n as f64);
-                    let right = is_wanted(&filter, wanted.as_ref(), &[&keys], &[])?;
-                    push(session, device, row, right);
+                let of_filter = (layout(size, container, duplicates)?, kept);
+                builds_of::<Standard>(session, device, point, of_filter, &keys, &build_methods(container))?;
+                if container == Container::Packed {
+                    builds_of::<RankSelect>(session, device, point, of_filter, &keys, &RANK_SELECT_BUILDS)?;
                 }
             }
         }
@@ -202,6 +205,29 @@ fn builds(session: &mut Session, device: &Device, size: Size, loads: &[f64]) -> 
         let mut row = point.row("build", n, seconds).by(Kind::Bloom.name(), false);
         row.bits_per_item = Some(8.0 * filter.memory_bytes() as f64 / n as f64);
         let right = filter.count_contained_bulk(&keys.to_vec()?)? == n;
+        push(session, device, row, right);
+    }
+    Ok(())
+}
+
+/// Builds of one kind of slots; with the layout comes what it does with duplicates, for the rows.
+fn builds_of<S: DeviceSlotKind>(
+    session: &mut Session,
+    device: &Device,
+    point: Point,
+    (layout, kept): (Layout, &str),
+    keys: &DeviceVec<u32>,
+    methods: &[(&str, S::BuildMethod)],
+) -> anyhow::Result<()> {
+    let builder = Builder::<S>::with_layout(layout);
+    let wanted = wanted(point.size, || Ok(builder.build_from(&keys.to_vec()?)?))?;
+    for &(name, method) in methods {
+        let (seconds, filter) =
+            making(session, device, || Ok(builder.on(device).build_from_device_with(keys.as_slice(), method)?))?;
+        let row = point.row("build", keys.len(), seconds).param("duplicates", kept);
+        let mut row = row.by(format!("{}, {name}", kind_name::<S>(&layout)), false);
+        row.bits_per_item = Some(8.0 * filter.memory_bytes() as f64 / keys.len() as f64);
+        let right = is_wanted(&filter, wanted.as_ref(), &[keys], &[])?;
         push(session, device, row, right);
     }
     Ok(())
@@ -274,32 +300,95 @@ fn ask(
         false => Some(session.gpu_limit(device, GpuAccess::Lookup, point.size.bytes())?),
     };
     for &container in containers {
-        let layout = layout(point.size, container, Duplicates::Dropped)?;
-        let filter = StandardBuilder::with_layout(layout).on(device).build_from_device(inserted)?;
-        let fpr = filter.len() as f64 / 2f64.powi(layout.fingerprint_bits() as i32);
-        for &method in methods {
-            let sorted = if matches!(method, LookupMethod::Sorted) { ", sorted" } else { "" };
-            let asked_here = Asked {
-                point,
-                name: format!("{}{sorted}", container_name(container)),
-                bytes: filter.memory_bytes(),
-                fpr: Some(fpr),
-                limit,
-                queue: &|stream, keys, answers| {
-                    // SAFETY: filter, keys and answers stay alive, and no other work touches them, until
-                    // `Asked::push` has waited for the stream.
-                    unsafe { filter.contains_async_with(stream, keys, answers, method)? };
-                    Ok(())
-                },
-            };
-            for &n in asked {
-                asked_here.push(session, device, inserted.slice(..n), true)?;
-                if let Some(absent) = absent {
-                    asked_here.push(session, device, absent.slice(..n), false)?;
-                }
+        let of_filter = (layout(point.size, container, Duplicates::Dropped)?, limit);
+        let keys = (inserted, absent);
+        ask_kind::<Standard>(session, device, point, of_filter, keys, (methods, asked))?;
+        if container == Container::Packed {
+            ask_kind::<RankSelect>(session, device, point, of_filter, keys, (methods, asked))?;
+        }
+    }
+    Ok(())
+}
+
+/// What rows call a filter.
+pub fn kind_name<S: DeviceSlotKind>(layout: &Layout) -> &'static str {
+    if S::NAME == Standard::NAME { container_name(layout.container()) } else { "rank-and-select" }
+}
+
+/// The same with one kind of slots; with its layout comes the limit.
+fn ask_kind<S: DeviceSlotKind>(
+    session: &mut Session,
+    device: &Device,
+    point: Point,
+    (layout, limit): (Layout, Option<f64>),
+    (inserted, absent): (DeviceSlice<'_, u32>, Option<DeviceSlice<'_, u32>>),
+    (methods, asked): (&[LookupMethod], &[usize]),
+) -> anyhow::Result<()> {
+    let filter = Builder::<S>::with_layout(layout).on(device).build_from_device(inserted)?;
+    let fpr = filter.len() as f64 / 2f64.powi(layout.fingerprint_bits() as i32);
+    for &method in methods {
+        let sorted = if matches!(method, LookupMethod::Sorted) { ", sorted" } else { "" };
+        let asked_here = Asked {
+            point,
+            name: format!("{}{sorted}", kind_name::<S>(&layout)),
+            bytes: filter.memory_bytes(),
+            fpr: Some(fpr),
+            limit,
+            queue: &|stream, keys, answers| {
+                // SAFETY: filter, keys and answers stay alive, and no other work touches them, until `Asked::push` has
+                // waited for the stream.
+                unsafe { filter.contains_async_with(stream, keys, answers, method)? };
+                Ok(())
+            },
+        };
+        for &n in asked {
+            asked_here.push(session, device, inserted.slice(..n), true)?;
+            if let Some(absent) = absent {
+                asked_here.push(session, device, absent.slice(..n), false)?;
             }
         }
     }
+    Ok(())
+}
+
+/// How often each key that was inserted is stored, in multisets of both kinds.
+fn counts(session: &mut Session, device: &Device, size: Size, loads: &[f64]) -> anyhow::Result<()> {
+    for &load in loads {
+        let point = Point { study: "count over fill", size, load };
+        let inserted = upload(device, INSERTED, size.keys(load))?;
+        let layout = layout(size, Container::Packed, Duplicates::Kept)?;
+        counts_of::<Standard>(session, device, point, layout, inserted.as_slice())?;
+        counts_of::<RankSelect>(session, device, point, layout, inserted.as_slice())?;
+    }
+    Ok(())
+}
+
+fn counts_of<S: DeviceSlotKind>(
+    session: &mut Session,
+    device: &Device,
+    point: Point,
+    layout: Layout,
+    keys: DeviceSlice<'_, u32>,
+) -> anyhow::Result<()> {
+    let filter = Builder::<S>::with_layout(layout).on(device).build_from_device(keys)?;
+    let stream = device.new_stream()?;
+    let mut counts = device.alloc_uninit::<u64>(keys.len())?;
+    let work = || {
+        // SAFETY: filter, keys and counts stay alive, and no other work touches them, until the stream has been waited for.
+        unsafe { filter.count_async(&stream, keys, counts.as_mut_slice())? };
+        Ok(())
+    };
+    let seconds = gpu_limits::seconds(device, &stream, session.effort, || Ok(()), work)?;
+    stream.synchronize()?;
+    let counts = counts.to_vec()?;
+    let mut right = counts.iter().all(|count| *count > 0);
+    if point.size.quotient_bits <= COMPARED {
+        let host = filter.to_host()?;
+        let keys = keys.to_vec()?;
+        right &= keys.iter().zip(&counts).step_by(7).all(|(key, count)| host.count(*key) == *count);
+    }
+    let row = point.row("count", keys.len(), seconds).by(kind_name::<S>(&layout), false);
+    push(session, device, row, right);
     Ok(())
 }
 
@@ -379,35 +468,38 @@ fn whole_filters(session: &mut Session, device: &Device, size: Size, _: &[f64]) 
         let point = Point { study: WHOLE, size, load };
         let all = upload(device, INSERTED, size.keys(load))?;
         for container in CONTAINERS {
-            one_whole(session, device, point, container, &all)?;
+            let layout = layout(size, container, Duplicates::Dropped)?;
+            one_whole::<Standard>(session, device, point, layout, &all)?;
+            if container == Container::Packed {
+                one_whole::<RankSelect>(session, device, point, layout, &all)?;
+            }
         }
         sort_alone(session, device, point, &all)?;
     }
     Ok(())
 }
 
-fn one_whole(
+fn one_whole<S: DeviceSlotKind>(
     session: &mut Session,
     device: &Device,
     point: Point,
-    container: Container,
+    layout: Layout,
     all: &DeviceVec<u32>,
 ) -> anyhow::Result<()> {
     let size = point.size;
-    let layout = layout(size, container, Duplicates::Dropped)?;
-    let build = |keys: DeviceSlice<'_, u32>| StandardBuilder::with_layout(layout).on(device).build_from_device(keys);
+    let build = |keys: DeviceSlice<'_, u32>| Builder::<S>::with_layout(layout).on(device).build_from_device(keys);
     let (low, high) = (all.slice(..all.len() / 2), all.slice(all.len() / 2..));
     let (mut filter, high) = (build(low)?, build(high)?);
-    let again = |filter: &mut StandardQuotientFilter| {
+    let again = |filter: &mut QuotientFilter<S>| {
         *filter = build(low)?;
         Ok(())
     };
     let push = |session: &mut Session, operation: &str, n: u64, seconds: f64, right: bool| {
-        let row = point.row(operation, n as usize, seconds).by(container_name(container), false);
+        let row = point.row(operation, n as usize, seconds).by(kind_name::<S>(&layout), false);
         push(session, device, row, right);
     };
     let seconds = wall(session, device, &mut filter, again, |filter| Ok(filter.merge(&high)?))?;
-    let whole = wanted(size, || Ok(StandardBuilder::with_layout(layout).build_from(&all.to_vec()?)?))?;
+    let whole = wanted(size, || Ok(Builder::<S>::with_layout(layout).build_from(&all.to_vec()?)?))?;
     let right = is_wanted(&filter, whole.as_ref(), &[all], &[])?;
     push(session, "merge", filter.len(), seconds, right);
 
