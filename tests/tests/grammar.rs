@@ -171,6 +171,20 @@ fn quotient_filters_on_devices() {
         counts_and_removes(|| set.on(device).build().unwrap(), true);
         counts_and_removes(|| multiset.on(device).build().unwrap(), false);
     });
+    let set = RankSelectQuotientFilter::builder(2000).fpr(1e-6);
+    let multiset = set.duplicates(Duplicates::Kept);
+    on_devices(|device| {
+        changes(|| set.on(device).build().unwrap());
+        changes(|| multiset.on(device).build().unwrap());
+        counts_and_removes(|| set.on(device).build().unwrap(), true);
+        counts_and_removes(|| multiset.on(device).build().unwrap(), false);
+        // What lives on the host so far says so.
+        for builder in [set.duplicates(Duplicates::Counted), set.exact(40)] {
+            let told = words(&builder.on(device).build().err().unwrap());
+            assert!(told.contains("filters in device memory"), "{told}");
+            assert!(builder.build().unwrap().to_device(device).is_err());
+        }
+    });
 }
 
 #[test]
