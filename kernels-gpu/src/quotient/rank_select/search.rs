@@ -213,7 +213,7 @@ impl<const PAIRED: bool, P: Pairs> Runs<PAIRED, P> {
             // Without the highest bits nothing carries out of a field: its highest bit becomes one unless the rest is zero.
             let highest = lowest << (self.remainder_bits - 1);
             let others = highest - lowest;
-            let equal = !((differs & others) + others | differs) & highest;
+            let equal = !(((differs & others) + others) | differs) & highest;
             count += equal.count_ones() as u64;
             false
         });

@@ -218,7 +218,7 @@ fn changes_within_a_supercluster_are_its_own() {
             };
             // Until it fills the group.
             for more in 0..if removes { 1 } else { 6 } {
-                let item = (quotient, remainder + more & 31);
+                let item = (quotient, (remainder + more) & 31);
                 let mut disturbed = words.clone();
                 disturb(&mut disturbed, blocks, r, begin, end, state + more);
                 let before = disturbed.clone();

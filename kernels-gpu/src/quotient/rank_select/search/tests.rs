@@ -29,7 +29,7 @@ fn answers_are_those_of_blocks() {
         for shape in [r as u64, r as u64 + 1] {
             let n = [200, 260, 300][(r + shape as u32) as usize % 3];
             let mut words = vec![0u64; (blocks * (r as u64 + 3) + 1) as usize];
-            let remainder = |i: u64| mix(i, 99) % 7 & (!0 >> (64 - r));
+            let remainder = |i: u64| (mix(i, 99) % 7) & (!0 >> (64 - r));
             for i in 0..n {
                 let mut slots = Blocks::new(&mut words[..], blocks, r);
                 slots.insert(quotient(shape, i, quotients), remainder(i), true, Portable);
