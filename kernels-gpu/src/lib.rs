@@ -39,6 +39,7 @@ pub mod batch {
 pub mod bloom {
     pub mod claims;
     pub mod parts;
+    pub mod recent;
     pub mod sectors;
 
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "bloom_blocked"))]

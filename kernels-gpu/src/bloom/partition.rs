@@ -1,13 +1,23 @@
 //! Kernels of test-and-insert by parts that are the same for all Bloom filters: see [`parts`](crate::bloom::parts).
+//!
+//! A thread block groups the absent keys of a tile. Before that it leaves out keys that an equal one precedes, as far
+//! as it sees them at little cost, so that keys that come often fill no part: within the tile through a table in shared
+//! memory, in which a hash has one place, and, where a tile has many equal keys, across tiles through
+//! [`recent`](crate::bloom::recent). Both miss some; those meet in their part.
+//!
+//! The kind of key is a launch argument here too, and loops over a thread's keys stay loops: five copies of this
+//! kernel, one per kind, would take the driver's compiler half a second.
 
-use crate::batch::keys::{Hasher, WithHasher, with_hasher};
+use crate::batch::keys::{HASH, MIX_U64, XXH64_U64, word_at};
 use crate::batch::results;
 use crate::block;
 use crate::bloom::claims::EMPTY;
 use crate::bloom::parts::{MAX_BITS, Parts};
+use crate::bloom::recent::Recent;
+use warpset_core::hash;
 use warpset_core::scan::Sum;
 use warpset_simt::shared::{self, Shared};
-use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
+use warpset_simt::{Global, GlobalMut, atomic, opaque, thread};
 
 /// Threads of a block, in every kernel of this module.
 pub const BLOCK: u32 = 512;
@@ -25,65 +35,190 @@ const OWN: u32 = 8;
 const SCANNING: u32 = (1 << MAX_BITS) / OWN;
 /// Parts in which a thread reserves room.
 const RESERVED: u32 = (1u32 << MAX_BITS).div_ceil(BLOCK);
-// Shared memory: hashes and numbers of the tile's keys by part; a word per part, and one more; the scan's.
+/// A tile asks what earlier tiles have shown if this many of its threads have a key that comes twice in it: of 2^24 keys that
+/// come four times each, tiles have six such keys.
+const MANY: u32 = 8;
+/// Places of the table that finds equal keys of a tile.
+const PLACES: u32 = TILE as u32;
+const FREE: u32 = !0;
+// Shared memory: hashes of the tile's keys; the table of equal keys, and later the numbers of the keys by part; a word
+// per part, and one more; the scan's.
 const NUMBERS_AT: u32 = TILE as u32 * 8;
-const RUNS_AT: u32 = NUMBERS_AT + TILE as u32 * 4;
+const RUNS_AT: u32 = NUMBERS_AT + PLACES * 4;
 const MISC_AT: u32 = RUNS_AT + (4 << MAX_BITS) + 16;
 
-const _: () = assert!(ITEMS < 32 && ITEMS % AT_ONCE == 0 && SCANNING <= BLOCK);
+const _: () = assert!(ITEMS < 32 && ITEMS % AT_ONCE == 0 && SCANNING <= BLOCK && PLACES.is_power_of_two());
 
-/// Groups one tile.
-struct Group {
+/// The keys of a batch.
+#[derive(Clone, Copy)]
+struct Keys {
+    keys: Global<u64>,
+    kind: u32,
+    spread: u64,
     n: usize,
-    form: u32,
-    out: GlobalMut<u64>,
-    parts: Parts,
-    counts: GlobalMut<u32>,
-    grouped: GlobalMut<u64>,
 }
 
-impl WithHasher for Group {
+impl Keys {
+    /// The hashes of key `first` and of those every [`BLOCK`] after it, as far as there are keys; all loads in flight.
+    ///
+    /// # Safety
+    /// There are `n` keys of the kind.
     #[inline(always)]
-    unsafe fn run<H: Hasher>(self, hasher: H) {
-        let Group { n, form, out, parts, counts, grouped } = self;
+    unsafe fn hashes(self, first: usize) -> [u64; AT_ONCE] {
+        let mut words = [0; AT_ONCE];
+        for u in 0..AT_ONCE {
+            let i = first + u * BLOCK as usize;
+            if i < self.n {
+                // SAFETY: `i < n`.
+                words[u] = unsafe { word_at(self.keys, self.kind, i) };
+            }
+        }
+        match self.kind & (XXH64_U64 | MIX_U64) {
+            HASH => {}
+            XXH64_U64 => {
+                for u in 0..AT_ONCE {
+                    words[u] = hash::xxh64_u64(words[u], 0);
+                }
+            }
+            _ => {
+                for u in 0..AT_ONCE {
+                    words[u] = hash::mix_spread(words[u], self.spread);
+                }
+            }
+        }
+        words
+    }
+}
+
+/// The place of a hash in the table of equal keys; independent of its part.
+#[inline(always)]
+fn place_of(hash: u64) -> u32 {
+    (hash.wrapping_mul(0x9fb2_1c65_1e98_df25) >> (64 - PLACES.trailing_zeros())) as u32
+}
+
+kernel! {
+    /// Turns the answers of a lookup around, "absent" for "present", and writes hash and index of each absent key to its
+    /// part, in any order, as far as there is room. Leaves out, and answers "not absent" to, some of the keys that an
+    /// equal one precedes.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, `n.div_ceil(TILE)` blocks of [`BLOCK`] threads, [`GROUP_SHARED_BYTES`] of dynamic shared memory.
+    /// - `keys`: `n` keys of the kind (see [`crate::batch::keys`]; none that starts with `INT32`), not written while the
+    ///   kernel runs; at most [`TILE`]` << `[`TILE_BITS`](crate::bloom::recent::TILE_BITS).
+    /// - `out`: the answers, as bytes or bits; nothing else accesses them.
+    /// - `parts`: 1 to [`MAX_BITS`] bits, a capacity of at most
+    ///   [`MAX_CAPACITY`](crate::bloom::parts::MAX_CAPACITY).
+    /// - `counts`: valid for [`Parts::counts`] words, zero at the start; `grouped`: for `2 * capacity` words per part,
+    ///   16-byte aligned. Both are used by this launch alone.
+    /// - `recent`, `recent_bits`: as [`Recent::new`] asks, or left by earlier launches for keys none of which is absent
+    ///   now; used by this launch alone.
+    #[launch_bounds(512, 2)]
+    pub unsafe fn partition_absent(
+        keys: Global<u64>, kind: u32, spread: u64, n: usize, form: u32, out: GlobalMut<u64>, parts: Parts,
+        counts: GlobalMut<u32>, grouped: GlobalMut<u64>, recent: GlobalMut<u64>, recent_bits: u32,
+    ) {
+        let keys = Keys { keys, kind, spread, n };
+        let recent = Recent::new(recent, recent_bits);
         let t = thread::thread_idx_x();
-        let tile = thread::block_idx_x() as usize * TILE;
-        let first = tile + t as usize;
+        let tile = thread::block_idx_x();
+        let tile_start = tile as usize * TILE;
+        let first = tile_start + t as usize;
         let number = 1 << parts.bits;
+        let items = opaque(ITEMS as u32) as usize; // unknown to the compiler, which would unroll the loops
         let hashes_here: Shared<u64> = shared::dynamic(0);
-        let numbers: Shared<u32> = shared::dynamic(NUMBERS_AT);
+        let equals: Shared<u32> = shared::dynamic(NUMBERS_AT);
+        let numbers: Shared<u32> = equals;
         let runs: Shared<u32> = shared::dynamic(RUNS_AT);
-        // SAFETY: hashes are asked of keys below `n`; parts are below their number, that of the words in `runs` but one,
-        // and places in the tile below `TILE`. Barriers separate zeroing, counting, scanning, reserving, placing, and the
-        // change of `runs`; all threads reach `put`, the scan and the barriers. A place in a part is reserved for one key, and
-        // below the capacity.
+        // SAFETY: hashes are asked of keys below `n`; parts are below their number, that of the words in `runs` but one;
+        // numbers and places in the tile are below `TILE`, and a number's hash is read where it was written. Barriers
+        // separate what writes hashes, `equals`, `runs` and `numbers` from what reads or rewrites them; in between they
+        // are accessed by their own thread or atomically. All threads reach `put`, the scan and the barriers. A place in
+        // a part is reserved for one key, and below the capacity.
         unsafe {
             if t < SCANNING {
                 runs.set4(OWN * t, [0; 4]);
                 runs.set4(OWN * t + 4, [0; 4]);
             }
+            let mut at = 4 * t;
+            while at < PLACES {
+                equals.set4(at, [FREE; 4]);
+                at += 4 * BLOCK;
+            }
             thread::sync_threads();
 
-            // The absent keys, a bit each; several loads in flight per thread.
+            // The absent keys, a bit each. In the table of equal keys the first to come takes the place of its hash.
             let mut absent = 0u32;
             let mut j = 0;
-            while j < ITEMS && tile + j * (BLOCK as usize) < n {
-                let mut hashes = [0; AT_ONCE];
-                let mut marks = [false; AT_ONCE];
+            while j < items && tile_start + j * (BLOCK as usize) < n {
+                let hashes = keys.hashes(first + j * BLOCK as usize);
                 for u in 0..AT_ONCE {
                     let i = first + (j + u) * BLOCK as usize;
-                    if i < n {
-                        hashes[u] = hasher.hash(i);
-                        marks[u] = !results::get(form, out, i);
+                    if i < n && !results::get(form, out, i) {
+                        absent |= 1 << (j + u);
+                        let own = (j + u) as u32 * BLOCK + t;
+                        hashes_here.set(own, hashes[u]);
+                        if equals.get_volatile(place_of(hashes[u])) == FREE {
+                            equals.set_volatile(place_of(hashes[u]), own);
+                        }
                     }
                 }
-                warp::sync_warp(warp::FULL_MASK); // one word of `out` holds bits of all lanes
+                j += AT_ONCE;
+            }
+            thread::sync_threads();
+
+            // Of the keys that are equal to the one in their place, the smallest number gets it.
+            let mut equal = 0u32;
+            let mut twice = false;
+            let mut j = 0;
+            while j < items && absent >> j != 0 {
                 for u in 0..AT_ONCE {
-                    results::put(form, out, first + (j + u) * BLOCK as usize, n, marks[u]);
-                    if marks[u] {
-                        absent |= 1 << (j + u);
-                        runs.reduce_add(parts.of(hashes[u]), 1);
+                    if absent >> (j + u) & 1 != 0 {
+                        let own = (j + u) as u32 * BLOCK + t;
+                        let hash = hashes_here.get(own);
+                        let held = equals.get_volatile(place_of(hash));
+                        if held == own {
+                            equal |= 1 << (j + u);
+                        } else if hashes_here.get(held) == hash {
+                            equal |= 1 << (j + u);
+                            twice = true;
+                            if own < held {
+                                equals.reduce_min(place_of(hash), own);
+                            }
+                        }
                     }
+                }
+                j += AT_ONCE;
+            }
+            let ask = thread::sync_threads_count(twice) >= MANY;
+
+            // Leaves out what an equal key precedes, and counts the rest by part.
+            let mut j = 0;
+            while j < items && tile_start + j * (BLOCK as usize) < n {
+                let mut hashes = [0; AT_ONCE];
+                let mut held = [0; AT_ONCE];
+                for u in 0..AT_ONCE {
+                    if absent >> (j + u) & 1 != 0 {
+                        let own = (j + u) as u32 * BLOCK + t;
+                        hashes[u] = hashes_here.get(own);
+                        if equal >> (j + u) & 1 != 0 && equals.get(place_of(hashes[u])) != own {
+                            absent &= !(1 << (j + u));
+                        } else if ask {
+                            held[u] = recent.held(hashes[u]);
+                        }
+                    }
+                }
+                for u in 0..AT_ONCE {
+                    if absent >> (j + u) & 1 != 0 {
+                        if ask && recent.comes_again(held[u], hashes[u], tile) {
+                            absent &= !(1 << (j + u));
+                        } else {
+                            runs.reduce_add(parts.of(hashes[u]), 1);
+                        }
+                    }
+                }
+                for u in 0..AT_ONCE {
+                    let i = first + (j + u) * BLOCK as usize;
+                    results::put(form, out, i, n, absent >> (j + u) & 1 != 0);
                 }
                 j += AT_ONCE;
             }
@@ -137,18 +272,11 @@ impl WithHasher for Group {
             }
             thread::sync_threads();
             let mut j = 0;
-            while j < ITEMS && absent >> j != 0 {
-                let mut hashes = [0; AT_ONCE];
+            while j < items && absent >> j != 0 {
                 for u in 0..AT_ONCE {
                     if absent >> (j + u) & 1 != 0 {
-                        hashes[u] = hasher.hash(first + (j + u) * BLOCK as usize);
-                    }
-                }
-                for u in 0..AT_ONCE {
-                    if absent >> (j + u) & 1 != 0 {
-                        let at = runs.fetch_add(parts.of(hashes[u]), 1);
-                        hashes_here.set(at, hashes[u]);
-                        numbers.set(at, (j + u) as u32 * BLOCK + t);
+                        let own = (j + u) as u32 * BLOCK + t;
+                        numbers.set(runs.fetch_add(parts.of(hashes_here.get(own)), 1), own);
                     }
                 }
                 j += AT_ONCE;
@@ -164,39 +292,17 @@ impl WithHasher for Group {
 
             let mut at = t;
             while at < all {
-                let hash = hashes_here.get(at);
+                let own = numbers.get(at);
+                let hash = hashes_here.get(own);
                 let part = parts.of(hash);
                 let place = runs.get(part).wrapping_add(at);
                 if place < parts.capacity {
                     let to = part as usize * parts.capacity as usize + place as usize;
-                    grouped.write2(2 * to, [hash, (tile + numbers.get(at) as usize) as u64]);
+                    grouped.write2(2 * to, [hash, (tile_start + own as usize) as u64]);
                 }
                 at += BLOCK;
             }
         }
-    }
-}
-
-kernel! {
-    /// Turns the answers of a lookup around, "absent" for "present", and writes hash and index of each absent key to its
-    /// part, in any order, as far as there is room.
-    ///
-    /// # Safety
-    /// - Launch: 1-D, `n.div_ceil(TILE)` blocks of [`BLOCK`] threads, [`GROUP_SHARED_BYTES`] of dynamic shared memory.
-    /// - `keys`: `n` keys of the kind (see [`crate::batch::keys`]; none that starts with `INT32`), not written while the
-    ///   kernel runs.
-    /// - `out`: the answers, as bytes or bits; nothing else accesses them.
-    /// - `parts`: 1 to [`MAX_BITS`] bits, a capacity of at most
-    ///   [`MAX_CAPACITY`](crate::bloom::parts::MAX_CAPACITY).
-    /// - `counts`: valid for [`Parts::counts`] words, zero at the start; `grouped`: for `2 * capacity` words per part,
-    ///   16-byte aligned. Both are used by this launch alone.
-    #[launch_bounds(512, 2)]
-    pub unsafe fn partition_absent(
-        keys: Global<u64>, kind: u32, spread: u64, n: usize, form: u32, out: GlobalMut<u64>, parts: Parts,
-        counts: GlobalMut<u32>, grouped: GlobalMut<u64>,
-    ) {
-        // SAFETY: the caller keeps this kernel's contract.
-        unsafe { with_hasher(keys, kind, spread, Group { n, form, out, parts, counts, grouped }) }
     }
 
     /// Empties a table of claims, if a part overflowed.

@@ -1,10 +1,11 @@
 //! How a batch of test-and-insert is divided into parts, and where the parts are.
 
+use warpset_core::bloom::TEST_AND_INSERT_BATCH;
 use warpset_gpu::batch::Answers;
 use warpset_gpu::{DeviceVec, GpuError, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
-use warpset_kernels::bloom::partition;
 use warpset_kernels::bloom::parts::{self as kernels, MAX_BITS, MAX_CAPACITY, Parts};
+use warpset_kernels::bloom::{partition, recent};
 use warpset_simt::Global;
 
 use super::Grouping;
@@ -17,6 +18,8 @@ const KEYS: usize = 4096;
 /// Shared memory that a block asks for at least where the stretch stays in the filter: beside more blocks, those of the
 /// filter that they touch would drive each other out of the L2 cache of an H200.
 const LEAST_SHARED_BYTES: u32 = 72 << 10;
+/// The base-two logarithm of the most hashes that are remembered across tiles: 8 MiB of a cache of tens.
+const MOST_RECENT_BITS: u32 = 20;
 /// Threads of a block that empties claims.
 const CLEARING_BLOCK: u32 = 256;
 
@@ -69,27 +72,38 @@ pub(super) struct Division {
     parts: Parts,
     counts: DeviceVec<u32>,
     keys: DeviceVec<u64>,
+    recent: DeviceVec<u64>,
+    recent_bits: u32,
 }
+
+const _: () = assert!(TEST_AND_INSERT_BATCH <= partition::TILE << recent::TILE_BITS);
 
 impl Division {
     /// Memory for batches of `n` keys; none if these are not divided, or if there is no memory and `grouping` does not insist.
     pub(super) fn new(stream: &Stream, grouping: Grouping, n: usize) -> Result<Option<Division>, GpuError> {
         let Some(parts) = parts_of(grouping, n) else { return Ok(None) };
         let words = (2 * parts.capacity as usize) << parts.bits;
+        let recent_bits = n.next_power_of_two().trailing_zeros().clamp(recent::MIN_BITS, MOST_RECENT_BITS);
         match stream.alloc_uninit(words) {
-            Ok(keys) => Ok(Some(Division { parts, counts: stream.alloc_uninit(parts.counts())?, keys })),
+            Ok(keys) => {
+                let counts = stream.alloc_uninit(parts.counts())?;
+                let mut recent = stream.alloc_uninit(1 << recent_bits)?;
+                stream.fill_bytes(recent.as_mut_slice(), 0xff)?;
+                Ok(Some(Division { parts, counts, keys, recent, recent_bits }))
+            }
             Err(error) if grouping == Grouping::Auto && error.is_out_of_memory() => Ok(None),
             Err(error) => Err(error),
         }
     }
 
     /// Queues the division of a batch of `n` keys, at most as many as there is memory for: of a lookup's `answers` remain the
-    /// marks of absent keys. If a part overflows, `table` gets emptied.
+    /// marks of absent keys, without some that an equal one precedes. If a part overflows, `table` gets emptied.
     ///
     /// # Safety
     /// - `keys` are valid for `n` keys, of a kind that can be grouped; `answers` are bytes or bits, and the lookup of the keys is queued.
     /// - Until the stream has passed this work and what uses the result, all stay allocated; nothing writes the keys, and
     ///   nothing else accesses the rest.
+    /// - Keys of batches that were divided before are in the filter, and so not absent.
     pub(super) unsafe fn divide(
         &mut self,
         stream: &Stream,
@@ -105,10 +119,23 @@ impl Division {
         let config = LaunchConfig::new(tiles, partition::BLOCK).shared(partition::GROUP_SHARED_BYTES);
         let clearing = LaunchConfig::new(stream.device().properties().multiprocessors * 8, CLEARING_BLOCK);
         let (counts, grouped) = (self.counts.global_mut(), self.keys.global_mut());
+        let (recent, recent_bits) = (self.recent.global_mut(), self.recent_bits);
         // SAFETY: there is room for the parts, whose counts are zero; the rest is the caller's promise.
         unsafe {
-            partition::partition_absent { keys, kind, spread, n, form, out, parts, counts, grouped }
-                .launch(stream, config)?;
+            partition::partition_absent {
+                keys,
+                kind,
+                spread,
+                n,
+                form,
+                out,
+                parts,
+                counts,
+                grouped,
+                recent,
+                recent_bits,
+            }
+            .launch(stream, config)?;
             partition::partition_clear_claims { table: table.words, n: 1 << table.bits, parts, counts: counts.into() }
                 .launch(stream, clearing)?;
         }
@@ -118,7 +145,47 @@ impl Division {
 
 #[cfg(test)]
 mod tests {
+    use super::super::test_and_insert::claim_words;
     use super::*;
+    use warpset_gpu::Device;
+    use warpset_kernels::batch::keys;
+    use warpset_kernels::bloom::claims;
+
+    /// What the division of hashes, none of which the filter holds, counts: keys of all parts, and whether one overflowed.
+    fn counted(hashes: &[u64]) -> (usize, bool) {
+        let device = Device::emulator(Default::default());
+        let stream = device.new_stream().unwrap();
+        let n = hashes.len();
+        let keys = device.from_slice(hashes).unwrap();
+        let mut answers = device.from_slice(&vec![0u8; n.next_multiple_of(8)]).unwrap();
+        let mut division = Division::new(&stream, Grouping::Bits(3), n).unwrap().unwrap();
+        let mut table = claim_words(&stream, n).unwrap();
+        let table = ClaimTable { words: table.global_mut(), bits: claims::table_bits(n) };
+        let keys = KeySlice::new(keys.global(), keys::HASH, 0);
+        let to = Answers::bytes(answers.as_mut_slice(), n).unwrap();
+        // SAFETY: everything lives until the stream has been waited for; the lookup's answers are there.
+        unsafe { division.divide(&stream, keys, n, to, table).unwrap() };
+        stream.synchronize().unwrap();
+        let counts = division.counts.to_vec().unwrap();
+        let (last, parts) = counts.split_last().unwrap();
+        let kept = answers.to_vec().unwrap().iter().filter(|&&mark| mark != 0).count();
+        let all = parts.iter().map(|&count| count as usize).sum();
+        assert_eq!(kept, all, "marks are of the keys that were counted");
+        (all, *last != 0)
+    }
+
+    /// Without what leaves out equal keys the first two would overflow their parts.
+    #[test]
+    fn keys_that_come_often_are_grouped_few_times() {
+        let scattered = |i: usize| (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let n = 4 * partition::TILE + 100;
+        let (all, overflowed) = counted(&vec![77; n]);
+        assert!(all <= 5 && !overflowed, "{all} of one");
+        let (all, overflowed) = counted(&(0..n).map(|i| scattered(if i % 2 == 0 { i } else { i % 16 })).collect::<Vec<_>>());
+        assert!(all <= n / 2 + 2_000 && !overflowed, "{all} with frequent ones");
+        let (all, overflowed) = counted(&(0..n).map(scattered).collect::<Vec<_>>());
+        assert!(all == n && !overflowed, "{all} of {n} that differ");
+    }
 
     #[test]
     fn parts_have_room_for_keys_that_differ() {

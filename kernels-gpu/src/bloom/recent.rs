@@ -1,0 +1,85 @@
+//! Hashes that earlier tiles of a batch have shown, remembered inexactly: of keys that come often, most later copies are
+//! told apart from the first before they are grouped.
+//!
+//! A direct-mapped table in device memory, small enough for the L2 cache. A word holds a tile's number below what its
+//! place leaves open of the hash, so that a word and its place are the whole hash: who finds its own with a smaller
+//! tile knows that an equal key stands before it. The last to come keeps the place, and a tile's first copies may miss
+//! each other, so a copy that finds nothing may still be a later one.
+
+use warpset_simt::{GlobalMut, atomic};
+
+/// Tiles of a batch: at most `1 << TILE_BITS`.
+pub const TILE_BITS: u32 = 11;
+/// The base-two logarithm of the fewest words: with fewer, a hash would not fit above a tile.
+pub const MIN_BITS: u32 = TILE_BITS;
+
+/// A table of recent hashes.
+#[derive(Clone, Copy)]
+pub struct Recent {
+    words: GlobalMut<u64>,
+    bits: u32,
+}
+
+impl Recent {
+    /// A table of `1 << bits` words, `bits >= MIN_BITS`, all ones at the start, only accessed atomically.
+    #[inline(always)]
+    pub fn new(words: GlobalMut<u64>, bits: u32) -> Recent {
+        Recent { words, bits }
+    }
+
+    /// The place of a hash, and the word that stands for it in this tile.
+    #[inline(always)]
+    fn entry(bits: u32, hash: u64, tile: u32) -> (usize, u64) {
+        let mixed = hash.wrapping_mul(0x9fb2_1c65_1e98_df25); // odd: different hashes stay different
+        let rest = mixed << bits >> bits;
+        ((mixed >> (64 - bits)) as usize, rest << TILE_BITS | tile as u64)
+    }
+
+    /// What stands in the place of a hash.
+    ///
+    /// # Safety
+    /// The table is as [`Recent::new`] says.
+    #[inline(always)]
+    pub unsafe fn held(self, hash: u64) -> u64 {
+        let (at, _) = Recent::entry(self.bits, hash, 0);
+        // SAFETY: the place is below `1 << bits`.
+        unsafe { atomic::load_relaxed(self.words.at(at)) }
+    }
+
+    /// Whether `held`, which was found in the place of this hash, says that an earlier tile has shown it; if not, it is
+    /// remembered for this tile.
+    ///
+    /// # Safety
+    /// As for [`Recent::held`]; `tile` is below `1 << TILE_BITS`.
+    #[inline(always)]
+    pub unsafe fn comes_again(self, held: u64, hash: u64, tile: u32) -> bool {
+        let (at, own) = Recent::entry(self.bits, hash, tile);
+        let same = (held ^ own) >> TILE_BITS == 0;
+        if same && held < own {
+            return true;
+        }
+        if held != own {
+            // SAFETY: the place is below `1 << bits`.
+            unsafe { atomic::store_relaxed(self.words.at(at), own) };
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_and_its_place_are_the_hash() {
+        for bits in [MIN_BITS, 20, 24] {
+            let hashes = (0..1000u64).flat_map(|i| [i, i << 40, i.wrapping_mul(0x9e37_79b9_7f4a_7c15), !i]);
+            let mut seen = std::collections::HashMap::new();
+            for hash in hashes {
+                let (at, word) = Recent::entry(bits, hash, 5);
+                assert!(at < 1 << bits && word & 2047 == 5);
+                assert_eq!(*seen.entry((at, word)).or_insert(hash), hash);
+            }
+        }
+    }
+}
