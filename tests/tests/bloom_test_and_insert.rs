@@ -111,6 +111,17 @@ fn batches_of_several_tiles() {
     }
 }
 
+/// Keys that come often, in one tile and across tiles: some of their copies are left out before the batch is grouped.
+#[test]
+fn keys_that_come_often() {
+    for device in testing::devices(6) {
+        let hashes = scattered((0..26_000).map(|i| if i % 3 == 0 { i } else { 100_000 + i * i % 150 }));
+        keeps_the_rule(&device, SplitBlockLayout::new(9_000).unwrap(), Grouping::Bits(3), &hashes);
+        let shape = BlockShape::new(256, 64, 8).unwrap();
+        keeps_the_rule(&device, BlockedLayout::new(9_000, shape, 1).unwrap(), Grouping::Bits(3), &hashes[..17_011]);
+    }
+}
+
 /// Filters of Parquet columns of type INT32, whose hash the division does not know.
 #[test]
 fn parquet_columns_of_32_bits() {

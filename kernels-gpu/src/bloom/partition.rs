@@ -90,10 +90,12 @@ impl Keys {
     }
 }
 
-/// The place of a hash in the table of equal keys; independent of its part.
+/// The place of a hash in the table of equal keys; independent of its part, and such that hashes that meet in one tile do
+/// not meet in all.
 #[inline(always)]
-fn place_of(hash: u64) -> u32 {
-    (hash.wrapping_mul(0x9fb2_1c65_1e98_df25) >> (64 - PLACES.trailing_zeros())) as u32
+fn place_of(hash: u64, tile: u32) -> u32 {
+    let factor = 0xd6e8_feb8_6659_fd93 + 2 * tile as u64; // odd
+    (hash.wrapping_mul(factor) >> (64 - PLACES.trailing_zeros())) as u32
 }
 
 kernel! {
@@ -109,9 +111,7 @@ kernel! {
     /// - `parts`: 1 to [`MAX_BITS`] bits, a capacity of at most
     ///   [`MAX_CAPACITY`](crate::bloom::parts::MAX_CAPACITY).
     /// - `counts`: valid for [`Parts::counts`] words, zero at the start; `grouped`: for `2 * capacity` words per part,
-    ///   16-byte aligned. Both are used by this launch alone.
-    /// - `recent`, `recent_bits`: as [`Recent::new`] asks, or left by earlier launches for keys none of which is absent
-    ///   now; used by this launch alone.
+    ///   16-byte aligned; `recent`, `recent_bits`: as [`Recent::new`] asks. All are used by this launch alone.
     #[launch_bounds(512, 2)]
     pub unsafe fn partition_absent(
         keys: Global<u64>, kind: u32, spread: u64, n: usize, form: u32, out: GlobalMut<u64>, parts: Parts,
@@ -131,8 +131,8 @@ kernel! {
         let runs: Shared<u32> = shared::dynamic(RUNS_AT);
         // SAFETY: hashes are asked of keys below `n`; parts are below their number, that of the words in `runs` but one;
         // numbers and places in the tile are below `TILE`, and a number's hash is read where it was written. Barriers
-        // separate what writes hashes, `equals`, `runs` and `numbers` from what reads or rewrites them; in between they
-        // are accessed by their own thread or atomically. All threads reach `put`, the scan and the barriers. A place in
+        // separate what writes hashes, `equals`, `runs` and `numbers` from what reads or rewrites them; writes that meet
+        // are atomic. All threads reach `put`, the scan and the barriers. A place in
         // a part is reserved for one key, and below the capacity.
         unsafe {
             if t < SCANNING {
@@ -144,22 +144,30 @@ kernel! {
                 equals.set4(at, [FREE; 4]);
                 at += 4 * BLOCK;
             }
-            thread::sync_threads();
 
-            // The absent keys, a bit each. In the table of equal keys the first to come takes the place of its hash.
+            // The absent keys, a bit each.
             let mut absent = 0u32;
             let mut j = 0;
             while j < items && tile_start + j * (BLOCK as usize) < n {
-                let hashes = keys.hashes(first + j * BLOCK as usize);
                 for u in 0..AT_ONCE {
                     let i = first + (j + u) * BLOCK as usize;
                     if i < n && !results::get(form, out, i) {
                         absent |= 1 << (j + u);
+                    }
+                }
+                j += AT_ONCE;
+            }
+            let some = thread::sync_threads_count(absent != 0) != 0;
+
+            // Their hashes. In the table of equal keys the first to come takes the place of its hash.
+            let mut j = 0;
+            while j < items && absent >> j != 0 {
+                let hashes = keys.hashes(first + j * BLOCK as usize);
+                for u in 0..AT_ONCE {
+                    if absent >> (j + u) & 1 != 0 {
                         let own = (j + u) as u32 * BLOCK + t;
                         hashes_here.set(own, hashes[u]);
-                        if equals.get_volatile(place_of(hashes[u])) == FREE {
-                            equals.set_volatile(place_of(hashes[u]), own);
-                        }
+                        equals.compare_exchange(place_of(hashes[u], tile), FREE, own);
                     }
                 }
                 j += AT_ONCE;
@@ -167,22 +175,21 @@ kernel! {
             thread::sync_threads();
 
             // Of the keys that are equal to the one in their place, the smallest number gets it.
-            let mut equal = 0u32;
-            let mut twice = false;
+            let (mut equal, mut smaller, mut twice) = (0u32, 0u32, false);
             let mut j = 0;
             while j < items && absent >> j != 0 {
                 for u in 0..AT_ONCE {
                     if absent >> (j + u) & 1 != 0 {
                         let own = (j + u) as u32 * BLOCK + t;
                         let hash = hashes_here.get(own);
-                        let held = equals.get_volatile(place_of(hash));
+                        let held = equals.get(place_of(hash, tile));
                         if held == own {
                             equal |= 1 << (j + u);
                         } else if hashes_here.get(held) == hash {
                             equal |= 1 << (j + u);
                             twice = true;
                             if own < held {
-                                equals.reduce_min(place_of(hash), own);
+                                smaller |= 1 << (j + u);
                             }
                         }
                     }
@@ -190,6 +197,15 @@ kernel! {
                 j += AT_ONCE;
             }
             let ask = thread::sync_threads_count(twice) >= MANY;
+            let mut j = 0;
+            while smaller >> j != 0 {
+                if smaller >> j & 1 != 0 {
+                    let own = j * BLOCK + t;
+                    equals.reduce_min(place_of(hashes_here.get(own), tile), own);
+                }
+                j += 1;
+            }
+            thread::sync_threads();
 
             // Leaves out what an equal key precedes, and counts the rest by part.
             let mut j = 0;
@@ -200,7 +216,7 @@ kernel! {
                     if absent >> (j + u) & 1 != 0 {
                         let own = (j + u) as u32 * BLOCK + t;
                         hashes[u] = hashes_here.get(own);
-                        if equal >> (j + u) & 1 != 0 && equals.get(place_of(hashes[u])) != own {
+                        if equal >> (j + u) & 1 != 0 && equals.get(place_of(hashes[u], tile)) != own {
                             absent &= !(1 << (j + u));
                         } else if ask {
                             held[u] = recent.held(hashes[u]);
@@ -221,6 +237,9 @@ kernel! {
                     results::put(form, out, i, n, absent >> (j + u) & 1 != 0);
                 }
                 j += AT_ONCE;
+            }
+            if !some {
+                return; // all threads
             }
             thread::sync_threads();
 

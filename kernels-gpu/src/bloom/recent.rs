@@ -8,8 +8,8 @@
 
 use warpset_simt::{GlobalMut, atomic};
 
-/// Tiles of a batch: at most `1 << TILE_BITS`.
-pub const TILE_BITS: u32 = 11;
+/// Tiles of a batch: fewer than `1 << TILE_BITS`. They count from one here; zero stands for none.
+pub const TILE_BITS: u32 = 12;
 /// The base-two logarithm of the fewest words: with fewer, a hash would not fit above a tile.
 pub const MIN_BITS: u32 = TILE_BITS;
 
@@ -21,7 +21,7 @@ pub struct Recent {
 }
 
 impl Recent {
-    /// A table of `1 << bits` words, `bits >= MIN_BITS`, all ones at the start, only accessed atomically.
+    /// A table of `1 << bits` words, `bits >= MIN_BITS`, zero at the start, only accessed atomically.
     #[inline(always)]
     pub fn new(words: GlobalMut<u64>, bits: u32) -> Recent {
         Recent { words, bits }
@@ -32,7 +32,7 @@ impl Recent {
     fn entry(bits: u32, hash: u64, tile: u32) -> (usize, u64) {
         let mixed = hash.wrapping_mul(0x9fb2_1c65_1e98_df25); // odd: different hashes stay different
         let rest = mixed << bits >> bits;
-        ((mixed >> (64 - bits)) as usize, rest << TILE_BITS | tile as u64)
+        ((mixed >> (64 - bits)) as usize, rest << TILE_BITS | (tile as u64 + 1))
     }
 
     /// What stands in the place of a hash.
@@ -50,13 +50,13 @@ impl Recent {
     /// remembered for this tile.
     ///
     /// # Safety
-    /// As for [`Recent::held`]; `tile` is below `1 << TILE_BITS`.
+    /// As for [`Recent::held`]; `tile + 1` is below `1 << TILE_BITS`.
     #[inline(always)]
     pub unsafe fn comes_again(self, held: u64, hash: u64, tile: u32) -> bool {
         let (at, own) = Recent::entry(self.bits, hash, tile);
         let same = (held ^ own) >> TILE_BITS == 0;
         if same && held < own {
-            return true;
+            return held % (1 << TILE_BITS) != 0;
         }
         if held != own {
             // SAFETY: the place is below `1 << bits`.
@@ -77,7 +77,7 @@ mod tests {
             let mut seen = std::collections::HashMap::new();
             for hash in hashes {
                 let (at, word) = Recent::entry(bits, hash, 5);
-                assert!(at < 1 << bits && word & 2047 == 5);
+                assert!(at < 1 << bits && word % (1 << TILE_BITS) == 6);
                 assert_eq!(*seen.entry((at, word)).or_insert(hash), hash);
             }
         }

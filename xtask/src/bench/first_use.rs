@@ -52,6 +52,17 @@ const CALLS: &[(&str, Prepare)] = &[
         first!(|i| { (split_block(&i)?, i.keys) }, |s| { s.0.test_and_insert_bulk(&s.1)? }),
     ),
     (
+        "split-block test_and_insert_bulk, by parts",
+        first!(|i| { (by_parts(split_block(&i)?), i.keys) }, |s| { s.0.test_and_insert_bulk(&s.1)? }),
+    ),
+    (
+        "blocked test_and_insert_bulk, by parts",
+        first!(
+            |i| { (by_parts(BlockedBloom::builder(KEYS as u64).on(&i.device).build()?), i.keys) },
+            |s| { s.0.test_and_insert_bulk(&s.1)? }
+        ),
+    ),
+    (
         "split-block insert_bulk, 1 GiB",
         first!(|i| { (split_block_of(&i, MANY)?, i.keys) }, |s| { s.0.insert_bulk(&s.1)? }),
     ),
@@ -138,6 +149,14 @@ fn grouped(input: &Input) -> anyhow::Result<warpset::bloom::gpu::SplitBlockBloom
     let mut filter = split_block(input)?;
     filter.set_grouping(warpset::bloom::gpu::Grouping::Bits(6));
     Ok(filter)
+}
+
+/// A filter that divides whatever it tests and inserts.
+fn by_parts<L: warpset::bloom::gpu::DeviceOneBlock>(
+    mut filter: warpset::bloom::gpu::Bloom<L>,
+) -> warpset::bloom::gpu::Bloom<L> {
+    filter.set_grouping(warpset::bloom::gpu::Grouping::Bits(6));
+    filter
 }
 
 /// A filter that holds keys, made on the host: no kernel has been launched.

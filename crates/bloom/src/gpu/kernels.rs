@@ -7,7 +7,7 @@ use warpset_gpu::{GpuError, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::bloom::parts::Parts;
 use warpset_kernels::bloom::{blocked, sectors_narrow, sectors_wide, split_block};
-use warpset_simt::{Global, GlobalMut};
+use warpset_simt::{Global, GlobalMut, KernelInfo};
 
 use super::parts::{Divided, one_block_per_part};
 use crate::{BlockedLayout, Error, Layout, SplitBlockLayout};
@@ -121,6 +121,10 @@ pub trait DeviceOneBlock: DeviceLayout {
         divided: Divided,
     ) -> Result<(), GpuError>;
 
+    /// What a test-and-insert by parts launches besides the lookup and the division.
+    #[doc(hidden)]
+    fn kernels_of_parts(&self) -> [&'static KernelInfo; 3];
+
     /// Queues the rest of a test-and-insert of a batch that has been divided, for the parts that did not overflow.
     ///
     /// # Safety
@@ -233,6 +237,14 @@ impl DeviceOneBlock for SplitBlockLayout {
                 .launch(stream, config)
             },
         )
+    }
+
+    fn kernels_of_parts(&self) -> [&'static KernelInfo; 3] {
+        [
+            split_block::split_block_insert_parts::INFO,
+            split_block::split_block_settle::INFO,
+            split_block::split_block_claim::INFO,
+        ]
     }
 
     unsafe fn launch_insert_parts(
@@ -364,6 +376,24 @@ macro_rules! sectored {
 warpset_kernels::for_each_narrow_layout!(sectored, insert_narrow, contains_narrow, insert_parts_narrow);
 warpset_kernels::for_each_wide_layout!(sectored, insert_wide, contains_wide, insert_parts_wide);
 
+macro_rules! kernel_of_parts {
+    (
+        $name:ident, $_lookup:ident, $_insertion_of_parts:ident, $module:ident:
+        $($insert:ident, $contains:ident, $insert_parts:ident: $block_bits:literal, $sectors:literal;)*
+    ) => {
+        /// The kernel that inserts parts.
+        fn $name(layout: &BlockedLayout) -> &'static KernelInfo {
+            let shape = layout.shape();
+            match (shape.block_bits(), shape.sectors()) {
+                $(($block_bits, $sectors) => $module::$insert_parts::INFO,)*
+                (block_bits, sectors) => unreachable!("no such shape has {sectors} sectors in {block_bits} bits"),
+            }
+        }
+    };
+}
+warpset_kernels::for_each_narrow_layout!(kernel_of_parts, narrow_kernel_of_parts, unused, unused);
+warpset_kernels::for_each_wide_layout!(kernel_of_parts, wide_kernel_of_parts, unused, unused);
+
 /// The largest block of the narrow layouts.
 const NARROW: u32 = 256;
 
@@ -469,6 +499,12 @@ impl DeviceOneBlock for BlockedLayout {
             }
             .launch(stream, config)
         })
+    }
+
+    fn kernels_of_parts(&self) -> [&'static KernelInfo; 3] {
+        let narrow = self.shape().block_bits() <= NARROW;
+        let insertion = if narrow { narrow_kernel_of_parts(self) } else { wide_kernel_of_parts(self) };
+        [insertion, blocked::blocked_settle::INFO, blocked::blocked_claim::INFO]
     }
 
     unsafe fn launch_insert_parts(

@@ -6,7 +6,7 @@ use warpset_gpu::{DeviceVec, GpuError, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::bloom::parts::{self as kernels, MAX_BITS, MAX_CAPACITY, Parts};
 use warpset_kernels::bloom::{partition, recent};
-use warpset_simt::Global;
+use warpset_simt::{Global, KernelInfo};
 
 use super::Grouping;
 use super::kernels::ClaimTable;
@@ -18,8 +18,8 @@ const KEYS: usize = 4096;
 /// Shared memory that a block asks for at least where the stretch stays in the filter: beside more blocks, those of the
 /// filter that they touch would drive each other out of the L2 cache of an H200.
 const LEAST_SHARED_BYTES: u32 = 72 << 10;
-/// The base-two logarithm of the most hashes that are remembered across tiles: 8 MiB of a cache of tens.
-const MOST_RECENT_BITS: u32 = 20;
+/// The base-two logarithm of keys per hash that is remembered across tiles: 8 MiB for 2^24 keys.
+const RECENT_SHIFT: u32 = 4;
 /// Threads of a block that empties claims.
 const CLEARING_BLOCK: u32 = 256;
 
@@ -70,26 +70,28 @@ fn parts_of(grouping: Grouping, n: usize) -> Option<Parts> {
 /// Device memory for the parts of a batch, allocated and freed in the order of a stream.
 pub(super) struct Division {
     parts: Parts,
-    counts: DeviceVec<u32>,
-    keys: DeviceVec<u64>,
-    recent: DeviceVec<u64>,
+    /// Recent hashes, and after them the counts of parts; zero at the start of a batch.
+    zeroed: DeviceVec<u64>,
     recent_bits: u32,
+    keys: DeviceVec<u64>,
 }
 
-const _: () = assert!(TEST_AND_INSERT_BATCH <= partition::TILE << recent::TILE_BITS);
+const _: () = assert!(TEST_AND_INSERT_BATCH < partition::TILE << recent::TILE_BITS);
 
 impl Division {
+    /// What the division launches.
+    pub(super) const KERNELS: [&'static KernelInfo; 2] =
+        [partition::partition_absent::INFO, partition::partition_clear_claims::INFO];
+
     /// Memory for batches of `n` keys; none if these are not divided, or if there is no memory and `grouping` does not insist.
     pub(super) fn new(stream: &Stream, grouping: Grouping, n: usize) -> Result<Option<Division>, GpuError> {
         let Some(parts) = parts_of(grouping, n) else { return Ok(None) };
         let words = (2 * parts.capacity as usize) << parts.bits;
-        let recent_bits = n.next_power_of_two().trailing_zeros().clamp(recent::MIN_BITS, MOST_RECENT_BITS);
+        let recent_bits = (n.next_power_of_two().trailing_zeros().saturating_sub(RECENT_SHIFT)).max(recent::MIN_BITS);
         match stream.alloc_uninit(words) {
             Ok(keys) => {
-                let counts = stream.alloc_uninit(parts.counts())?;
-                let mut recent = stream.alloc_uninit(1 << recent_bits)?;
-                stream.fill_bytes(recent.as_mut_slice(), 0xff)?;
-                Ok(Some(Division { parts, counts, keys, recent, recent_bits }))
+                let zeroed = stream.alloc_uninit((1 << recent_bits) + parts.counts().div_ceil(2))?;
+                Ok(Some(Division { parts, zeroed, recent_bits, keys }))
             }
             Err(error) if grouping == Grouping::Auto && error.is_out_of_memory() => Ok(None),
             Err(error) => Err(error),
@@ -103,7 +105,6 @@ impl Division {
     /// - `keys` are valid for `n` keys, of a kind that can be grouped; `answers` are bytes or bits, and the lookup of the keys is queued.
     /// - Until the stream has passed this work and what uses the result, all stay allocated; nothing writes the keys, and
     ///   nothing else accesses the rest.
-    /// - Keys of batches that were divided before are in the filter, and so not absent.
     pub(super) unsafe fn divide(
         &mut self,
         stream: &Stream,
@@ -114,12 +115,13 @@ impl Division {
     ) -> Result<Divided, GpuError> {
         let (parts, KeySlice { keys, kind, spread }) = (self.parts, keys);
         let Answers { words: out, form } = answers;
-        stream.fill_bytes(self.counts.as_mut_slice(), 0)?;
+        stream.fill_bytes(self.zeroed.as_mut_slice(), 0)?;
         let tiles = n.div_ceil(partition::TILE) as u32;
         let config = LaunchConfig::new(tiles, partition::BLOCK).shared(partition::GROUP_SHARED_BYTES);
         let clearing = LaunchConfig::new(stream.device().properties().multiprocessors * 8, CLEARING_BLOCK);
-        let (counts, grouped) = (self.counts.global_mut(), self.keys.global_mut());
-        let (recent, recent_bits) = (self.recent.global_mut(), self.recent_bits);
+        let (recent_bits, grouped) = (self.recent_bits, self.keys.global_mut());
+        let recent = self.zeroed.slice_mut(..1 << recent_bits).global_mut();
+        let counts = self.zeroed.slice_mut(1 << recent_bits..).global_mut().cast();
         // SAFETY: there is room for the parts, whose counts are zero; the rest is the caller's promise.
         unsafe {
             partition::partition_absent {
@@ -166,7 +168,9 @@ mod tests {
         // SAFETY: everything lives until the stream has been waited for; the lookup's answers are there.
         unsafe { division.divide(&stream, keys, n, to, table).unwrap() };
         stream.synchronize().unwrap();
-        let counts = division.counts.to_vec().unwrap();
+        let zeroed = division.zeroed.to_vec().unwrap();
+        let counts = zeroed[1 << division.recent_bits..].iter().flat_map(|word| [*word as u32, (word >> 32) as u32]);
+        let counts: Vec<u32> = counts.take(division.parts.counts()).collect();
         let (last, parts) = counts.split_last().unwrap();
         let kept = answers.to_vec().unwrap().iter().filter(|&&mark| mark != 0).count();
         let all = parts.iter().map(|&count| count as usize).sum();

@@ -157,12 +157,16 @@ impl<L: DeviceOneBlock> Bloom<L> {
                 return Ok(());
             };
             let table = ClaimTable { words: scratch.table.global_mut(), bits: claims::table_bits(n) };
-            self.layout.launch_contains(stream, words.into(), keys, None, n, answers)?;
-            let divided = division.divide(stream, keys, n, answers, table)?;
-            self.layout.launch_insert_parts(stream, words, divided, answers)?;
-            self.layout.launch_test_and_insert(stream, words, keys, n, answers, table, divided)?;
+            let [insertion, settling, claiming] = self.layout.kernels_of_parts();
+            let [grouping, clearing] = Division::KERNELS;
+            stream.device().with_kernels(&[grouping, insertion, settling, claiming, clearing], || {
+                self.layout.launch_contains(stream, words.into(), keys, None, n, answers)?;
+                let divided = division.divide(stream, keys, n, answers, table)?;
+                self.layout.launch_insert_parts(stream, words, divided, answers)?;
+                self.layout.launch_test_and_insert(stream, words, keys, n, answers, table, divided)?;
+                Ok(())
+            })
         }
-        Ok(())
     }
 
     /// [`Bloom::test_and_insert_bulk_into`], for slices of the same length.

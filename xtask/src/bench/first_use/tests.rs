@@ -10,6 +10,8 @@ const BUDGETS: &[(&str, usize, usize)] = &[
     ("split-block insert_bulk", 12_000, 12_000),
     ("split-block contains_bulk", 12_000, 12_000),
     ("split-block test_and_insert_bulk", 40_000, 21_000),
+    ("split-block test_and_insert_bulk, by parts", 130_000, 60_000),
+    ("blocked test_and_insert_bulk, by parts", 135_000, 60_000),
     ("split-block insert_bulk, 1 GiB", 12_000, 12_000),
     ("split-block insert_device, grouped", 190_000, 120_000),
     ("blocked insert_bulk", 14_000, 14_000),
