@@ -18,8 +18,9 @@ const KEYS: usize = 4096;
 /// Shared memory that a block asks for at least where the stretch stays in the filter: beside more blocks, those of the
 /// filter that they touch would drive each other out of the L2 cache of an H200.
 const LEAST_SHARED_BYTES: u32 = 72 << 10;
-/// The base-two logarithm of keys per hash that is remembered across tiles: 8 MiB for 2^24 keys.
-const RECENT_SHIFT: u32 = 4;
+/// The base-two logarithms of keys per hash that is remembered across tiles, and of the most hashes: 8 MiB of the cache.
+const RECENT_SHIFT: u32 = 2;
+const MOST_RECENT_BITS: u32 = 20;
 /// Threads of a block that empties claims.
 const CLEARING_BLOCK: u32 = 256;
 
@@ -87,7 +88,8 @@ impl Division {
     pub(super) fn new(stream: &Stream, grouping: Grouping, n: usize) -> Result<Option<Division>, GpuError> {
         let Some(parts) = parts_of(grouping, n) else { return Ok(None) };
         let words = (2 * parts.capacity as usize) << parts.bits;
-        let recent_bits = (n.next_power_of_two().trailing_zeros().saturating_sub(RECENT_SHIFT)).max(recent::MIN_BITS);
+        let recent_bits = n.next_power_of_two().trailing_zeros().saturating_sub(RECENT_SHIFT);
+        let recent_bits = recent_bits.clamp(recent::MIN_BITS, MOST_RECENT_BITS);
         match stream.alloc_uninit(words) {
             Ok(keys) => {
                 let zeroed = stream.alloc_uninit((1 << recent_bits) + parts.counts().div_ceil(2))?;
