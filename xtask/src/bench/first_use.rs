@@ -57,10 +57,9 @@ const CALLS: &[(&str, Prepare)] = &[
     ),
     (
         "blocked test_and_insert_bulk, by parts",
-        first!(
-            |i| { (by_parts(BlockedBloom::builder(KEYS as u64).on(&i.device).build()?), i.keys) },
-            |s| { s.0.test_and_insert_bulk(&s.1)? }
-        ),
+        first!(|i| { (by_parts(BlockedBloom::builder(KEYS as u64).on(&i.device).build()?), i.keys) }, |s| {
+            s.0.test_and_insert_bulk(&s.1)?
+        }),
     ),
     (
         "split-block insert_bulk, 1 GiB",

@@ -187,7 +187,8 @@ mod tests {
         let n = 4 * partition::TILE + 100;
         let (all, overflowed) = counted(&vec![77; n]);
         assert!(all <= 5 && !overflowed, "{all} of one");
-        let (all, overflowed) = counted(&(0..n).map(|i| scattered(if i % 2 == 0 { i } else { i % 16 })).collect::<Vec<_>>());
+        let (all, overflowed) =
+            counted(&(0..n).map(|i| scattered(if i % 2 == 0 { i } else { i % 16 })).collect::<Vec<_>>());
         assert!(all <= n / 2 + 2_000 && !overflowed, "{all} with frequent ones");
         let (all, overflowed) = counted(&(0..n).map(scattered).collect::<Vec<_>>());
         assert!(all == n && !overflowed, "{all} of {n} that differ");
