@@ -191,6 +191,35 @@ impl<S: SlotKind> Builder<S> {
     pub fn build_from_fingerprints(&self, fingerprints: &[u64]) -> Result<QuotientFilter<S>, Error> {
         QuotientFilter::from_fingerprints(self.layout()?, fingerprints)
     }
+
+    /// A filter of what [`fingerprint_counts`](QuotientFilter::fingerprint_counts) lists: fingerprints with how many copies
+    /// there are of each. `from(first)` gives those that are at least `first`, in ascending order, each once. All threads
+    /// read, each its parts, and each part twice unless there is one thread; nothing is stored between, so the pairs may lie
+    /// in whatever form takes the least memory.
+    ///
+    /// ```
+    /// use warpset_quotient::{Duplicates, RankSelectBuilder};
+    ///
+    /// let pairs = [(3u64, 1u64), (700, 1_000_000), (90_000, 2)];
+    /// let filter = RankSelectBuilder::with_bits(10, 10)
+    ///     .duplicates(Duplicates::Counted)
+    ///     .build_from_fingerprint_counts(|first| pairs.iter().copied().filter(move |pair| pair.0 >= first))?;
+    /// assert_eq!((filter.distinct(), filter.count_fingerprint(700)), (3, 1_000_000));
+    /// # Ok::<(), warpset_quotient::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NotAscending`] if the pairs are not as said, [`Error::Full`] if they do not fit.
+    ///
+    /// # Panics
+    /// Possibly, if `from` gives other pairs the second time.
+    pub fn build_from_fingerprint_counts<F, I>(&self, from: F) -> Result<QuotientFilter<S>, Error>
+    where
+        F: Fn(u64) -> I + Sync,
+        I: Iterator<Item = (u64, u64)>,
+    {
+        QuotientFilter::from_given(self.layout()?, from)
+    }
 }
 
 impl Builder<Standard> {

@@ -14,6 +14,7 @@ mod batch;
 mod collect;
 mod counted;
 mod fingerprints;
+mod given;
 mod in_place;
 mod resize;
 mod rewrite;

@@ -109,6 +109,15 @@ pub enum Error {
         /// Bits of a fingerprint.
         bits: u32,
     },
+    /// Fingerprints with their copies were to be given in ascending order.
+    #[error(
+        "{fingerprint:#x} does not ascend, has no copies, or is no fingerprint of this filter: give each fingerprint once, in \
+         ascending order"
+    )]
+    NotAscending {
+        /// A fingerprint for which that does not hold.
+        fingerprint: u64,
+    },
     /// A slice for answers does not have one place per key.
     #[error(transparent)]
     LengthMismatch(#[from] LengthMismatch),

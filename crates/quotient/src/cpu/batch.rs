@@ -6,7 +6,7 @@ use warpset_core::quotient::combine::Combination;
 use super::QuotientFilter;
 use super::fingerprints::{checked_and_sorted, sorted_fingerprints, sorted_fingerprints_of_some};
 use super::rewrite::{MOST_COPIES, lay_out};
-use super::source::{self, Combined, Sorted};
+use super::source::{self, Combined, Item, Sorted};
 use crate::slot_kind::{Change, Copies, SlotKind};
 use crate::{Error, Key, Layout};
 
@@ -114,14 +114,18 @@ impl<S: SlotKind> QuotientFilter<S> {
     }
 }
 
-/// Equal ones of ascending fingerprints as one, with their number.
-pub(super) fn counted(sorted: &[u64]) -> Vec<Copies> {
-    let of = |chunk: &[u64]| Copies { fingerprint: chunk[0], copies: chunk.len() as u64 };
+/// Equal ones of ascending fingerprints as one, with their number, or the sum of their copies.
+pub(super) fn counted<T: Item>(sorted: &[T]) -> Vec<Copies> {
+    let of = |chunk: &[T]| Copies {
+        fingerprint: chunk[0].fingerprint(),
+        copies: chunk.iter().map(|item| item.copies()).sum(),
+    };
+    let equal = |a: &T, b: &T| a.fingerprint() == b.fingerprint();
     // In parts that end where the fingerprint changes.
     let step = sorted.len().div_ceil(rayon::current_num_threads()).max(1 << 14);
     let ends: Vec<usize> = (step..sorted.len())
         .step_by(step)
-        .map(|at| at + sorted[at..].partition_point(|&other| other == sorted[at]))
+        .map(|at| at + sorted[at..].partition_point(|other| equal(other, &sorted[at])))
         .chain([sorted.len()])
         .collect();
     let parts: Vec<Vec<Copies>> = ends
@@ -129,7 +133,7 @@ pub(super) fn counted(sorted: &[u64]) -> Vec<Copies> {
         .enumerate()
         .map(|(i, &end)| {
             let first = if i == 0 { 0 } else { ends[i - 1] };
-            sorted[first.min(end)..end].chunk_by(|a, b| a == b).map(of).collect()
+            sorted[first.min(end)..end].chunk_by(equal).map(of).collect()
         })
         .collect();
     parts.concat()

@@ -6,7 +6,7 @@ use warpset_primitives::cpu::sort::sort_by_rank;
 use crate::{Error, Key, Layout};
 
 /// Keys that one task hashes, at least.
-const LEAST_TASK: usize = 1 << 12;
+pub(super) const LEAST_TASK: usize = 1 << 12;
 
 /// The fingerprints of the keys in ascending order, or an error if one has none.
 pub(crate) fn sorted_fingerprints<K: Key>(layout: &Layout, keys: &[K]) -> Result<Vec<u64>, Error> {

@@ -177,19 +177,19 @@ impl<T: Item> Ascending for &[T] {
 }
 
 /// A few fingerprints on their way, refilled whenever all have gone.
-struct Buffer<T> {
-    items: [T; 64],
-    next: usize,
-    end: usize,
+pub(super) struct Buffer<T> {
+    pub(super) items: [T; 64],
+    pub(super) next: usize,
+    pub(super) end: usize,
 }
 
 impl<T: Item> Buffer<T> {
-    fn empty() -> Buffer<T> {
+    pub(super) fn empty() -> Buffer<T> {
         Buffer { items: [T::default(); 64], next: 0, end: 0 }
     }
 
     #[inline]
-    fn left(&self) -> &[T] {
+    pub(super) fn left(&self) -> &[T] {
         self.items.get(self.next..self.end).unwrap_or(&[])
     }
 }

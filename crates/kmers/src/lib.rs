@@ -1,0 +1,31 @@
+//! Canonical k-mers of FASTA and FASTQ, counted exactly: the library behind the program `kmers`.
+//!
+//! ```
+//! use warpset_kmers::{Settings, Table, count_bytes};
+//!
+//! let fasta = b">a\nACGTTGCAACGT\n";
+//! let table: Table = count_bytes(fasta, &Settings::new(4)?)?;
+//! assert_eq!(table.count(b"ACGT")?, 2); // its own reverse complement
+//! assert_eq!(table.count(b"TTGC")?, table.count(b"GCAA")?); // the same k-mer on the other strand
+//! # Ok::<(), warpset_kmers::Error>(())
+//! ```
+//!
+//! A *canonical* k-mer is the smaller of `k` bases and their reverse complement, each base in 2 bits, A < C < G < T. Counts
+//! lie in a [`Table`], an exact quotient filter with counters. How to use the program, what it costs, and its limits:
+//! `docs/kmers.md`.
+
+mod count;
+mod error;
+mod parts;
+mod progress;
+mod reads;
+mod roll;
+mod screen;
+mod table;
+
+pub use count::{Settings, count_bytes, count_files};
+pub use error::Error;
+pub use progress::Progress;
+pub use roll::{K, Roll, letters};
+pub use screen::{Screened, Screening};
+pub use table::Table;

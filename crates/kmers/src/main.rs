@@ -1,0 +1,246 @@
+//! The program `kmers`; `kmers --help` says what it does, `docs/kmers.md` more.
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::{Args, Parser, Subcommand};
+use warpset_kmers::{Error, Progress, Screening, Settings, Table, count_files};
+
+/// Counts the k-mers of genomes and reads exactly, and screens reads by them
+#[derive(Parser)]
+#[command(version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Count the canonical k-mers of FASTA and FASTQ files, plain or gzip
+    Count(Count),
+    /// Split reads by how many of their k-mers a table has
+    Screen(Screen),
+    /// Add up tables
+    Merge(Merge),
+    /// Print how many different k-mers there are with each number of copies
+    Histogram(Histogram),
+    /// Print all k-mers with their numbers of copies, in no order
+    List(List),
+}
+
+#[derive(Args)]
+struct Count {
+    /// Files; `-` is the standard input
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Bases per k-mer, 1 to 32
+    #[arg(short, long, default_value_t = 31)]
+    k: u32,
+    /// The file for the table
+    #[arg(short, long)]
+    output: PathBuf,
+    /// Leave out k-mers of which there are fewer copies
+    #[arg(long, default_value_t = 1)]
+    min_count: u64,
+    /// Memory that may be used, in bytes or with K, M or G (2^10, 2^20, 2^30); default: no limit
+    #[arg(long, value_parser = bytes)]
+    max_memory: Option<u64>,
+    /// Threads; default: all
+    #[arg(short, long)]
+    threads: Option<usize>,
+}
+
+#[derive(Args)]
+struct Screen {
+    /// A table that `count` or `merge` wrote
+    table: PathBuf,
+    /// Files of reads; `-` is the standard input
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// The file for reads that match
+    #[arg(long)]
+    matched: Option<PathBuf>,
+    /// The file for reads that do not
+    #[arg(long)]
+    unmatched: Option<PathBuf>,
+    /// How many k-mers of a read the table must have for it to match
+    #[arg(long, default_value_t = 1)]
+    min_hits: u64,
+    /// Threads; default: all
+    #[arg(short, long)]
+    threads: Option<usize>,
+}
+
+#[derive(Args)]
+struct Merge {
+    /// Tables of the same k
+    #[arg(required = true)]
+    tables: Vec<PathBuf>,
+    /// The file for their sum
+    #[arg(short, long)]
+    output: PathBuf,
+    /// Leave out k-mers of which there are fewer copies in all
+    #[arg(long, default_value_t = 1)]
+    min_count: u64,
+}
+
+#[derive(Args)]
+struct Histogram {
+    /// A table
+    table: PathBuf,
+    /// The last line counts k-mers with that many copies and more
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    most: u32,
+}
+
+#[derive(Args)]
+struct List {
+    /// A table
+    table: PathBuf,
+    /// Leave out k-mers of which there are fewer copies
+    #[arg(long, default_value_t = 1)]
+    min_count: u64,
+}
+
+/// A number of bytes.
+fn bytes(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let shift = match text[digits.len()..].to_ascii_uppercase().trim_end_matches(['B', 'I']) {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => return Err("write a number of bytes, or one with K, M or G after it".to_owned()),
+    };
+    let number: u64 = digits.parse().map_err(|_| "write a whole number, then K, M or G".to_owned())?;
+    number.checked_mul(1 << shift).ok_or_else(|| "that is more than 2^64 bytes".to_owned())
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Count(args) => count(&args),
+        Command::Screen(args) => screen(&args),
+        Command::Merge(args) => merge(&args),
+        Command::Histogram(args) => histogram(&args),
+        Command::List(args) => list(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever reads our output has enough of it.
+        Err(Error::Write { source, .. }) if source.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn count(args: &Count) -> Result<(), Error> {
+    let start = Instant::now();
+    let progress = Progress::of_files(&args.files);
+    let mut settings = Settings::new(args.k)?.least(args.min_count).progress(progress.clone());
+    if let Some(threads) = args.threads {
+        settings = settings.threads(threads);
+    }
+    if let Some(memory) = args.max_memory {
+        settings = settings.memory(memory);
+    }
+    let counted = count_files(&args.files, &settings);
+    progress.finish();
+    let table = counted?;
+    table.save(&args.output)?;
+    say(&table, &args.output);
+    eprintln!("{:.2} s", start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn say(table: &Table, path: &Path) {
+    let (distinct, total, k) = (table.distinct(), table.total(), table.k().get());
+    let bytes = table.filter().memory_bytes();
+    eprintln!("{}: {distinct} different {k}-mers, {total} in all, {bytes} bytes", path.display());
+}
+
+fn screen(args: &Screen) -> Result<(), Error> {
+    let table = Table::load(&args.table)?;
+    let progress = Progress::of_files(&args.files);
+    let mut screening = Screening::new(&table).min_hits(args.min_hits).progress(progress.clone());
+    if let Some(path) = &args.matched {
+        screening = screening.matched(path);
+    }
+    if let Some(path) = &args.unmatched {
+        screening = screening.unmatched(path);
+    }
+    if let Some(threads) = args.threads {
+        screening = screening.threads(threads);
+    }
+    let screened = screening.run(&args.files);
+    progress.finish();
+    let screened = screened?;
+    eprintln!("{} reads match, {} do not", screened.matched, screened.unmatched);
+    Ok(())
+}
+
+fn merge(args: &Merge) -> Result<(), Error> {
+    let (first, rest) = args.tables.split_first().ok_or(Error::NoInput)?;
+    let mut sum = Table::load(first)?;
+    for path in rest {
+        sum.merge(&Table::load(path)?)?;
+    }
+    sum.keep(args.min_count)?;
+    sum.save(&args.output)?;
+    say(&sum, &args.output);
+    Ok(())
+}
+
+/// Runs `print` with the standard output.
+fn printing(print: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
+    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    let done = print(&mut out).and_then(|()| out.flush());
+    done.map_err(|source| Error::Write { path: "the standard output".into(), source })
+}
+
+fn histogram(args: &Histogram) -> Result<(), Error> {
+    let histogram = Table::load(&args.table)?.histogram(args.most as usize);
+    printing(|out| {
+        let lines = histogram.iter().enumerate().filter(|(_, kmers)| **kmers > 0);
+        for (copies, kmers) in lines {
+            writeln!(out, "{copies}\t{kmers}")?;
+        }
+        Ok(())
+    })
+}
+
+fn list(args: &List) -> Result<(), Error> {
+    let table = Table::load(&args.table)?;
+    let counts = table.counts()?;
+    printing(|out| {
+        for (kmer, copies) in counts.filter(|(_, copies)| *copies >= args.min_count) {
+            writeln!(out, "{kmer}\t{copies}")?;
+        }
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_are_read() {
+        let sizes = ["17", "2K", "3M", "4g", "1GiB", "5kb"].map(|text| bytes(text).unwrap());
+        assert_eq!(sizes, [17, 2 << 10, 3 << 20, 4 << 30, 1 << 30, 5 << 10]);
+        for text in ["", "G", "1.5G", "-1", "3X", "99999999999G", "1µ"] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! Fingerprints of k-mers, grouped by their high bits, sorted and counted part by part.
+//!
+//! A k-mer's fingerprint is the one that its exact filter stores: a bijection of the k-mer, spread over all bits. Threads write
+//! fingerprints once, each into chunks of its own for each part. From time to time all parts are counted: one thread gathers the
+//! chunks of a part by the next bits of the fingerprint, so that a few stand in each place, sorts those, and merges them into
+//! what the part has counted before. That happens in a core's own cache, and what is counted takes one word:
+//!
+//! ```text
+//! | fingerprint without the bits of its part | copies, or 0 if they are too many and stand in a list beside |
+//! ```
+
+use rayon::prelude::*;
+
+/// High bits of a fingerprint that say its part, at most: a part of a round is to fit in a core's own cache.
+const PART_BITS: u32 = 11;
+/// Fingerprints of a chunk.
+pub(crate) const CHUNK: usize = 256;
+/// Most bits of the copies in a word.
+const COPY_BITS: u32 = 16;
+/// Fingerprints that share a place before they are sorted, about.
+const PER_PLACE: usize = 4;
+/// Places are at most 2^this, so that their ends stay in the cache.
+const MOST_PLACE_BITS: u32 = 14;
+
+/// How a fingerprint is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    fingerprint_bits: u32,
+    part_bits: u32,
+    copy_bits: u32,
+}
+
+impl Cut {
+    pub(crate) fn new(fingerprint_bits: u32) -> Cut {
+        let part_bits = PART_BITS.min(fingerprint_bits / 2);
+        let copy_bits = COPY_BITS.min(64 - (fingerprint_bits - part_bits));
+        Cut { fingerprint_bits, part_bits, copy_bits }
+    }
+
+    pub(crate) fn parts(self) -> usize {
+        1 << self.part_bits
+    }
+
+    /// Bits of a fingerprint without those of its part.
+    fn low_bits(self) -> u32 {
+        self.fingerprint_bits - self.part_bits
+    }
+
+    #[inline(always)]
+    pub(crate) fn part(self, fingerprint: u64) -> usize {
+        (fingerprint >> self.low_bits()) as usize
+    }
+
+    fn low(self, fingerprint: u64) -> u64 {
+        fingerprint & !(!0 << self.low_bits())
+    }
+
+    /// Copies that a word cannot tell.
+    fn too_many(self) -> u64 {
+        1 << self.copy_bits
+    }
+}
+
+/// Fingerprints of one part, in the order in which they came.
+pub(crate) type Chunk = Vec<u64>;
+
+/// What has been counted of a part, in ascending order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counted {
+    words: Vec<u64>,
+    /// Places in `words`, ascending, whose copies are too many for it, with the copies.
+    many: Vec<(usize, u64)>,
+}
+
+impl Counted {
+    pub(crate) fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        8 * self.words.capacity() as u64 + 16 * self.many.capacity() as u64
+    }
+
+    fn push(&mut self, cut: Cut, low: u64, copies: u64) {
+        let copies = if copies < cut.too_many() {
+            copies
+        } else {
+            self.many.push((self.words.len(), copies));
+            0
+        };
+        self.words.push(low << cut.copy_bits | copies);
+    }
+
+    /// The fingerprints without the bits of their part that are at least `least`, with their copies.
+    pub(crate) fn from(&self, cut: Cut, least: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let first = self.words.partition_point(|word| word >> cut.copy_bits < least);
+        let mut many = self.many[self.many.partition_point(|&(place, _)| place < first)..].iter();
+        self.words[first..].iter().map(move |&word| {
+            let copies = match word & (cut.too_many() - 1) {
+                0 => many.next().map_or(0, |&(_, copies)| copies),
+                copies => copies,
+            };
+            (word >> cut.copy_bits, copies)
+        })
+    }
+
+    /// With what `chunks` hold.
+    fn with(&self, cut: Cut, chunks: &[Chunk], scratch: &mut Scratch) -> Counted {
+        let sorted = scratch.sort(cut, chunks);
+        let Scratch { counted, fingerprints, .. } = scratch;
+        counted.words.clear();
+        counted.many.clear();
+        let mut old = self.from(cut, 0).peekable();
+        let runs = fingerprints[..sorted].chunk_by(|a, b| a == b);
+        for (fingerprint, mut copies) in runs.map(|run| (run[0], run.len() as u64)) {
+            let low = cut.low(fingerprint);
+            while let Some((low, copies)) = old.next_if(|&(old, _)| old < low) {
+                counted.push(cut, low, copies);
+            }
+            if let Some((_, before)) = old.next_if(|&(old, _)| old == low) {
+                copies += before;
+            }
+            counted.push(cut, low, copies);
+        }
+        old.for_each(|(low, copies)| counted.push(cut, low, copies));
+        counted.clone() // as long as it has to be
+    }
+
+    /// Without those of which there are fewer than `least` copies.
+    fn keep(&mut self, cut: Cut, least: u64) {
+        let mut kept = Counted::default();
+        self.from(cut, 0).filter(|&(_, copies)| copies >= least).for_each(|(low, copies)| kept.push(cut, low, copies));
+        kept.words.shrink_to_fit();
+        *self = kept;
+    }
+}
+
+/// Memory of one thread, used for one part after the other.
+#[derive(Default)]
+struct Scratch {
+    fingerprints: Vec<u64>,
+    ends: Vec<u32>,
+    counted: Counted,
+}
+
+impl Scratch {
+    /// Writes the fingerprints of a part in ascending order to the start of `fingerprints`; says how many.
+    fn sort(&mut self, cut: Cut, chunks: &[Chunk]) -> usize {
+        let Scratch { fingerprints, ends, .. } = self;
+        let len: usize = chunks.iter().map(Vec::len).sum();
+        if fingerprints.len() < len {
+            fingerprints.resize(len, 0);
+        }
+        // A part of 2^32 fingerprints is over any budget of memory but the largest; it is sorted in one place.
+        let place_bits = if len < u32::MAX as usize { (len / PER_PLACE).checked_ilog2().unwrap_or(0) } else { 0 };
+        let place_bits = place_bits.min(MOST_PLACE_BITS).min(cut.low_bits());
+        if place_bits == 0 {
+            let mut begin = 0;
+            for chunk in chunks {
+                fingerprints[begin..begin + chunk.len()].copy_from_slice(chunk);
+                begin += chunk.len();
+            }
+            fingerprints[..len].sort_unstable();
+            return len;
+        }
+        let shift = cut.low_bits() - place_bits;
+        let place = |fingerprint: u64| (fingerprint >> shift) as usize & ((1 << place_bits) - 1);
+        ends.clear();
+        ends.resize(1 << place_bits, 0);
+        for &fingerprint in chunks.iter().flatten() {
+            ends[place(fingerprint)] += 1;
+        }
+        let mut begin = 0;
+        for end in ends.iter_mut() {
+            begin += std::mem::replace(end, begin);
+        }
+        for &fingerprint in chunks.iter().flatten() {
+            let next = &mut ends[place(fingerprint)];
+            fingerprints[*next as usize] = fingerprint;
+            *next += 1;
+        }
+        let mut begin = 0;
+        for &end in ends.iter() {
+            fingerprints[begin..end as usize].sort_unstable();
+            begin = end as usize;
+        }
+        len
+    }
+}
+
+/// What has been counted of all parts.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    cut: Cut,
+    counted: Vec<Counted>,
+}
+
+impl Parts {
+    pub(crate) fn new(cut: Cut) -> Parts {
+        Parts { cut, counted: vec![Counted::default(); cut.parts()] }
+    }
+
+    /// Counts what the chunks of each part hold as well. The chunks go, part by part, to `recycle`.
+    pub(crate) fn count(&mut self, chunks: Vec<Vec<Chunk>>, recycle: impl Fn(Vec<Chunk>) + Sync) {
+        let cut = self.cut;
+        self.counted.par_iter_mut().zip(chunks).with_max_len(8).for_each_init(
+            Scratch::default,
+            |scratch, (counted, chunks)| {
+                if !chunks.is_empty() {
+                    *counted = counted.with(cut, &chunks, scratch);
+                    recycle(chunks);
+                }
+            },
+        );
+    }
+
+    /// Takes away what has fewer than `least` copies.
+    pub(crate) fn keep(&mut self, least: u64) {
+        let cut = self.cut;
+        if least > 1 {
+            self.counted.par_iter_mut().for_each(|counted| counted.keep(cut, least));
+        }
+    }
+
+    /// Different fingerprints.
+    pub(crate) fn len(&self) -> u64 {
+        self.counted.iter().map(|counted| counted.len() as u64).sum()
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.counted.iter().map(Counted::bytes).sum()
+    }
+
+    /// Fingerprints that are at least `first`, in ascending order, with their copies.
+    pub(crate) fn from(&self, first: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let cut = self.cut;
+        let first_part = cut.part(first);
+        (first_part..cut.parts()).flat_map(move |part| {
+            let least = if part == first_part { cut.low(first) } else { 0 };
+            let high = (part as u64) << cut.low_bits();
+            self.counted[part].from(cut, least).map(move |(low, copies)| (high | low, copies))
+        })
+    }
+
+    /// Sums `of` over the copies of all fingerprints, on all threads.
+    pub(crate) fn sum<const N: usize>(&self, of: impl Fn(u64) -> usize + Sync) -> [u64; N] {
+        let cut = self.cut;
+        let one = |counted: &Counted| {
+            let mut sums = [0; N];
+            counted.from(cut, 0).for_each(|(_, copies)| sums[of(copies)] += 1);
+            sums
+        };
+        let add = |mut a: [u64; N], b: [u64; N]| {
+            a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
+            a
+        };
+        self.counted.par_iter().map(one).reduce(|| [0; N], add)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Any number of rounds, against a map; few fingerprints, so that copies overflow their bits.
+    fn check(bits: u32, rounds: &[Vec<u64>], repeats: usize, least: u64) -> Result<(), TestCaseError> {
+        let (cut, mask) = (Cut::new(bits), !0 >> (64 - bits));
+        let (mut parts, mut model) = (Parts::new(cut), BTreeMap::<u64, u64>::new());
+        for round in rounds {
+            let mut chunks = vec![Vec::new(); cut.parts()];
+            for fingerprint in round.iter().map(|value| value & mask) {
+                chunks[cut.part(fingerprint)].push(vec![fingerprint; repeats]);
+                *model.entry(fingerprint).or_default() += repeats as u64;
+            }
+            parts.count(chunks, drop);
+            prop_assert!(parts.from(0).eq(model.iter().map(|(&f, &c)| (f, c))));
+        }
+        parts.keep(least);
+        model.retain(|_, copies| *copies >= least);
+        prop_assert!(parts.from(0).eq(model.iter().map(|(&f, &c)| (f, c))));
+        for first in rounds.iter().flatten().map(|value| value & mask).chain([1, mask]) {
+            prop_assert!(parts.from(first).eq(model.range(first..).map(|(&f, &c)| (f, c))), "{first}");
+        }
+        prop_assert_eq!(parts.len(), model.len() as u64);
+        prop_assert_eq!(
+            parts.sum::<2>(|copies| (copies > 5) as usize)[1],
+            model.values().filter(|c| **c > 5).count() as u64
+        );
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn rounds_count_like_a_map(
+            bits in prop::sample::select(vec![33u32, 34, 62, 64]),
+            rounds in prop::collection::vec(prop::collection::vec(prop_oneof![any::<u64>(), 0u64..5], 0..60), 1..4),
+            repeats in prop::sample::select(vec![1usize, 2, 1500]),
+            least in 1u64..4,
+        ) {
+            check(bits, &rounds, repeats, least)?;
+        }
+    }
+
+    #[test]
+    fn large_parts_and_large_counts() {
+        let one_part: Vec<u64> = (0..40_000u64).map(|i| warpset_core::hash::finalise(i / 2) >> 14).collect();
+        check(62, &[one_part.clone(), one_part], 3, 2).unwrap();
+        check(33, &[vec![7; 3], vec![7; 3]], 50_000, 1).unwrap();
+    }
+}

@@ -1,0 +1,182 @@
+//! Counts of k-mers, saved and loaded.
+//!
+//! A table is an exact rank-and-select quotient filter with counters, and its file is the filter's. `k` is known from the
+//! number of bits of its keys: 2k of them from k = 17 on. Up to k = 16 keys have 31 bits more, all zero, which makes the
+//! number odd: short k-mers are dense, and a filter of 2k bits, whose remainders have a bit or two then, has no room for all
+//! of them and their counters.
+
+use std::path::Path;
+
+use warpset_quotient::{Container, Duplicates, RankSelectBuilder, RankSelectQuotientFilter};
+
+use crate::roll::letters;
+use crate::{Error, K, Roll};
+
+/// Bits of a key beyond those of a short k-mer.
+const SHORT_EXTRA: u32 = 31;
+/// The longest k that takes them.
+const LAST_SHORT: u32 = 16;
+
+/// Bits of a key of a table of k-mers.
+pub(crate) fn key_bits(k: K) -> u32 {
+    2 * k.get() + if k.get() <= LAST_SHORT { SHORT_EXTRA } else { 0 }
+}
+
+fn k_of(key_bits: u32) -> Option<K> {
+    (1..=32).filter_map(|k| K::new(k).ok()).find(|&k| crate::table::key_bits(k) == key_bits)
+}
+
+/// The filter with 2^`quotient_bits` slots; `None` if there is none.
+pub(crate) fn builder(k: K, quotient_bits: u32) -> Option<RankSelectBuilder> {
+    let remainder_bits = key_bits(k).checked_sub(quotient_bits)?;
+    let builder = RankSelectBuilder::with_bits(quotient_bits, remainder_bits).duplicates(Duplicates::Counted);
+    let builder = builder.exact(key_bits(k));
+    builder.layout().is_ok().then_some(builder)
+}
+
+/// The smallest filter with room for what takes `slots(remainder_bits)` slots.
+pub(crate) fn smallest(k: K, slots: impl Fn(u32) -> u64) -> Option<RankSelectBuilder> {
+    (1..=48)
+        .filter_map(|quotient_bits| builder(k, quotient_bits))
+        .find(|builder| builder.layout().is_ok_and(|layout| slots(layout.remainder_bits()) <= layout.limit()))
+}
+
+/// Different k-mers, each with its number of copies, all exact.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    k: K,
+    filter: RankSelectQuotientFilter,
+}
+
+impl Table {
+    pub(crate) fn new(k: K, filter: RankSelectQuotientFilter) -> Table {
+        Table { k, filter }
+    }
+
+    /// Reads what [`Table::save`] wrote.
+    pub fn load(path: impl AsRef<Path>) -> Result<Table, Error> {
+        let path = path.as_ref();
+        let failed = |source| Error::Table { path: path.to_owned(), source };
+        let filter = RankSelectQuotientFilter::load(path).map_err(failed)?;
+        let layout = *filter.layout();
+        let is_table = layout.is_exact()
+            && layout.duplicates() == Duplicates::Counted
+            && layout.seed() == 0
+            && layout.container() == Container::Packed;
+        match k_of(layout.fingerprint_bits()).filter(|_| is_table) {
+            Some(k) => Ok(Table { k, filter }),
+            None => Err(Error::NotTable { path: path.to_owned() }),
+        }
+    }
+
+    /// Writes a file: under another name first, then renamed.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let path = path.as_ref();
+        self.filter.save(path).map_err(|source| Error::Table { path: path.to_owned(), source })
+    }
+
+    /// Bases per k-mer.
+    pub fn k(&self) -> K {
+        self.k
+    }
+
+    /// The filter. Its keys are canonical k-mers in 2 bits per base, A < C < G < T.
+    pub fn filter(&self) -> &RankSelectQuotientFilter {
+        &self.filter
+    }
+
+    /// Different k-mers.
+    pub fn distinct(&self) -> u64 {
+        self.filter.distinct()
+    }
+
+    /// K-mers, copies included.
+    pub fn total(&self) -> u64 {
+        self.filter.len()
+    }
+
+    /// How many copies there are of a k-mer or its reverse complement.
+    pub fn count(&self, kmer: &[u8]) -> Result<u64, Error> {
+        let mut found = None;
+        if kmer.len() == self.k.get() as usize {
+            Roll::new(self.k).each(kmer, |kmer| found = Some(kmer));
+        }
+        let kmer =
+            found.ok_or_else(|| Error::NotKmer { kmer: String::from_utf8_lossy(kmer).into(), k: self.k.get() })?;
+        Ok(self.filter.count(kmer))
+    }
+
+    /// All k-mers in letters with their copies, in no order.
+    pub fn counts(&self) -> Result<impl Iterator<Item = (String, u64)> + '_, Error> {
+        let k = self.k;
+        Ok(self.filter.key_counts()?.map(move |(kmer, copies)| (letters(kmer, k), copies)))
+    }
+
+    /// Entry `c` is how many different k-mers there are with `c` copies, the last entry, `most`, how many with that many or
+    /// more.
+    pub fn histogram(&self, most: usize) -> Vec<u64> {
+        self.filter.count_histogram(most)
+    }
+
+    /// Adds the copies of another table: the same as if both inputs had been counted at once.
+    pub fn merge(&mut self, other: &Table) -> Result<(), Error> {
+        let (left, right) = (self.k, other.k);
+        if left != right {
+            return Err(Error::DifferentK { left: left.get(), right: right.get() });
+        }
+        let bits = |table: &Table| table.filter.layout().quotient_bits();
+        let (large, small) = if bits(self) >= bits(other) { (&*self, other) } else { (other, &*self) };
+        let mut sum = large.filter.clone();
+        loop {
+            use warpset_quotient::Error::{Full, OverflowRegionFull};
+            match sum.merge(&small.filter) {
+                Ok(()) => break,
+                Err(Full { .. } | OverflowRegionFull { .. })
+                    if builder(left, sum.layout().quotient_bits() + 1).is_some() =>
+                {
+                    sum = large.filter.resized(sum.layout().quotient_bits() + 1)?;
+                }
+                Err(Full { .. } | OverflowRegionFull { .. }) => {
+                    let kmers = self.distinct().saturating_add(other.distinct());
+                    return Err(Error::TooManyKmers { kmers, k: left.get() });
+                }
+                Err(other) => return Err(other.into()),
+            }
+        }
+        self.filter = sum;
+        Ok(())
+    }
+
+    /// Removes k-mers of which there are fewer than `least` copies.
+    pub fn keep(&mut self, least: u64) -> Result<(), Error> {
+        if least > 1 {
+            self.filter.retain_counts(least)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_k_is_known_from_its_bits() {
+        for k in 1..=32 {
+            let k = K::new(k).unwrap();
+            assert_eq!(k_of(key_bits(k)), Some(k));
+            assert!(smallest(k, |_| 100_000).is_some(), "{k:?}");
+        }
+        assert!(k_of(32).is_none() && k_of(65).is_none() && k_of(30).is_none());
+    }
+
+    /// All short k-mers fit, each with a count of ten digits.
+    #[test]
+    fn tables_of_short_kmers_have_room_for_all() {
+        use warpset_core::quotient::rank_select::counters;
+        for k in 1..=16 {
+            let of_all = |remainder_bits| counters::slots(10_000_000_000, remainder_bits) << (2 * k);
+            assert!(smallest(K::new(k).unwrap(), of_all).is_some(), "{k}");
+        }
+    }
+}

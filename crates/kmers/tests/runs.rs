@@ -1,0 +1,349 @@
+//! Whole runs, of the library and of the program, on files made here, against a plain map.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+use warpset_kmers::{Error, Screened, Screening, Settings, Table, count_bytes, count_files};
+
+type Model = BTreeMap<String, u64>;
+
+/// Adds the canonical k-mers of a sequence, window by window.
+fn add(model: &mut Model, sequence: &[u8], k: usize) {
+    for window in sequence.to_ascii_uppercase().windows(k) {
+        if window.iter().all(|letter| b"ACGT".contains(letter)) {
+            let kmer = String::from_utf8(window.to_vec()).unwrap();
+            let of = |letter| match letter {
+                'A' => 'T',
+                'C' => 'G',
+                'G' => 'C',
+                _ => 'A',
+            };
+            let other: String = kmer.chars().rev().map(of).collect();
+            *model.entry(kmer.min(other)).or_default() += 1;
+        }
+    }
+}
+
+fn listed(table: &Table) -> Model {
+    let all: Vec<(String, u64)> = table.counts().unwrap().collect();
+    let model: Model = all.iter().cloned().collect();
+    assert_eq!(model.len(), all.len(), "a k-mer is listed twice");
+    model
+}
+
+fn random(seed: u64) -> impl FnMut(u64) -> u64 {
+    let mut state = seed;
+    move |below| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) % below
+    }
+}
+
+/// Sequences with repeats, lower case, palindromes and letters that are no bases.
+fn sequences(seed: u64, count: usize, len: u64) -> Vec<Vec<u8>> {
+    let mut next = random(seed);
+    let mut all: Vec<Vec<u8>> = Vec::new();
+    for _ in 0..count {
+        let len = next(len);
+        let mut sequence: Vec<u8> = (0..len)
+            .map(|_| match next(300) {
+                0 => b"NnRX-"[next(5) as usize],
+                1..50 => b"acgt"[next(4) as usize],
+                _ => b"ACGT"[next(4) as usize],
+            })
+            .collect();
+        if let Some(earlier) = all.last().filter(|_| next(2) == 0) {
+            sequence.extend_from_slice(earlier);
+        }
+        if next(4) == 0 {
+            sequence.extend_from_slice(&[b'A'; 70]);
+            sequence.extend_from_slice(&b"ACGT".repeat(12));
+        }
+        all.push(sequence);
+    }
+    all.push(b"A".to_vec());
+    all
+}
+
+fn fasta(sequences: &[Vec<u8>], line: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (i, sequence) in sequences.iter().filter(|sequence| !sequence.is_empty()).enumerate() {
+        writeln!(out, ">read{i} some words").unwrap();
+        sequence.chunks(line).for_each(|line| out.extend_from_slice(&[line, b"\n"].concat()));
+    }
+    out
+}
+
+fn fastq(sequences: &[Vec<u8>]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (i, sequence) in sequences.iter().filter(|sequence| !sequence.is_empty()).enumerate() {
+        write!(out, "@read{i}\n{}\n+\n{}\n", String::from_utf8_lossy(sequence), "I".repeat(sequence.len())).unwrap();
+    }
+    out
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    // Two members, as `bgzip` and `cat` make them.
+    let (first, second) = bytes.split_at(bytes.len() / 3);
+    let member = |bytes: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    [member(first), member(second)].concat()
+}
+
+fn model(sequences: &[Vec<u8>], k: usize) -> Model {
+    let mut model = Model::new();
+    sequences.iter().for_each(|sequence| add(&mut model, sequence, k));
+    model
+}
+
+struct Files {
+    folder: TempDir,
+}
+
+impl Files {
+    fn new() -> Files {
+        Files { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        fs::write(self.path(name), bytes).unwrap();
+        self.path(name)
+    }
+}
+
+#[test]
+fn counts_are_those_of_a_map() {
+    let files = Files::new();
+    let (first, second) = (sequences(1, 60, 400), sequences(2, 200, 150));
+    let plain = files.write("a.fa", &fasta(&first, 60));
+    let zipped = files.write("b.fq.gz", &gzip(&fastq(&second)));
+    let both = [plain, zipped];
+    for k in [1u32, 2, 3, 12, 16, 17, 21, 31, 32] {
+        let mut wanted = model(&first, k as usize);
+        second.iter().for_each(|sequence| add(&mut wanted, sequence, k as usize));
+        let mut tables = Vec::new();
+        for threads in [1, 2, 5] {
+            let table = count_files(&both, &Settings::new(k).unwrap().threads(threads)).unwrap();
+            assert_eq!(listed(&table), wanted, "k = {k}, {threads} threads");
+            assert_eq!((table.distinct(), table.total()), (wanted.len() as u64, wanted.values().sum()));
+            tables.push(table);
+        }
+        assert!(tables.iter().all(|table| *table == tables[0]));
+        let some = wanted.iter().next().unwrap();
+        assert_eq!(tables[0].count(some.0.to_lowercase().as_bytes()).unwrap(), *some.1);
+
+        let often = count_files(&both, &Settings::new(k).unwrap().least(3)).unwrap();
+        wanted.retain(|_, copies| *copies >= 3);
+        assert_eq!(listed(&often), wanted);
+
+        let path = files.path("table");
+        tables[0].save(&path).unwrap();
+        assert_eq!(Table::load(&path).unwrap(), tables[0]);
+        assert_eq!(Table::load(&path).unwrap().k().get(), k);
+    }
+}
+
+#[test]
+fn small_budgets_take_rounds_and_tiny_ones_are_refused() {
+    let sequences = sequences(3, 400, 20_000);
+    let bytes = fasta(&sequences, 80);
+    let settings = Settings::new(31).unwrap().threads(1);
+    let wanted = count_bytes(&bytes, &settings).unwrap();
+    assert!(wanted.distinct() > 1_000_000, "{}", wanted.distinct());
+    // Of this, a quarter of the k-mers take a round of eight bytes each.
+    for threads in [1, 2] {
+        let settings = Settings::new(31).unwrap().threads(threads).memory(80 << 20);
+        assert!(count_bytes(&bytes, &settings).unwrap() == wanted, "{threads}");
+    }
+    assert!(matches!(count_bytes(&bytes, &settings.clone().memory(1 << 20)), Err(Error::BudgetTooSmall { .. })));
+    let refused = count_bytes(&bytes, &settings.memory(16 << 20));
+    assert!(matches!(refused, Err(Error::OverBudget { needed, allowed, .. }) if needed > allowed), "{refused:?}");
+}
+
+#[test]
+fn merging_is_counting_both() {
+    let (first, second) = (sequences(4, 300, 900), sequences(5, 40, 300));
+    let both: Vec<Vec<u8>> = first.iter().chain(&second).chain(&second).cloned().collect();
+    for k in [1, 4, 16, 25, 31, 32] {
+        let count = |sequences: &[Vec<u8>]| count_bytes(&fasta(sequences, 70), &Settings::new(k).unwrap()).unwrap();
+        for (a, b) in [(&first, &second), (&second, &first)] {
+            let mut sum = count(a);
+            sum.merge(&count(b)).unwrap();
+            sum.merge(&count(&second)).unwrap();
+            let mut wanted = model(&both, k as usize);
+            if a.len() < b.len() {
+                assert_eq!(listed(&sum), wanted);
+                assert!(sum == count(&both), "{k}");
+            }
+            sum.keep(4).unwrap();
+            wanted.retain(|_, copies| *copies >= 4);
+            assert_eq!(listed(&sum), wanted);
+        }
+    }
+    let of = |k| count_bytes(b">a\nACGTACGTACGT\n", &Settings::new(k).unwrap()).unwrap();
+    assert!(matches!(of(3).merge(&of(4)), Err(Error::DifferentK { left: 3, right: 4 })));
+}
+
+#[test]
+fn histograms_count_kmers_by_copies() {
+    let sequences = sequences(6, 60, 300);
+    let table = count_bytes(&fasta(&sequences, 70), &Settings::new(9).unwrap()).unwrap();
+    let model = model(&sequences, 9);
+    let histogram = table.histogram(4);
+    for copies in 0..=4u64 {
+        let wanted = model.values().filter(|&&c| if copies < 4 { c == copies } else { c >= 4 }).count() as u64;
+        assert_eq!(histogram[copies as usize], wanted);
+    }
+}
+
+/// Reads come out as they went in, in their order, on any number of threads.
+#[test]
+fn reads_are_split_by_their_hits() {
+    let files = Files::new();
+    let k = 13;
+    let reference = sequences(7, 20, 500);
+    let mut reads = sequences(8, 20, 200);
+    let pieces = reference.iter().filter(|sequence| sequence.len() > 60).map(|sequence| sequence[20..60].to_vec());
+    reads.extend(pieces);
+    reads.retain(|read| !read.is_empty());
+    // So many that there are several batches.
+    let reads: Vec<Vec<u8>> = std::iter::repeat_n(reads, 800).flatten().collect();
+    let table = count_bytes(&fasta(&reference, 60), &Settings::new(k).unwrap()).unwrap();
+    let present = model(&reference, k as usize);
+    let hits = |read: &Vec<u8>| -> u64 {
+        let mut of_read = Model::new();
+        add(&mut of_read, read, k as usize);
+        of_read.iter().filter(|(kmer, _)| present.contains_key(*kmer)).map(|(_, copies)| copies).sum()
+    };
+    let hits: Vec<u64> = reads.iter().take(reads.len() / 800).map(hits).collect();
+    let hits: Vec<u64> = std::iter::repeat_n(hits, 800).flatten().collect();
+    for (min_hits, threads, input) in [(1, 1, fastq(&reads)), (5, 3, gzip(&fasta(&reads, 50)))] {
+        let input = files.write("reads", &input);
+        let plain = if min_hits == 1 { fastq(&reads) } else { fasta(&reads, 50) };
+        let (matched, unmatched) = (files.path("yes"), files.path("no"));
+        let screening = Screening::new(&table).min_hits(min_hits).threads(threads);
+        let screened =
+            screening.clone().matched(&matched).unmatched(&unmatched).run(std::slice::from_ref(&input)).unwrap();
+        let yes = hits.iter().filter(|hits| **hits >= min_hits).count() as u64;
+        assert!(yes > 800 && yes < reads.len() as u64);
+        assert_eq!(screened, Screened { matched: yes, unmatched: reads.len() as u64 - yes });
+        // Each record begins with its mark; qualities here never do.
+        let records = |bytes: &[u8]| -> Vec<String> {
+            let text = String::from_utf8(bytes.to_vec()).unwrap();
+            text.split_inclusive(['@', '>'])
+                .map(str::to_owned)
+                .collect::<String>()
+                .split(['@', '>'])
+                .skip(1)
+                .map(str::to_owned)
+                .collect()
+        };
+        let all = records(&plain);
+        let of = |wanted: bool| -> Vec<String> {
+            let both = all.iter().zip(&hits);
+            both.filter(|(_, hits)| (**hits >= min_hits) == wanted).map(|(record, _)| record.clone()).collect()
+        };
+        assert!(records(&fs::read(&matched).unwrap()) == of(true));
+        assert!(records(&fs::read(&unmatched).unwrap()) == of(false));
+        for (matched, unmatched) in [(&input, &unmatched), (&matched, &matched)] {
+            let same = screening.clone().matched(matched).unmatched(unmatched).run(std::slice::from_ref(&input));
+            assert!(matches!(same, Err(Error::SameFile { .. })));
+        }
+    }
+    assert!(Table::load(files.path("reads")).is_err());
+}
+
+#[test]
+fn bad_input_is_an_error_that_names_it() {
+    let files = Files::new();
+    let settings = |k| Settings::new(k).unwrap().threads(2);
+    let of = |path: &Path, k| count_files(&[path.to_owned()], &settings(k)).unwrap_err();
+    assert!(matches!(Settings::new(0), Err(Error::InvalidK { k: 0 })) && Settings::new(33).is_err());
+    assert!(matches!(count_files(&[], &settings(3)), Err(Error::NoInput)));
+    assert!(matches!(of(&files.path("missing"), 3), Error::Read { .. }));
+    assert!(matches!(of(&files.write("empty", b""), 3), Error::NotSequence { .. }));
+    assert!(matches!(of(&files.write("text", b"hello world\n"), 3), Error::NotSequence { .. }));
+    assert!(matches!(of(&files.write("short", b">a\nACGNT\n"), 4), Error::NoKmers { k: 4 }));
+    let zipped = gzip(&fasta(&sequences(9, 50, 500), 60));
+    assert!(matches!(of(&files.write("cut.gz", &zipped[..zipped.len() - 9]), 5), Error::Read { .. }));
+    assert!(matches!(of(&files.write("cut.fq", b"@a\nACGT\n+\nII"), 3), Error::NotSequence { .. }));
+    // The second of two files, with threads that wait for the first.
+    let good = files.write("good", &fasta(&sequences(9, 50, 500), 60));
+    let both = [good, files.path("text")];
+    for threads in [1, 2, 4] {
+        let counted = count_files(&both, &settings(5).threads(threads));
+        assert!(matches!(counted, Err(Error::NotSequence { path, .. }) if path == both[1]));
+    }
+
+    let table = count_bytes(b">a\nACGTACGTACGT\n", &settings(3)).unwrap();
+    let path = files.path("table");
+    table.save(&path).unwrap();
+    assert!(matches!(table.count(b"ACGT"), Err(Error::NotKmer { k: 3, .. })));
+    assert!(matches!(table.count(b"ANG"), Err(Error::NotKmer { .. })));
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    assert!(matches!(Table::load(files.write("damaged", &bytes)), Err(Error::Table { .. })));
+    assert!(matches!(Table::load(files.path("text")), Err(Error::Table { .. })));
+    let other = warpset_quotient::RankSelectQuotientFilter::builder(10).build().unwrap();
+    other.save(&path).unwrap();
+    assert!(matches!(Table::load(&path), Err(Error::NotTable { .. })));
+}
+
+fn kmers(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_kmers")).args(args).output().unwrap()
+}
+
+#[test]
+fn the_program_counts_merges_lists_and_screens() {
+    let files = Files::new();
+    let name = |name: &str| files.path(name).to_str().unwrap().to_owned();
+    let done = |args: &[&str]| {
+        let output = kmers(args);
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let sequences = sequences(10, 30, 300);
+    files.write("a.fa", &fasta(&sequences, 60));
+    files.write("b.fq.gz", &gzip(&fastq(&sequences)));
+    done(&["count", "-k", "11", "--max-memory", "200M", "--threads", "2", "-o", &name("a"), &name("a.fa")]);
+    done(&["count", "-k", "11", "-o", &name("b"), &name("b.fq.gz")]);
+    done(&["merge", "-o", &name("sum"), &name("a"), &name("b")]);
+    let wanted: Model = model(&sequences, 11).into_iter().map(|(kmer, copies)| (kmer, 2 * copies)).collect();
+    let list = done(&["list", &name("sum")]);
+    let list: Model = list
+        .lines()
+        .map(|line| {
+            let (kmer, copies) = line.split_once('\t').unwrap();
+            (kmer.to_owned(), copies.parse().unwrap())
+        })
+        .collect();
+    assert_eq!(list, wanted);
+    let histogram = done(&["histogram", &name("sum"), "--most", "2"]);
+    assert_eq!(histogram, format!("2\t{}\n", wanted.len()));
+    let unmatched = name("no.fa");
+    done(&["screen", &name("sum"), &name("a.fa"), "--min-hits", "1000000", "--unmatched", &unmatched]);
+    assert_eq!(fs::read(&unmatched).unwrap(), fs::read(files.path("a.fa")).unwrap());
+
+    for (args, says) in [
+        (vec!["count", "-k", "33", "-o", "x", "y"], "1 to 32"),
+        (vec!["count", "-o", "x", "/nowhere/y.fa"], "/nowhere/y.fa"),
+        (vec!["histogram", "Cargo.toml"], "Cargo.toml"),
+        (vec!["count", "-o", "/nowhere/table", &name("a.fa")], "/nowhere/table"),
+    ] {
+        let output = kmers(&args);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && error.contains(says) && !error.contains("panicked"), "{error}");
+    }
+}
