@@ -1,7 +1,7 @@
 //! Counting: files are parsed into batches, all threads roll the batches into fingerprints by parts, and the parts are counted in
 //! rounds.
 //!
-//! A round ends when the fingerprints since the last one take as much memory as half of what has been counted (at least 512
+//! A round ends when the fingerprints since the last one take as much memory as half of what has been counted (at least 256
 //! MiB), or what the budget leaves. So fingerprints never take memory for all k-mers of the input, and what has been counted
 //! is read again a few times only.
 
@@ -9,21 +9,19 @@ use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use warpset_core::hash::permute::{permute, spread_of};
 use warpset_core::quotient::rank_select::counters;
 
-use crate::parts::{CHUNK, Chunk, Cut, Parts};
+use crate::filling::{CHUNK_BYTES, Filling};
+use crate::parts::{Cut, Parts};
 use crate::reads::{Records, batches};
 use crate::table::{key_bits, smallest};
-use crate::{Error, K, Progress, Roll, Table};
+use crate::{Error, K, Progress, Table};
 
 /// Memory of a round, at least, if the budget has it.
-const LEAST_ROUND: u64 = 512 << 20;
-/// Chunks that a thread takes at a time.
-const CHUNKS_AT_A_TIME: usize = 32;
+const LEAST_ROUND: u64 = 256 << 20;
 /// Batches on their way, per thread.
 const BATCHES_PER_THREAD: usize = 2;
 /// Memory of a batch and of what else each thread has, about.
@@ -107,91 +105,13 @@ impl Source<'_> {
     }
 }
 
-/// Chunks that have been counted and can be filled again.
-struct Pool {
-    free: Mutex<Vec<Chunk>>,
-    /// Bytes of chunks that are being filled or are full.
-    taken: AtomicU64,
-}
-
-impl Pool {
-    fn new() -> Pool {
-        Pool { free: Mutex::new(Vec::new()), taken: AtomicU64::new(0) }
-    }
-
-    fn take(&self) -> Vec<Chunk> {
-        self.taken.fetch_add((CHUNKS_AT_A_TIME * CHUNK * 8) as u64, Ordering::Relaxed);
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = free.len().saturating_sub(CHUNKS_AT_A_TIME);
-        let mut chunks = free.split_off(kept);
-        drop(free);
-        chunks.resize_with(CHUNKS_AT_A_TIME, || Vec::with_capacity(CHUNK));
-        chunks
-    }
-
-    fn give(&self, mut chunks: Vec<Chunk>) {
-        chunks.iter_mut().for_each(Vec::clear);
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).append(&mut chunks);
-    }
-}
-
-/// One thread's fingerprints of a round.
-struct Filling {
-    pool: Arc<Pool>,
-    cut: Cut,
-    bits: u32,
-    roll: Roll,
-    spare: Vec<Chunk>,
-    /// The chunk of each part that is being filled.
-    open: Vec<Chunk>,
-    /// Those that are full, with their part.
-    full: Vec<(u32, Chunk)>,
-}
-
-impl Filling {
-    fn new(pool: &Arc<Pool>, k: K) -> Filling {
-        let bits = key_bits(k);
-        let cut = Cut::new(bits);
-        let open = vec![Vec::new(); cut.parts()];
-        Filling { pool: pool.clone(), cut, bits, roll: Roll::new(k), spare: Vec::new(), open, full: Vec::new() }
-    }
-
-    fn fill(&mut self, batch: &[u8]) {
-        let Filling { pool, cut, bits, roll, spare, open, full } = self;
-        let (cut, bits, spread) = (*cut, *bits, spread_of(0));
-        roll.restart();
-        roll.each(batch, |kmer| {
-            // What the filter of the table does with seed 0.
-            let fingerprint = permute(kmer, bits, spread);
-            let part = cut.part(fingerprint);
-            let chunk = &mut open[part];
-            if chunk.len() == chunk.capacity() {
-                if spare.is_empty() {
-                    *spare = pool.take();
-                }
-                let before = std::mem::replace(chunk, spare.pop().unwrap_or_default());
-                if !before.is_empty() {
-                    full.push((part as u32, before));
-                }
-            }
-            chunk.push(fingerprint);
-        });
-    }
-
-    /// Puts all chunks to those of the same part of other threads.
-    fn hand_over(self, chunks: &mut [Vec<Chunk>]) {
-        self.pool.give(self.spare);
-        self.full.into_iter().for_each(|(part, chunk)| chunks[part as usize].push(chunk));
-        self.open.into_iter().zip(chunks).filter(|(chunk, _)| !chunk.is_empty()).for_each(|(chunk, of)| of.push(chunk));
-    }
-}
-
 /// What is shared between rounds.
 struct Counter<'s> {
     settings: &'s Settings,
     cut: Cut,
-    pool: Arc<Pool>,
     parts: Parts,
+    /// Bytes of fingerprints of this round.
+    taken: AtomicU64,
 }
 
 impl Counter<'_> {
@@ -202,7 +122,7 @@ impl Counter<'_> {
         let Some(allowed) = self.settings.memory else { return Ok(wanted) };
         let threads = self.settings.threads;
         // Each thread has batches, and a chunk of each part whether full or not.
-        let of_threads = threads as u64 * (THREAD_BYTES + (self.cut.parts() * CHUNK * 8) as u64);
+        let of_threads = threads as u64 * (THREAD_BYTES + self.cut.parts() as u64 * CHUNK_BYTES);
         let needed = counted + of_threads + of_threads / 2;
         match allowed.checked_sub(needed) {
             Some(_) => Ok(wanted.min(allowed - counted - of_threads / 2)),
@@ -211,40 +131,34 @@ impl Counter<'_> {
         }
     }
 
-    fn filling(&self) -> Filling {
-        Filling::new(&self.pool, self.settings.k)
-    }
-
     /// Whether the round ends.
     fn is_over(&self, round: u64) -> bool {
-        self.pool.taken.load(Ordering::Relaxed) >= round
+        self.taken.load(Ordering::Relaxed) >= round
     }
 
-    /// Counts what the threads have filled.
-    fn end_round(&mut self, fillings: Vec<Filling>) {
-        let mut chunks: Vec<Vec<Chunk>> = vec![Vec::new(); self.cut.parts()];
-        fillings.into_iter().for_each(|filling| filling.hand_over(&mut chunks));
-        let pool = &self.pool;
-        self.parts.count(chunks, |chunks| pool.give(chunks));
-        pool.taken.store(0, Ordering::Relaxed);
+    /// Counts what the threads have filled, and empties it.
+    fn end_round(&mut self, fillings: &mut [Filling]) {
+        let of_part = |part| fillings.iter().flat_map(|filling| filling.of_part(part)).collect();
+        self.parts.count(of_part);
+        fillings.iter_mut().for_each(Filling::clear);
+        self.taken.store(0, Ordering::Relaxed);
     }
 
     /// Parses and fills by turns.
     fn count_here(&mut self, sources: &[Source<'_>]) -> Result<(), Error> {
         let settings = self.settings;
-        let (mut round, mut filling) = (self.round()?, self.filling());
+        let (mut round, mut filling) = (self.round()?, Filling::new(settings.k));
         for source in sources {
             source.batches(settings, |batch| {
-                filling.fill(&batch);
+                filling.fill(&batch, &self.taken);
                 if self.is_over(round) {
-                    let full = std::mem::replace(&mut filling, self.filling());
-                    self.end_round(vec![full]);
+                    self.end_round(std::slice::from_mut(&mut filling));
                     round = self.round()?;
                 }
                 Ok(())
             })?;
         }
-        self.end_round(vec![filling]);
+        self.end_round(&mut [filling]);
         Ok(())
     }
 
@@ -271,25 +185,21 @@ impl Counter<'_> {
             }
             drop(sender);
             let receiver = Mutex::new(receiver);
+            let mut fillings: Vec<Filling> = (0..fillers).map(|_| Filling::new(settings.k)).collect();
             loop {
                 let round = self.round()?;
-                let (mut fillings, mut all_read) = (Vec::new(), false);
-                let counter = &*self;
-                let filled: Vec<Result<(Filling, bool), Error>> = thread::scope(|scope| {
-                    let fill = || counter.fill_round(round, &receiver);
-                    let threads: Vec<_> = (0..fillers).map(|_| scope.spawn(fill)).collect();
+                let (counter, receiver) = (&*self, &receiver);
+                let at_ends: Vec<Result<bool, Error>> = thread::scope(|scope| {
+                    let fill = |filling| scope.spawn(move || counter.fill_round(round, filling, receiver));
+                    let threads: Vec<_> = fillings.iter_mut().map(fill).collect();
                     threads
                         .into_iter()
                         .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
                         .collect()
                 });
-                for result in filled {
-                    let (filling, at_end) = result?;
-                    fillings.push(filling);
-                    all_read |= at_end;
-                }
-                self.end_round(fillings);
-                if all_read {
+                let at_end = at_ends.into_iter().try_fold(false, |any, at_end| Ok::<bool, Error>(any | at_end?))?;
+                self.end_round(&mut fillings);
+                if at_end {
                     return Ok(());
                 }
             }
@@ -297,28 +207,26 @@ impl Counter<'_> {
     }
 
     /// One thread's part of a round; says whether there was nothing left to receive.
-    fn fill_round(&self, round: u64, receiver: &Mutex<Receiver<Batch>>) -> Result<(Filling, bool), Error> {
-        let mut filling = self.filling();
+    fn fill_round(&self, round: u64, filling: &mut Filling, receiver: &Mutex<Receiver<Batch>>) -> Result<bool, Error> {
         while !self.is_over(round) {
             let batch = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
             match batch {
-                Ok(Ok(batch)) => filling.fill(&batch),
+                Ok(Ok(batch)) => filling.fill(&batch, &self.taken),
                 Ok(Err(error)) => {
                     // The round is over for all threads.
-                    self.pool.taken.store(u64::MAX / 2, Ordering::Relaxed);
+                    self.taken.store(u64::MAX / 2, Ordering::Relaxed);
                     return Err(error);
                 }
-                Err(_) => return Ok((filling, true)),
+                Err(_) => return Ok(true),
             }
         }
-        Ok((filling, false))
+        Ok(false)
     }
 
     /// The table of what has been counted.
     fn finish(self) -> Result<Table, Error> {
-        let Counter { settings, pool, mut parts, .. } = self;
+        let Counter { settings, mut parts, .. } = self;
         let k = settings.k;
-        drop(pool);
         if parts.len() == 0 {
             return Err(Error::NoKmers { k: k.get() });
         }
@@ -346,7 +254,7 @@ impl Counter<'_> {
             }
         }
         let filter = builder.build_from_fingerprint_counts(|first| parts.from(first))?;
-        Ok(Table::new(k, filter))
+        Ok(Table::new(k, filter, kmers))
     }
 }
 
@@ -355,7 +263,7 @@ type Batch = Result<Vec<u8>, Error>;
 
 fn count(sources: &[Source<'_>], settings: &Settings) -> Result<Table, Error> {
     let cut = Cut::new(key_bits(settings.k));
-    let mut counter = Counter { settings, cut, pool: Arc::new(Pool::new()), parts: Parts::new(cut) };
+    let mut counter = Counter { settings, cut, parts: Parts::new(cut), taken: AtomicU64::new(0) };
     settings.progress.say("reading");
     if settings.threads == 1 {
         counter.count_here(sources)?

@@ -16,6 +16,7 @@
 
 mod count;
 mod error;
+mod filling;
 mod parts;
 mod progress;
 mod reads;

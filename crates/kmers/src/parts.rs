@@ -13,12 +13,10 @@ use rayon::prelude::*;
 
 /// High bits of a fingerprint that say its part, at most: a part of a round is to fit in a core's own cache.
 const PART_BITS: u32 = 11;
-/// Fingerprints of a chunk.
-pub(crate) const CHUNK: usize = 256;
 /// Most bits of the copies in a word.
 const COPY_BITS: u32 = 16;
 /// Fingerprints that share a place before they are sorted, about.
-const PER_PLACE: usize = 4;
+const PER_PLACE: usize = 2;
 /// Places are at most 2^this, so that their ends stay in the cache.
 const MOST_PLACE_BITS: u32 = 14;
 
@@ -61,9 +59,6 @@ impl Cut {
     }
 }
 
-/// Fingerprints of one part, in the order in which they came.
-pub(crate) type Chunk = Vec<u64>;
-
 /// What has been counted of a part, in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counted {
@@ -105,7 +100,7 @@ impl Counted {
     }
 
     /// With what `chunks` hold.
-    fn with(&self, cut: Cut, chunks: &[Chunk], scratch: &mut Scratch) -> Counted {
+    fn with(&self, cut: Cut, chunks: &[&[u64]], scratch: &mut Scratch) -> Counted {
         let sorted = scratch.sort(cut, chunks);
         let Scratch { counted, fingerprints, .. } = scratch;
         counted.words.clear();
@@ -145,9 +140,9 @@ struct Scratch {
 
 impl Scratch {
     /// Writes the fingerprints of a part in ascending order to the start of `fingerprints`; says how many.
-    fn sort(&mut self, cut: Cut, chunks: &[Chunk]) -> usize {
+    fn sort(&mut self, cut: Cut, chunks: &[&[u64]]) -> usize {
         let Scratch { fingerprints, ends, .. } = self;
-        let len: usize = chunks.iter().map(Vec::len).sum();
+        let len: usize = chunks.iter().map(|chunk| chunk.len()).sum();
         if fingerprints.len() < len {
             fingerprints.resize(len, 0);
         }
@@ -167,24 +162,40 @@ impl Scratch {
         let place = |fingerprint: u64| (fingerprint >> shift) as usize & ((1 << place_bits) - 1);
         ends.clear();
         ends.resize(1 << place_bits, 0);
-        for &fingerprint in chunks.iter().flatten() {
+        for &fingerprint in chunks.iter().copied().flatten() {
             ends[place(fingerprint)] += 1;
         }
         let mut begin = 0;
         for end in ends.iter_mut() {
             begin += std::mem::replace(end, begin);
         }
-        for &fingerprint in chunks.iter().flatten() {
+        for &fingerprint in chunks.iter().copied().flatten() {
             let next = &mut ends[place(fingerprint)];
             fingerprints[*next as usize] = fingerprint;
             *next += 1;
         }
         let mut begin = 0;
         for &end in ends.iter() {
-            fingerprints[begin..end as usize].sort_unstable();
+            sort_few(&mut fingerprints[begin..end as usize]);
             begin = end as usize;
         }
         len
+    }
+}
+
+/// Sorts what is mostly a few.
+#[inline(always)]
+fn sort_few(items: &mut [u64]) {
+    if items.len() > 16 {
+        return items.sort_unstable();
+    }
+    for end in 1..items.len() {
+        let (item, mut at) = (items[end], end);
+        while at > 0 && items[at - 1] > item {
+            items[at] = items[at - 1];
+            at -= 1;
+        }
+        items[at] = item;
     }
 }
 
@@ -200,18 +211,16 @@ impl Parts {
         Parts { cut, counted: vec![Counted::default(); cut.parts()] }
     }
 
-    /// Counts what the chunks of each part hold as well. The chunks go, part by part, to `recycle`.
-    pub(crate) fn count(&mut self, chunks: Vec<Vec<Chunk>>, recycle: impl Fn(Vec<Chunk>) + Sync) {
+    /// Counts the fingerprints of each part, which `of_part` gives in chunks, as well.
+    pub(crate) fn count<'a>(&mut self, of_part: impl Fn(usize) -> Vec<&'a [u64]> + Sync) {
         let cut = self.cut;
-        self.counted.par_iter_mut().zip(chunks).with_max_len(8).for_each_init(
-            Scratch::default,
-            |scratch, (counted, chunks)| {
-                if !chunks.is_empty() {
-                    *counted = counted.with(cut, &chunks, scratch);
-                    recycle(chunks);
-                }
-            },
-        );
+        let parts = self.counted.par_iter_mut().enumerate();
+        parts.with_max_len(8).for_each_init(Scratch::default, |scratch, (part, counted)| {
+            let chunks = of_part(part);
+            if !chunks.is_empty() {
+                *counted = counted.with(cut, &chunks, scratch);
+            }
+        });
     }
 
     /// Takes away what has fewer than `least` copies.
@@ -276,7 +285,7 @@ mod tests {
                 chunks[cut.part(fingerprint)].push(vec![fingerprint; repeats]);
                 *model.entry(fingerprint).or_default() += repeats as u64;
             }
-            parts.count(chunks, drop);
+            parts.count(|part| chunks[part].iter().map(Vec::as_slice).collect());
             prop_assert!(parts.from(0).eq(model.iter().map(|(&f, &c)| (f, c))));
         }
         parts.keep(least);

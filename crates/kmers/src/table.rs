@@ -42,15 +42,25 @@ pub(crate) fn smallest(k: K, slots: impl Fn(u32) -> u64) -> Option<RankSelectBui
 }
 
 /// Different k-mers, each with its number of copies, all exact.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Table {
     k: K,
     filter: RankSelectQuotientFilter,
+    /// Different k-mers, where they have been counted already.
+    distinct: Option<u64>,
 }
 
+/// Same k-mers, same counts.
+impl PartialEq for Table {
+    fn eq(&self, other: &Table) -> bool {
+        self.k == other.k && self.filter == other.filter
+    }
+}
+impl Eq for Table {}
+
 impl Table {
-    pub(crate) fn new(k: K, filter: RankSelectQuotientFilter) -> Table {
-        Table { k, filter }
+    pub(crate) fn new(k: K, filter: RankSelectQuotientFilter, distinct: u64) -> Table {
+        Table { k, filter, distinct: Some(distinct) }
     }
 
     /// Reads what [`Table::save`] wrote.
@@ -64,7 +74,7 @@ impl Table {
             && layout.seed() == 0
             && layout.container() == Container::Packed;
         match k_of(layout.fingerprint_bits()).filter(|_| is_table) {
-            Some(k) => Ok(Table { k, filter }),
+            Some(k) => Ok(Table { k, filter, distinct: None }),
             None => Err(Error::NotTable { path: path.to_owned() }),
         }
     }
@@ -87,7 +97,7 @@ impl Table {
 
     /// Different k-mers.
     pub fn distinct(&self) -> u64 {
-        self.filter.distinct()
+        self.distinct.unwrap_or_else(|| self.filter.distinct())
     }
 
     /// K-mers, copies included.
@@ -143,7 +153,7 @@ impl Table {
                 Err(other) => return Err(other.into()),
             }
         }
-        self.filter = sum;
+        (self.filter, self.distinct) = (sum, None);
         Ok(())
     }
 
@@ -151,6 +161,7 @@ impl Table {
     pub fn keep(&mut self, least: u64) -> Result<(), Error> {
         if least > 1 {
             self.filter.retain_counts(least)?;
+            self.distinct = None;
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ mod counted;
 mod device;
 mod device_updates;
 mod figures;
+mod kmers;
 mod memory;
 mod real;
 mod subject;
@@ -28,7 +29,9 @@ impl Suite for Quotient {
     }
 
     fn real(&self, setup: &Setup) -> Vec<Step> {
-        real::steps(setup)
+        let mut steps = real::steps(setup);
+        steps.extend(kmers::steps(setup));
+        steps
     }
 
     fn generated(&self, setup: &Setup) -> Vec<Step> {
