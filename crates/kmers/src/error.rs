@@ -91,7 +91,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        source: warpset_quotient::Error,
+        source: Box<warpset_quotient::Error>,
     },
     /// Tables of different k do not go together.
     #[error("one table has {left}-mers, the other {right}-mers: count both with the same k")]

@@ -124,7 +124,8 @@ mod tests {
             });
             for (part, mut wanted) in wanted.into_iter().enumerate() {
                 let mut found: Vec<u64> = filling.of_part(part).flatten().copied().collect();
-                (found.sort_unstable(), wanted.sort_unstable());
+                found.sort_unstable();
+                wanted.sort_unstable();
                 assert!(found == wanted, "{part}");
             }
             filling.clear();

@@ -66,7 +66,7 @@ impl Table {
     /// Reads what [`Table::save`] wrote.
     pub fn load(path: impl AsRef<Path>) -> Result<Table, Error> {
         let path = path.as_ref();
-        let failed = |source| Error::Table { path: path.to_owned(), source };
+        let failed = |source| Error::Table { path: path.to_owned(), source: Box::new(source) };
         let filter = RankSelectQuotientFilter::load(path).map_err(failed)?;
         let layout = *filter.layout();
         let is_table = layout.is_exact()
@@ -82,7 +82,7 @@ impl Table {
     /// Writes a file: under another name first, then renamed.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
-        self.filter.save(path).map_err(|source| Error::Table { path: path.to_owned(), source })
+        self.filter.save(path).map_err(|source| Error::Table { path: path.to_owned(), source: Box::new(source) })
     }
 
     /// Bases per k-mer.

@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn large_filters_are_built_in_parts_and_keys_in_bulk_make_the_same() {
         let builder = Builder::<RankSelect>::with_bits(18, 22).duplicates(Duplicates::Counted).exact(40);
-        let keys: Vec<u64> = (0..150_000u64).map(|i| i * i * i & ((1 << 40) - 1)).collect();
+        let keys: Vec<u64> = (0..150_000u64).map(|i| (i * i * i) & ((1 << 40) - 1)).collect();
         let copies: Vec<u64> = (0..150_000).map(|i| i % 3).collect();
         let layout = builder.layout().unwrap();
         let mut model = BTreeMap::<u64, u64>::new();
