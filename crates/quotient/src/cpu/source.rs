@@ -20,7 +20,7 @@ pub(crate) trait Item: Copy + Default + Send + Sync + 'static {
     fn copies(self) -> u64;
     /// The same without its lowest bits.
     fn dropping(self, bits: u32) -> Self;
-    /// The same with so many copies in all; only of items that come with them.
+    /// The same with that many copies in all; only of items that come with them.
     fn with_copies(self, copies: u64) -> Self;
     /// What comes next in a walk.
     fn next(walk: &mut impl Walk, into: &mut [Self; 64]) -> usize;
@@ -413,7 +413,7 @@ fn ranges(last: u64) -> impl IndexedParallelIterator<Item = (u64, u64)> {
     })
 }
 
-/// The fingerprints of a source of which there are at least so many copies.
+/// The fingerprints of a source that have at least a number of copies.
 pub(crate) struct Kept<A> {
     pub source: A,
     pub least: u64,

@@ -97,7 +97,7 @@ fn take(model: &mut Model, fingerprints: &[u64]) {
     }
 }
 
-/// The slots that so many copies take.
+/// The slots that a number of copies take.
 fn slots(layout: &Layout, copies: u64) -> u64 {
     if layout.is_counted() { counters::slots(copies, layout.remainder_bits()) } else { copies }
 }
