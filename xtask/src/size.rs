@@ -63,9 +63,9 @@ fn kernels(program: &[u8]) -> Vec<String> {
     starts.map(|(at, _)| name(at)).collect()
 }
 
-/// Whether a split-block filter can need it: its own kernels, and the hashing of strings.
+/// Whether a split-block filter can need it: its own kernels, the grouping of large batches, and the hashing of strings.
 fn of_filter(kernel: &str) -> bool {
-    kernel.starts_with("split_block_") || kernel.starts_with("strings_")
+    ["split_block_", "partition_", "strings_"].iter().any(|prefix| kernel.starts_with(prefix))
 }
 
 #[cfg(test)]
@@ -76,6 +76,6 @@ mod tests {
     fn kernels_are_found_by_their_entries() {
         let program = b"\x7fELF\0// head\n.visible .entry strings_hash(\n.param)\0\n.visible .entry radix_scan(";
         assert_eq!(kernels(program), ["strings_hash", "radix_scan"]);
-        assert!(of_filter("strings_hash") && !of_filter("radix_scan"));
+        assert!(of_filter("strings_hash") && of_filter("partition_absent") && !of_filter("radix_scan"));
     }
 }
