@@ -62,6 +62,7 @@ pub mod bloom {
 #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "quotient"))]
 pub mod quotient {
     pub mod answers;
+    pub mod keys;
     pub mod layout;
     pub mod memory;
     pub mod windows;
@@ -71,9 +72,12 @@ pub mod quotient {
         pub mod form;
         pub mod runs;
         pub mod search;
+        pub mod take_apart;
 
         #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_rank_select_build"))]
         pub mod build;
+        #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_rank_select_counted"))]
+        pub mod counted;
         #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_rank_select_extract"))]
         pub mod extract;
         #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_rank_select_in_place"))]
@@ -88,6 +92,10 @@ pub mod quotient {
 
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_build"))]
     pub mod build;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_counts"))]
+    pub mod counts;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_exact"))]
+    pub mod exact;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_extract"))]
     pub mod extract;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_lookup"))]
@@ -101,7 +109,12 @@ pub mod quotient {
 }
 
 /// Device-wide building blocks: scans, reductions, sorting, selection, merging.
-#[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "primitives", feature = "operators"))]
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    warpset_folder = "primitives",
+    warpset_module = "quotient_counts",
+    feature = "operators"
+))]
 pub mod primitives {
     pub mod block_sort;
     pub mod merge_path;
@@ -111,7 +124,12 @@ pub mod primitives {
     pub mod tile_shape;
     pub mod warp_tile;
 
-    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "primitives_by_key", feature = "operators"))]
+    #[cfg(any(
+        not(target_arch = "nvptx64"),
+        warpset_module = "primitives_by_key",
+        warpset_module = "quotient_counts",
+        feature = "operators"
+    ))]
     pub mod by_key;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "primitives_merge"))]
     pub mod merge;
@@ -179,10 +197,13 @@ modules! {
     "primitives_segmented_sort",
     "primitives_select",
     "quotient_build",
+    "quotient_counts",
+    "quotient_exact",
     "quotient_extract",
     "quotient_lookup",
     "quotient_paper_builds",
     "quotient_rank_select_build",
+    "quotient_rank_select_counted",
     "quotient_rank_select_extract",
     "quotient_rank_select_in_place",
     "quotient_rank_select_lookup",

@@ -23,7 +23,7 @@ mod traits;
 mod two_filters;
 
 pub(crate) use fingerprints::sorted_fingerprints;
-pub(crate) use rewrite::{check_fit, lay_out};
+pub(crate) use rewrite::{MOST_COPIES, check_fit, lay_out};
 
 /// A quotient filter in host memory: an approximate set, or multiset, of fingerprints.
 ///

@@ -82,12 +82,6 @@ pub enum Error {
     /// The filter stores hashes, which do not tell their keys.
     #[error("only an exact filter can list its keys: build it with `exact`")]
     NotExact,
-    /// Filters on devices are not exact.
-    #[error("filters in device memory are not exact: keep this one on the host, or build it without `exact`")]
-    ExactOnDevice,
-    /// Filters on devices have no counters.
-    #[error("filters in device memory have no counters: keep this one on the host, or take `Duplicates::Kept`")]
-    CountersOnDevice,
     /// There would be more copies of fingerprints than are counted.
     #[error("there would be 2^63 copies of fingerprints or more")]
     TooManyCopies,

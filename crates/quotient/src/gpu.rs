@@ -12,10 +12,14 @@ use warpset_base::words::AlignedWords;
 use warpset_gpu::batch::{Hashing, Staging};
 use warpset_gpu::{Device, DeviceSlice, DeviceVec, Stream};
 
+use crate::slot_kind::Tally;
 use crate::{Error, Layout, OutOfMemory, RankSelect, Standard, cpu};
 
 pub(crate) mod build;
 mod count;
+pub(crate) mod counted;
+pub(crate) mod counts;
+mod exact;
 mod extract;
 mod fingerprint_word;
 pub(crate) mod fingerprints;
@@ -58,7 +62,10 @@ pub struct QuotientFilter<S> {
     device: Device,
     /// The words of a sound filter of this layout with this many items.
     pub(crate) words: DeviceVec<u64>,
+    /// Copies included.
     pub(crate) items: u64,
+    /// The slots that they take, of a filter with counters; else not kept.
+    counted_slots: u64,
     slots: PhantomData<S>,
 }
 
@@ -85,20 +92,20 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
 
     /// The words hold `items` fingerprints in this layout.
     fn from_parts(device: &Device, layout: Layout, words: DeviceVec<u64>, items: u64) -> QuotientFilter<S> {
-        QuotientFilter { layout, device: device.clone(), words, items, slots: PhantomData }
+        QuotientFilter::from_tally(device, layout, words, items.into())
+    }
+
+    /// The words hold this in this layout.
+    fn from_tally(device: &Device, layout: Layout, words: DeviceVec<u64>, held: Tally) -> QuotientFilter<S> {
+        let Tally { copies: items, slots: counted_slots } = held;
+        QuotientFilter { layout, device: device.clone(), words, items, counted_slots, slots: PhantomData }
     }
 
     /// A copy of a filter in host memory.
     pub fn from_host(device: &Device, filter: &cpu::QuotientFilter<S>) -> Result<QuotientFilter<S>, Error> {
-        if filter.layout().is_counted() {
-            return Err(Error::CountersOnDevice);
-        }
-        if filter.layout().is_exact() {
-            return Err(Error::ExactOnDevice);
-        }
         let mut copy = QuotientFilter::with_layout(device, *filter.layout())?;
         copy.words.copy_from_slice(filter.words())?;
-        copy.items = filter.len();
+        Tally { copies: copy.items, slots: copy.counted_slots } = filter.tally();
         Ok(copy)
     }
 
@@ -106,7 +113,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     pub fn to_host(&self) -> Result<cpu::QuotientFilter<S>, Error> {
         let mut words = AlignedWords::zeroed(self.layout.words())?;
         self.words.copy_to_slice(words.as_mut_slice())?;
-        Ok(cpu::QuotientFilter::from_parts(self.layout, words, self.items))
+        Ok(cpu::QuotientFilter::from_parts(self.layout, words, self.tally()))
     }
 
     /// A copy on the same device.
@@ -115,7 +122,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         let mut words = stream.alloc_uninit(self.words.len())?;
         stream.copy(&mut words, &self.words)?;
         stream.synchronize()?;
-        Ok(QuotientFilter::from_parts(&self.device, self.layout, words, self.items))
+        Ok(QuotientFilter::from_tally(&self.device, self.layout, words, self.tally()))
     }
 
     /// The parameters.
@@ -143,9 +150,9 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         self.items == 0
     }
 
-    /// Fingerprints stored, as a share of the quotients.
+    /// Slots in use, as a share of the quotients.
     pub fn load_factor(&self) -> f64 {
-        self.items as f64 / self.layout.quotients() as f64
+        self.slots_used() as f64 / self.layout.quotients() as f64
     }
 
     /// Bytes of device memory that the slots take.
@@ -161,7 +168,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// Removes everything.
     pub fn clear(&mut self) -> Result<(), Error> {
         self.words.fill_bytes(0)?;
-        self.items = 0;
+        (self.items, self.counted_slots) = (0, 0);
         Ok(())
     }
 
@@ -204,6 +211,8 @@ impl<S: DeviceSlotKind> fmt::Debug for QuotientFilter<S> {
 mod api_tests;
 #[cfg(test)]
 mod build_tests;
+#[cfg(test)]
+mod counted_tests;
 #[cfg(test)]
 mod lookup_tests;
 #[cfg(test)]

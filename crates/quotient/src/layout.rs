@@ -29,7 +29,7 @@ pub enum Duplicates {
     /// removed without losing others.
     Kept,
     /// It is counted: the same answers as `Kept`, in space that grows with the logarithm of the number of copies, for one bit
-    /// more per slot. For filters with rank and select, on the host.
+    /// more per slot. For filters with rank and select.
     Counted,
 }
 
@@ -88,6 +88,9 @@ impl FingerprintOf {
         self.of(key).unwrap_or(lowest(self.split.fingerprint_bits()).wrapping_add(1))
     }
 }
+
+/// That of fingerprints of 64 bits.
+pub(crate) const WIDEST: Split = Split { quotient_bits: 3, remainder_bits: 61 };
 
 /// Fields of the header, one word each.
 pub(crate) const FIELDS: usize = 8;

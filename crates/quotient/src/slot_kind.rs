@@ -145,7 +145,8 @@ impl From<u64> for Tally {
 
 impl std::ops::AddAssign for Tally {
     fn add_assign(&mut self, other: Tally) {
-        self.copies += other.copies;
+        // Counts that someone gives may come to more than there are numbers for; that is too many in any case.
+        self.copies = self.copies.saturating_add(other.copies);
         self.slots += other.slots;
     }
 }

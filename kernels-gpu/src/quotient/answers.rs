@@ -2,14 +2,15 @@
 
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
-use crate::batch::{keys, results};
+use crate::batch::results;
+use crate::quotient::keys::fingerprint_at;
 use crate::quotient::memory::Parameters;
 
 /// Answers for one key per thread; `is_stored` tells of a quotient and a remainder.
 ///
 /// # Safety
 /// - All threads of blocks of a multiple of 64 threads come here together, one thread per key in a 1-D grid.
-/// - `keys`: `n` keys of `kind`, one of `keys::HASH`, `MIX_U64` and `MIX_U32`, not written while the kernel runs.
+/// - `keys`: `n` keys of `kind`, one that [`fingerprint_at`] takes, not written while the kernel runs.
 /// - `out`: `results::words(form, n)` words, used by this launch alone; for `results::COUNT`, others may add to it.
 #[inline(always)]
 pub unsafe fn contains(
@@ -28,8 +29,8 @@ pub unsafe fn contains(
     // SAFETY: `i < n` where it is read; all threads arrive at `put`.
     unsafe {
         if i < n {
-            let fingerprint = split.fingerprint(keys::mix_at(keys, kind, spread, i));
-            yes = is_stored(split.quotient(fingerprint), split.remainder(fingerprint));
+            let fingerprint = fingerprint_at(keys, kind, spread, split, i);
+            yes = fingerprint.is_some_and(|item| is_stored(split.quotient(item), split.remainder(item)));
         }
         results::put(form, out, i, n, yes);
     }

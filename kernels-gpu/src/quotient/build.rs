@@ -9,7 +9,7 @@ use warpset_core::quotient::standard as core;
 use warpset_simt::shared::Shared;
 use warpset_simt::{Global, GlobalMut, thread};
 
-use crate::batch::keys;
+use crate::quotient::keys::fingerprint_at;
 use crate::quotient::layout::{BLOCK, Form, Items, Part, Slot, lay_out};
 use crate::quotient::memory::{Fingerprint, Parameters, Shareable};
 
@@ -113,7 +113,8 @@ kernel! {
     ///
     /// # Safety
     /// - Launch: 1-D, blocks of [`BLOCK`] threads, a thread for each [`KEYS`] keys.
-    /// - `keys`: `n` keys of `kind`, `keys::HASH` or one of `keys::MIX_U64`, `MIX_U32` and `MIX_I32`, not written while the kernel runs.
+    /// - `keys`: `n` keys of `kind`, one that [`fingerprint_at`] takes, not written while the kernel runs; a key without a
+    ///   fingerprint gets a zero.
     /// - `out`: `n` words, used by this launch alone; wide enough for the fingerprints of these [`Parameters`].
     pub unsafe fn quotient_fingerprints<F>(
         keys: Global<u64>, kind: u32, spread: u64, n: usize, parameters: u32, out: GlobalMut<F>,
@@ -125,8 +126,7 @@ kernel! {
             if i < n {
                 // SAFETY: `i < n`.
                 unsafe {
-                    let hash = keys::mix_at(keys, kind, spread, i);
-                    out.write(i, F::of(split.fingerprint(hash)));
+                    out.write(i, F::of(fingerprint_at(keys, kind, spread, split, i).unwrap_or(0)));
                 }
             }
         }
@@ -154,7 +154,7 @@ kernel! {
         // SAFETY: the caller keeps this kernel's contract.
         unsafe {
             lay_out::<F, Standard, { F::ITEMS }>(
-                fingerprints, n, Parameters(parameters), slots, look_back, ticket, words, totals,
+                fingerprints, fingerprints.cast(), n, Parameters(parameters), slots, look_back, ticket, words, totals,
             )
         }
     }

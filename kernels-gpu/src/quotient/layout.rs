@@ -14,7 +14,8 @@
 //! stores. The others, at the tile's ends, are added to what neighbours put there. A tile whose slots lie far apart
 //! adds its few items directly.
 //!
-//! What is written of an item is the business of the kind of slots: its [`Form`].
+//! What is written of an item is the business of the kind of slots: its [`Form`]. With counters an item is what a slot holds: a
+//! fingerprint, or a digit with the quotient of its fingerprint.
 
 use warpset_core::quotient::slots::BLOCK_SLOTS;
 use warpset_core::scan::{Lift, Operator};
@@ -71,6 +72,7 @@ pub struct Items<F> {
     count: u32,
     kept: u32,
     follows: u32,
+    digits: u32,
     /// The item before the first, zero if there is none.
     pub before: F,
 }
@@ -97,27 +99,42 @@ impl<F: Slot> Items<F> {
     /// before.
     #[inline(always)]
     pub fn new(items: Shared<F>, count: u32, kept: u32, follows: u32, before: F) -> Items<F> {
-        Items { items, count, kept, follows, before }
+        Items { items, count, kept, follows, digits: 0, before }
+    }
+
+    /// The same, of which those are digits of counters whose bit is set.
+    #[inline(always)]
+    pub fn with_digits(self, digits: u32) -> Items<F> {
+        Items { digits, ..self }
     }
 
     /// Hands each stored item to `put`: itself, and whether its run begins.
+    #[inline(always)]
+    pub fn for_each(&self, mut put: impl FnMut(F, bool)) {
+        self.for_each_marked(|item, begins, _| put(item, begins));
+    }
+
+    /// The same, and whether the item is a digit.
     ///
     /// Not unrolled: `put` is long.
     #[inline(always)]
-    pub fn for_each(&self, mut put: impl FnMut(F, bool)) {
+    pub fn for_each_marked(&self, mut put: impl FnMut(F, bool, bool)) {
         let mut i = 0;
         while i < self.count {
             if self.kept >> i & 1 != 0 {
                 // SAFETY: the thread's own place, which it has written.
-                put(unsafe { self.items.get(i) }, self.follows >> i & 1 == 0);
+                put(unsafe { self.items.get(i) }, self.follows >> i & 1 == 0, self.digits >> i & 1 != 0);
             }
             i += 1;
         }
     }
 }
 
-/// How a kind of slots is written. Blocks have as many words as [`Parameters::container`] says.
+/// How a kind of slots is written. Blocks have as many words as [`Parameters::container`] says, and one more with counters.
 pub trait Form {
+    /// Whether items can be digits of counters: their content then stands where a remainder would.
+    const COUNTED: bool = false;
+
     /// Composes what a thread's items have in a part of the slots. `free` is the first slot free for them, and `base`
     /// the tile's first slot.
     ///
@@ -167,6 +184,8 @@ pub trait Form {
 ///   [`SHARED_BYTES`] of dynamic shared memory; `n > 0`, for 32 bits at most [`MOST_U32`]. `ITEMS` is [`Slot::ITEMS`].
 /// - `fingerprints`: `n`, ascending, with these [`Parameters`], not written while the kernel runs, at a multiple of
 ///   16 bytes.
+/// - `digits`: with counters, whose items ascend by quotients alone, a bit for each item that is a digit, zero up to a
+///   whole number of words, not written while the kernel runs; else not read.
 /// - `look_back`: [`look_back_words`] of the tiles, at a multiple of 16 bytes, and `ticket` one
 ///   word: zero at the start, used by this launch alone.
 /// - `words`: those of `slots` slots, zero at the start, used by this launch alone. Items that belong to other
@@ -175,6 +194,7 @@ pub trait Form {
 #[inline(always)]
 pub unsafe fn lay_out<F: Slot, K: Form, const ITEMS: usize>(
     fingerprints: Global<F>,
+    digits: Global<u32>,
     n: usize,
     parameters: Parameters,
     slots: u64,
@@ -248,7 +268,10 @@ pub unsafe fn lay_out<F: Slot, K: Form, const ITEMS: usize>(
         for i in 0..ITEMS {
             own.set(i as u32, items[i]);
         }
-        let items = Items::new(own, count, kept, follows, before);
+        let mut items = Items::new(own, count, kept, follows, before);
+        if K::COUNTED && count > 0 {
+            items = items.with_digits(digits.read_nc(first / 32) >> (first % 32));
+        }
 
         let (in_block, all) = block::exclusive_scan::<F::Fillings, WARPS>(fill, scratch);
         let prefix = look_back::tile_prefix::<F::Fillings>(look_back, tile, all, prefix_slot);
@@ -304,7 +327,7 @@ pub unsafe fn write<F: Slot, K: Form>(
     let base = ends.free.larger(ends.first_quotient).bits() / BLOCK_SLOTS;
     let end = Ord::min(ends.end.bits(), slots).div_ceil(BLOCK_SLOTS);
     let shared_again = ends.last_quotient.bits() / BLOCK_SLOTS;
-    let block_words = parameters.container().block_words(parameters.split().remainder_bits) as u32;
+    let block_words = parameters.container().block_words(parameters.split().remainder_bits) as u32 + K::COUNTED as u32;
     let window_blocks = (WINDOW_WORDS / block_words) as u64;
     // SAFETY: barriers stand between writing and reading the window; words are written below those of `slots`, those that
     // other tiles may touch atomically.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use warpset_gpu::Device;
+use warpset_gpu::{Device, DeviceSlice};
 
 use crate::gpu::{DeviceKeys, DeviceSlotKind, QuotientFilter};
 use crate::slot_kind::SlotKind;
@@ -26,14 +26,7 @@ impl<S: DeviceSlotKind> Builder<S> {
 impl<S: DeviceSlotKind> DeviceBuilder<S> {
     /// Checks every setting.
     pub fn layout(&self) -> Result<Layout, Error> {
-        let layout = self.settings.layout()?;
-        if layout.is_counted() {
-            return Err(Error::CountersOnDevice);
-        }
-        if layout.exact {
-            return Err(Error::ExactOnDevice);
-        }
-        Ok(layout)
+        self.settings.layout()
     }
 
     /// An empty filter. Checks every setting, then allocates.
@@ -68,6 +61,36 @@ impl<S: DeviceSlotKind> DeviceBuilder<S> {
     /// A filter of these fingerprints, in any order.
     pub fn build_from_fingerprints(&self, fingerprints: &[u64]) -> Result<QuotientFilter<S>, Error> {
         QuotientFilter::from_fingerprints(&self.device, self.layout()?, fingerprints)
+    }
+
+    /// A filter of fingerprints that someone else has counted: `copies[i]` copies of `fingerprints[i]`, which ascend, each
+    /// once. Without counters each takes as many slots as it has copies, or one if duplicates are dropped.
+    ///
+    /// Layout and keys: [`Layout::fingerprint`] makes fingerprints of keys; those of exact filters are bijections of integers.
+    ///
+    /// ```
+    /// use warpset_gpu::{Device, DeviceSlice};
+    /// use warpset_quotient::{Duplicates, RankSelectBuilder};
+    ///
+    /// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
+    /// let builder = RankSelectBuilder::with_bits(10, 20).duplicates(Duplicates::Counted);
+    /// let (fingerprints, copies) = (device.from_slice(&[7u64, 1 << 29])?, device.from_slice(&[1u64 << 40, 3])?);
+    /// let filter =
+    ///     builder.on(&device).build_from_fingerprint_counts_device(fingerprints.as_slice(), copies.as_slice())?;
+    /// assert_eq!(filter.fingerprint_counts()?, [(7, 1 << 40), (1 << 29, 3)]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NotAscending`] if they do not ascend, have no copies or too many bits; [`Error::LengthMismatch`] if there is
+    /// not one number per fingerprint; [`Error::Full`], [`Error::OverflowRegionFull`] and [`Error::TooManyCopies`] if they do
+    /// not fit.
+    pub fn build_from_fingerprint_counts_device(
+        &self,
+        fingerprints: DeviceSlice<'_, u64>,
+        copies: DeviceSlice<'_, u64>,
+    ) -> Result<QuotientFilter<S>, Error> {
+        QuotientFilter::from_given_counts(&self.device, self.layout()?, fingerprints, copies)
     }
 }
 

@@ -163,7 +163,7 @@ pub(crate) fn check_fit(layout: &Layout, items: u64, end: u64) -> Result<(), Err
 }
 
 /// The most copies that a filter may hold: those of two filters can be added.
-pub(super) const MOST_COPIES: u64 = (1 << 63) - 1;
+pub(crate) const MOST_COPIES: u64 = (1 << 63) - 1;
 
 /// [`check_fit`], and an error if there are more copies than are counted.
 fn check_held(layout: &Layout, held: Tally, end: u64) -> Result<(), Error> {

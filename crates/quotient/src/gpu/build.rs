@@ -1,10 +1,12 @@
 //! Filters built from keys and from fingerprints.
 
-use warpset_gpu::{Device, Stream};
+use warpset_base::filter::same_length;
+use warpset_gpu::{Device, DeviceSlice, Stream};
 
-use super::fingerprints::Fingerprints;
-use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, kernels};
-use crate::{Error, Key, Layout};
+use super::counts::Counts;
+use super::fingerprints::{Fingerprints, Misfits};
+use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, exact, kernels};
+use crate::{Duplicates, Error, Key, Layout};
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// A filter of these keys: hashed, sorted, laid out.
@@ -15,6 +17,19 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         method: S::BuildMethod,
     ) -> Result<QuotientFilter<S>, Error> {
         check_count(&layout, keys.len())?;
+        if layout.exact {
+            return QuotientFilter::from_hashed(device, layout, &exact::hashes(&layout, keys)?, method);
+        }
+        QuotientFilter::from_hashed(device, layout, keys, method)
+    }
+
+    /// The same; no key is an integer of an exact filter.
+    fn from_hashed<K: Key>(
+        device: &Device,
+        layout: Layout,
+        keys: &[K],
+        method: S::BuildMethod,
+    ) -> Result<QuotientFilter<S>, Error> {
         let stream = device.new_stream()?;
         device.with_kernels(&kernels::of_build::<S>(&layout, keys.len(), method), || {
             let sorted = Fingerprints::of_host_keys(&layout, &stream, keys)?.sorted(&layout, &stream)?;
@@ -37,7 +52,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         }
         let built = device.with_kernels(&kernels::of_build::<S>(&layout, keys.count(), method), || {
             // SAFETY: the keys are borrowed until the layout has been waited for, on an error too.
-            let fingerprints = unsafe { Fingerprints::of_device_keys(&layout, &stream, keys)? };
+            let fingerprints = unsafe { Fingerprints::of_device_keys(&layout, &stream, keys, Misfits::Refused)? };
             QuotientFilter::lay_out(&stream, layout, &fingerprints.sorted(&layout, &stream)?, method)
         });
         if built.is_err() {
@@ -62,6 +77,28 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         })
     }
 
+    /// See [`DeviceBuilder::build_from_fingerprint_counts_device`](crate::DeviceBuilder::build_from_fingerprint_counts_device).
+    pub(crate) fn from_given_counts(
+        device: &Device,
+        layout: Layout,
+        fingerprints: DeviceSlice<'_, u64>,
+        copies: DeviceSlice<'_, u64>,
+    ) -> Result<QuotientFilter<S>, Error> {
+        same_length(fingerprints.len(), copies.len())?;
+        let stream = device.new_stream()?;
+        if !fingerprints.is_empty() {
+            for of_slice in [fingerprints.device(), copies.device()] {
+                device.expect_same(of_slice, "building a quotient filter")?;
+            }
+            device.synchronize()?;
+        }
+        let counts = Counts::given(&layout, &stream, fingerprints, copies);
+        if counts.is_err() {
+            stream.synchronize()?;
+        }
+        QuotientFilter::from_counts(&stream, layout, counts?)
+    }
+
     /// A filter of ascending fingerprints. Waits for all of `stream`, on an error too.
     pub(super) fn lay_out(
         stream: &Stream,
@@ -69,6 +106,13 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         sorted: &Fingerprints,
         method: S::BuildMethod,
     ) -> Result<QuotientFilter<S>, Error> {
+        if layout.is_counted() {
+            let counts = Counts::of_sorted(&layout, stream, sorted);
+            if counts.is_err() {
+                stream.synchronize()?;
+            }
+            return QuotientFilter::from_counts(stream, layout, counts?);
+        }
         match S::lay_out(stream, &layout, sorted, method) {
             Ok((words, items)) => Ok(QuotientFilter::from_parts(stream.device(), layout, words, items)),
             Err(error) => {
@@ -82,7 +126,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
 /// An error if this many keys do not fit whatever they are: in a multiset each takes a slot.
 pub(crate) fn check_count(layout: &Layout, keys: usize) -> Result<(), Error> {
     let items = keys as u64;
-    if layout.keeps_duplicates() && items > layout.limit {
+    if layout.duplicates == Duplicates::Kept && items > layout.limit {
         return Err(Error::Full { items, limit: layout.limit });
     }
     Ok(())

@@ -8,7 +8,7 @@ use warpset_kernels::quotient::extract::quotient_count;
 use warpset_simt::GlobalMut;
 
 use super::fingerprints::{Fingerprints, grid, with_widths};
-use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, hashing};
+use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, exact, hashing};
 use crate::{Error, Key};
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
@@ -25,6 +25,23 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// [`QuotientFilter::count_bulk`] into a slice of the same length.
     pub fn count_bulk_into<K: Key>(&self, keys: &[K], counts: &mut [u64]) -> Result<(), Error> {
         same_length(keys.len(), counts.len())?;
+        if keys.is_empty() {
+            return Ok(());
+        }
+        if self.layout.exact {
+            let (hashes, places) = exact::some_hashes(&self.layout, keys);
+            let Some(places) = places else { return self.count_hashed(&hashes, counts) };
+            let mut some = vec![0; hashes.len()];
+            self.count_hashed(&hashes, &mut some)?;
+            counts.fill(0);
+            places.into_iter().zip(some).for_each(|(place, count)| counts[place] = count);
+            return Ok(());
+        }
+        self.count_hashed(keys, counts)
+    }
+
+    /// The same; no key is an integer of an exact filter.
+    fn count_hashed<K: Key>(&self, keys: &[K], counts: &mut [u64]) -> Result<(), Error> {
         if keys.is_empty() {
             return Ok(());
         }
@@ -88,7 +105,8 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
                 unsafe {
                     let hashed = part.kernel_keys(&hashing, stream)?;
                     let counts = counts.global_mut().at(first);
-                    S::counts(self, stream, stored.as_ref(), hashed.keys, part.count(), counts)?;
+                    let keys = exact::keys_for(&self.layout, hashed.keys);
+                    S::counts(self, stream, stored.as_ref(), keys, part.count(), counts)?;
                 }
             }
             Ok(())
@@ -116,6 +134,9 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
                 let (stored_len, stored, asked) = (stored.len(), stored.global(), asked.global());
                 quotient_count { stored, stored_len, asked, n, out: counts }.launch(stream, grid(n))?
             });
+            if self.layout.exact {
+                exact::clear(&self.layout, stream, keys, n, counts)?;
+            }
         }
         Ok(())
     }

@@ -15,13 +15,16 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// The stored fingerprints in ascending order, in device memory.
     pub fn fingerprints_device(&self) -> Result<DeviceVec<u64>, Error> {
         let stream = self.ready_stream()?;
+        if self.layout.is_counted() {
+            return self.counted_fingerprints(&stream);
+        }
         let mut all = stream.alloc_uninit(self.items as usize)?;
         self.extract_into(&stream, 0, &mut all)?;
         stream.synchronize()?;
         Ok(all)
     }
 
-    /// Queues the extraction of all fingerprints.
+    /// Queues the extraction of all fingerprints, of a filter without counters.
     pub(super) fn extract(&self, stream: &Stream) -> Result<Fingerprints, Error> {
         self.extract_for(&self.layout, stream, 0)
     }
@@ -34,7 +37,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     }
 
     /// The same into a vector with a place for each.
-    fn extract_into<F: FingerprintWord>(
+    pub(super) fn extract_into<F: FingerprintWord>(
         &self,
         stream: &Stream,
         dropped: u32,

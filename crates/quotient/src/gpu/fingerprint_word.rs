@@ -1,6 +1,7 @@
 //! Words that hold fingerprints: of 32 and of 64 bits.
 
 use warpset_kernels::quotient::build::quotient_fingerprints;
+use warpset_kernels::quotient::counts::{quotient_counts_check, quotient_counts_combine, quotient_counts_repeat};
 use warpset_kernels::quotient::extract::{quotient_count, quotient_equals};
 use warpset_kernels::quotient::layout;
 use warpset_primitives::{select, sort};
@@ -16,6 +17,9 @@ pub trait FingerprintWord:
     + EntryOf<quotient_fingerprints<Self>>
     + EntryOf<quotient_equals<Self>>
     + EntryOf<quotient_count<Self>>
+    + EntryOf<quotient_counts_check<Self>>
+    + EntryOf<quotient_counts_combine<Self>>
+    + EntryOf<quotient_counts_repeat<Self>>
     + StandardWord
     + RankSelectWord
 {

@@ -1,7 +1,7 @@
 //! Fingerprints on a device, in as many bits as they need: made from keys, sorted, merged, selected.
 
 use warpset_gpu::batch::{Answers, Reply, Staging};
-use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
+use warpset_gpu::{DeviceSlice, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::quotient::build::{KEYS, quotient_fingerprints};
 use warpset_kernels::quotient::extract::quotient_equals;
@@ -10,7 +10,7 @@ use warpset_kernels::quotient::memory::Parameters;
 use warpset_primitives::{KeyMask, merge, select, sort};
 use warpset_simt::GlobalMut;
 
-use super::{DeviceKeys, hashing};
+use super::{DeviceKeys, exact, hashing};
 use crate::{Error, Key, Layout};
 
 pub use super::fingerprint_word::FingerprintWord;
@@ -21,6 +21,17 @@ pub enum Fingerprints {
     Narrow(DeviceVec<u32>),
     /// More than 32 bits.
     Wide(DeviceVec<u64>),
+}
+
+/// What becomes of keys of an exact filter that have no fingerprint.
+#[derive(Clone, Copy)]
+pub(super) enum Misfits {
+    /// One of them is an error.
+    Refused,
+    /// They are left out.
+    Dropped,
+    /// Their fingerprints are any, and their copies, a word for each key that nothing else accesses, become none.
+    Zeroed(GlobalMut<u64>),
 }
 
 /// Runs the body with the vector of fingerprints, whichever it is: of `u32` or of `u64`.
@@ -86,33 +97,64 @@ impl Fingerprints {
         Ok(all)
     }
 
-    /// Queues the hashing of keys on the device.
+    /// Queues the hashing of keys on the device; of an exact filter, waits for which keys have fingerprints.
+    ///
+    /// # Errors
+    /// [`Error::KeyTooWide`] where misfits are refused, and there are some.
     ///
     /// # Safety
-    /// Until `stream` has passed this work the keys stay allocated, and nothing writes them.
+    /// - Until `stream` has passed this work the keys stay allocated, and nothing writes them.
+    /// - What [`Misfits`] says.
     pub(super) unsafe fn of_device_keys<K: DeviceKeys>(
         layout: &Layout,
         stream: &Stream,
         keys: K,
+        misfits: Misfits,
     ) -> Result<Fingerprints, Error> {
         let (n, hashing) = (keys.count(), hashing(layout));
         let mut all = Fingerprints::alloc(layout, stream, n)?;
+        let mut fits = stream.alloc_zeroed::<u64>(if layout.exact { 1 + n.div_ceil(64) } else { 0 })?;
         for first in (0..n).step_by(keys.at_a_time(&hashing)) {
             let part = keys.part(first..n.min(first.saturating_add(keys.at_a_time(&hashing))));
             // SAFETY: there is a place for each key; scratch is freed in the order of the stream; the rest is the caller's
             // promise.
             unsafe {
                 let hashed = part.kernel_keys(&hashing, stream)?;
-                with_width!(&mut all, |all| hash(
-                    stream,
-                    layout,
-                    hashed.keys,
-                    part.count(),
-                    all.global_mut().at(first)
-                ))?;
+                let (keys, n) = (exact::keys_for(layout, hashed.keys), part.count());
+                with_width!(&mut all, |all| hash(stream, layout, keys, n, all.global_mut().at(first)))?;
+                match misfits {
+                    _ if !layout.exact => {}
+                    Misfits::Refused => {
+                        exact::fits(layout, stream, keys, n, Answers::count(fits.as_mut_slice(), n)?)?;
+                    }
+                    Misfits::Dropped => {
+                        let bits = Answers::bits_at(fits.global_mut().at(1 + first / 64));
+                        exact::fits(layout, stream, keys, n, bits)?;
+                    }
+                    Misfits::Zeroed(copies) => exact::clear(layout, stream, keys, n, copies.at(first))?,
+                }
             }
         }
+        match misfits {
+            Misfits::Refused if layout.exact && n > 0 => {
+                let mut count = [0];
+                stream.download(fits.slice(..1), &mut count)?;
+                if count[0] < n as u64 {
+                    return Err(Error::KeyTooWide { bits: layout.fingerprint_bits() });
+                }
+            }
+            Misfits::Dropped if layout.exact && n > 0 => return all.selected(layout, stream, fits.slice(1..)),
+            _ => {}
+        }
         Ok(all)
+    }
+
+    /// These, which have 64 bits.
+    pub(super) fn into_wide(self) -> DeviceVec<u64> {
+        match self {
+            Fingerprints::Wide(items) => items,
+            Fingerprints::Narrow(_) => unreachable!("asked for in words of 64 bits"),
+        }
     }
 
     /// The fingerprints of keys as kernels take them, of which there are `n > 0`.
@@ -173,13 +215,13 @@ impl Fingerprints {
         &self,
         layout: &Layout,
         stream: &Stream,
-        bits: &DeviceVec<u64>,
+        bits: DeviceSlice<'_, u64>,
     ) -> Result<Fingerprints, Error> {
         let mut kept = Fingerprints::alloc(layout, stream, self.len())?;
         let mut count = stream.alloc_zeroed::<u64>(1)?;
         // SAFETY: the vectors are apart, and freed in the order of the stream.
         with_widths!((self, &mut kept), |items, kept| unsafe {
-            select::select_async(stream, items.as_slice(), bits.as_slice(), kept.as_mut_slice(), count.as_mut_slice())?;
+            select::select_async(stream, items.as_slice(), bits, kept.as_mut_slice(), count.as_mut_slice())?;
         });
         kept.truncated(layout, stream, &count)
     }

@@ -5,7 +5,7 @@ use warpset_base::filter::same_length;
 use warpset_gpu::batch::{Answers, Reply, bits_to};
 use warpset_gpu::{Device, DeviceSliceMut, Stream};
 
-use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, hashing};
+use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, exact, hashing};
 use crate::{Error, Key};
 
 /// How a batch is looked up. Answers are in the order of the keys either way.
@@ -28,6 +28,23 @@ pub enum LookupMethod {
 impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// Brings one bit per key to `take`, chunk by chunk in any order; `first` is a multiple of 64.
     fn answer<K: Key>(&self, keys: &[K], mut take: impl FnMut(usize, &[u64])) -> Result<(), Error> {
+        if self.layout.exact {
+            let (hashes, places) = exact::some_hashes(&self.layout, keys);
+            let Some(places) = places else { return self.answer_hashed(&hashes, take) };
+            let mut bits = vec![0; hashes.len().div_ceil(64)];
+            self.answer_hashed(&hashes, |first, words| bits[first / 64..][..words.len()].copy_from_slice(words))?;
+            let mut all = vec![0u64; keys.len().div_ceil(64)];
+            for (i, place) in places.into_iter().enumerate() {
+                all[place / 64] |= (bits[i / 64] >> (i % 64) & 1) << (place % 64);
+            }
+            take(0, &all);
+            return Ok(());
+        }
+        self.answer_hashed(keys, take)
+    }
+
+    /// The same; no key is an integer of an exact filter.
+    fn answer_hashed<K: Key>(&self, keys: &[K], mut take: impl FnMut(usize, &[u64])) -> Result<(), Error> {
         if keys.is_empty() {
             return Ok(());
         }
@@ -235,6 +252,8 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         for device in [keys.device(), of_answers, stream.device()] {
             self.device.expect_same(device, "a lookup in a quotient filter")?;
         }
+        // Sorted fingerprints have no place for a key without one.
+        let method = if self.layout.exact { LookupMethod::Unsorted } else { method };
         let hashing = hashing(&self.layout);
         let chunk = keys.at_a_time(&hashing);
         for first in (0..n).step_by(chunk) {
@@ -242,7 +261,8 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
             // SAFETY: the caller's promise; scratch is freed in the order of the stream.
             unsafe {
                 let hashed = part.kernel_keys(&hashing, stream)?;
-                S::look_up(self, stream, hashed.keys, part.count(), answers.from(first), method)?;
+                let keys = exact::keys_for(&self.layout, hashed.keys);
+                S::look_up(self, stream, keys, part.count(), answers.from(first), method)?;
             }
         }
         Ok(())

@@ -15,6 +15,9 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
             return Ok(self.items);
         }
         let stream = self.ready_stream()?;
+        if self.layout.is_counted() {
+            return Ok(self.extract_counts(&stream)?.len as u64);
+        }
         Ok(self.extract(&stream)?.unique(&self.layout, &stream)?.len() as u64)
     }
 

@@ -27,6 +27,9 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// The same fingerprints, of as many bits, in another layout.
     fn rewritten(&self, layout: Layout) -> Result<QuotientFilter<S>, Error> {
         let stream = self.ready_stream()?;
+        if layout.is_counted() {
+            return QuotientFilter::from_counts(&stream, layout, self.extract_counts(&stream)?);
+        }
         self.device.with_kernels(&kernels::of_rewrite::<S>(&layout, self.items), || {
             let all = self.extract(&stream)?;
             QuotientFilter::lay_out(&stream, layout, &all, S::BuildMethod::default())

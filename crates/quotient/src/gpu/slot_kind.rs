@@ -7,9 +7,10 @@ use warpset_gpu::{DeviceVec, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_simt::{Global, GlobalMut, KernelInfo};
 
+use super::counts::Counts;
 use super::fingerprints::{FingerprintWord, Fingerprints};
 use super::{LookupMethod, QuotientFilter, kernels};
-use crate::slot_kind::{Change, SlotKind};
+use crate::slot_kind::{Change, SlotKind, Tally};
 use crate::{Error, Layout};
 
 /// How fingerprints lie in slots, on devices. Sealed, as [`SlotKind`] is.
@@ -49,6 +50,25 @@ pub trait DeviceSlotKind: SlotKind {
         dropped: u32,
         out: GlobalMut<F>,
     ) -> Result<(), Error>;
+
+    /// The fingerprints of a filter with counters, which is not empty, each without its lowest `dropped` bits and with its
+    /// copies, in `room`, which has a place for each slot in use. Waits. Kinds without counters are not asked.
+    fn extract_counts(
+        filter: &QuotientFilter<Self>,
+        stream: &Stream,
+        dropped: u32,
+        room: Fingerprints,
+    ) -> Result<Counts, Error> {
+        let _ = (filter, stream, dropped, room);
+        Err(Error::NoCounters { structure: Self::NAME })
+    }
+
+    /// Words with counters in which ascending fingerprints with their copies are laid out, and what they hold. Waits; on an
+    /// error work may still be queued. Kinds without counters are not asked.
+    fn lay_out_counts(stream: &Stream, layout: &Layout, counts: &Counts) -> Result<(DeviceVec<u64>, Tally), Error> {
+        let _ = (stream, layout, counts);
+        Err(Error::NoCounters { structure: Self::NAME })
+    }
 
     /// Queues the lookup of `n` keys.
     ///

@@ -3,6 +3,7 @@
 use warpset_gpu::Stream;
 use warpset_gpu::batch::Answers;
 
+use super::counts::{self, SMALLER};
 use super::fingerprints::Fingerprints;
 use super::{DeviceSlotKind, QuotientFilter, kernels};
 use crate::Error;
@@ -21,6 +22,13 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     ///
     /// The other may be as for [`QuotientFilter::merge`].
     pub fn intersect(&mut self, other: &QuotientFilter<S>) -> Result<(), Error> {
+        if self.layout.is_counted() {
+            let (stream, theirs) = self.extract_other_counts(other)?;
+            let mut common = self.extract_counts(&stream)?;
+            common.combine(&stream, &theirs, SMALLER)?;
+            *self = QuotientFilter::from_counts(&stream, self.layout, common)?;
+            return Ok(());
+        }
         let device = self.device.clone();
         device.with_kernels(&kernels::of_selection::<S>(&self.layout, self.items), || {
             let (stream, theirs) = self.extract_other(other)?;
@@ -38,6 +46,11 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     }
 
     fn combine(&mut self, other: &QuotientFilter<S>, change: Change) -> Result<(), Error> {
+        if self.layout.is_counted() {
+            let (stream, theirs) = self.extract_other_counts(other)?;
+            self.recount(&stream, &theirs, change)?;
+            return Ok(());
+        }
         let device = self.device.clone();
         device.with_kernels(&kernels::of_combination(self, change, other.items as usize), || {
             let (stream, theirs) = self.extract_other(other)?;
@@ -63,6 +76,13 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     fn counts(&self, other: &QuotientFilter<S>) -> Result<Counts, Error> {
         if self.layout.fingerprint_bits() > other.layout.fingerprint_bits() {
             return other.counts(self);
+        }
+        if self.layout.is_counted() {
+            let (stream, theirs) = self.extract_other_counts(other)?;
+            let mut common = self.extract_counts(&stream)?;
+            common.combine(&stream, &theirs, SMALLER)?;
+            let common = common.total(&stream)? as u64;
+            return Ok(Counts { common, ours: self.items, theirs: other.items });
         }
         self.device.with_kernels(&kernels::of_comparison::<S>(&self.layout, self.items), || self.compared(other))
     }
@@ -90,12 +110,21 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         Ok((stream, theirs))
     }
 
+    /// A stream, and the other's fingerprints as this filter's, with their copies.
+    fn extract_other_counts(&self, other: &QuotientFilter<S>) -> Result<(Stream, counts::Counts), Error> {
+        self.device.expect_same(&other.device, "two quotient filters")?;
+        let dropped = self.layout.bits_to_drop(&other.layout)?;
+        let stream = self.ready_stream()?;
+        let theirs = other.extract_counts_for(&self.layout, &stream, dropped)?;
+        Ok((stream, theirs))
+    }
+
     /// This filter's fingerprints that have an equal among ascending others, one for one, or that have none.
     fn selected(&self, stream: &Stream, others: &Fingerprints, equal: bool) -> Result<Fingerprints, Error> {
         let ours = self.extract(stream)?;
         let mut bits = stream.alloc_uninit::<u64>(ours.len().div_ceil(64))?;
         ours.compare(stream, others, equal, Answers::bits(bits.as_mut_slice(), ours.len())?)?;
-        ours.selected(&self.layout, stream, &bits)
+        ours.selected(&self.layout, stream, bits.as_slice())
     }
 
     /// Inserts or removes ascending fingerprints: extracts, combines, and lays out. Waits; on an error the filter is as it

@@ -1,7 +1,7 @@
 //! Batches of insertions and removals.
 
-use super::fingerprints::Fingerprints;
-use super::{DeviceKeys, DeviceSlotKind, QuotientFilter};
+use super::fingerprints::{Fingerprints, Misfits};
+use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, exact};
 use crate::key::as_hashed;
 use crate::slot_kind::Change;
 use crate::{Error, Key};
@@ -60,6 +60,18 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     }
 
     fn update_bulk<K: Key>(&mut self, keys: &[K], change: Change) -> Result<u64, Error> {
+        if !self.layout.exact {
+            return self.update_hashed(keys, change);
+        }
+        let hashes = match change {
+            Change::Insert => exact::hashes(&self.layout, keys)?,
+            Change::Remove => exact::some_hashes(&self.layout, keys).0,
+        };
+        self.update_hashed(&hashes, change)
+    }
+
+    /// The same; no key is an integer of an exact filter.
+    fn update_hashed<K: Key>(&mut self, keys: &[K], change: Change) -> Result<u64, Error> {
         if keys.is_empty() || self.changes_nothing(change) {
             return Ok(0);
         }
@@ -78,7 +90,9 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         }
         let (stream, layout) = (self.ready_stream()?, self.layout);
         // SAFETY: the keys are borrowed until the stream has been waited for, below on an error.
-        let batch = |stream: &_| unsafe { Fingerprints::of_device_keys(&layout, stream, keys) };
+        let misfits = || if change == Change::Insert { Misfits::Refused } else { Misfits::Dropped };
+        // SAFETY: as above.
+        let batch = |stream: &_| unsafe { Fingerprints::of_device_keys(&layout, stream, keys, misfits()) };
         let changed = S::update(self, &stream, keys.count(), batch, change, method);
         if changed.is_err() {
             stream.synchronize()?;
@@ -91,6 +105,6 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         self.layout.check_fingerprints(fingerprints)?;
         let dropped = 64 - self.layout.fingerprint_bits();
         let hashes: Vec<u64> = fingerprints.iter().map(|fingerprint| fingerprint << dropped).collect();
-        self.update_bulk(as_hashed(&hashes), change)
+        self.update_hashed(as_hashed(&hashes), change)
     }
 }

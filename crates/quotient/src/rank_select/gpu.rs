@@ -4,6 +4,10 @@ use warpset_gpu::batch::Answers;
 use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::quotient::rank_select::build::quotient_rank_select_build;
+use warpset_kernels::quotient::rank_select::counted::{
+    quotient_rank_select_build_counted, quotient_rank_select_count_counted, quotient_rank_select_count_counted_paired,
+    quotient_rank_select_expand, quotient_rank_select_extract_counted,
+};
 use warpset_kernels::quotient::rank_select::extract::{
     BLOCK, TILE_BLOCKS, look_back_words, quotient_rank_select_extract, shared_bytes,
 };
@@ -12,12 +16,14 @@ use warpset_kernels::quotient::rank_select::rebuild::quotient_rank_select_rebuil
 use warpset_primitives::LookBack;
 use warpset_simt::{EntryOf, Global, GlobalMut, KernelInfo};
 
+use crate::gpu::counts::Counts;
 use crate::gpu::fingerprints::{FingerprintWord, Fingerprints, parameters};
 use crate::gpu::scan::{Arguments, ScanKernel, scan};
 use crate::gpu::{DeviceSlotKind, LookupMethod, QuotientFilter};
-use crate::slot_kind::Change;
+use crate::slot_kind::{Change, Tally};
 use crate::{Error, Layout, RankSelect};
 
+mod counted;
 mod lookup;
 mod rebuild;
 mod update;
@@ -29,6 +35,9 @@ pub trait RankSelectWord:
     EntryOf<quotient_rank_select_build<Self>>
     + EntryOf<quotient_rank_select_extract<Self>>
     + EntryOf<quotient_rank_select_rebuild<Self>>
+    + EntryOf<quotient_rank_select_expand<Self>>
+    + EntryOf<quotient_rank_select_build_counted<Self>>
+    + EntryOf<quotient_rank_select_extract_counted<Self>>
     + Sized
 {
 }
@@ -112,8 +121,26 @@ impl DeviceSlotKind for RankSelect {
         unsafe { lookup::look_up(filter, stream, keys, n, answers, method) }
     }
 
-    fn counts_kernels(_: &Layout, _: u64) -> Vec<&'static KernelInfo> {
-        vec![quotient_rank_select_count::INFO]
+    fn extract_counts(
+        filter: &QuotientFilter<RankSelect>,
+        stream: &Stream,
+        dropped: u32,
+        room: Fingerprints,
+    ) -> Result<Counts, Error> {
+        counted::extract(filter, stream, dropped, room)
+    }
+
+    fn lay_out_counts(stream: &Stream, layout: &Layout, counts: &Counts) -> Result<(DeviceVec<u64>, Tally), Error> {
+        counted::lay_out(stream, layout, counts)
+    }
+
+    fn counts_kernels(layout: &Layout, _: u64) -> Vec<&'static KernelInfo> {
+        let counted = layout.is_counted();
+        vec![match (counted, layout.remainder_bits() % 2) {
+            (false, _) => quotient_rank_select_count::INFO,
+            (true, 0) => quotient_rank_select_count_counted_paired::INFO,
+            (true, _) => quotient_rank_select_count_counted::INFO,
+        }]
     }
 
     /// Counts are taken in the slots.
@@ -141,6 +168,11 @@ impl DeviceSlotKind for RankSelect {
         change: Change,
         method: UpdateMethod,
     ) -> Result<u64, Error> {
+        if filter.layout.is_counted() {
+            let sorted = batch(stream)?.sorted(&filter.layout, stream)?;
+            let batch = Counts::of_sorted(&filter.layout, stream, &sorted)?;
+            return filter.recount(stream, &batch, change);
+        }
         update::update(filter, stream, n, batch, change, method)
     }
 }

@@ -22,7 +22,7 @@ kernel! {
         // SAFETY: the caller keeps this kernel's contract.
         unsafe {
             lay_out::<F, RankSelect, { F::ITEMS }>(
-                fingerprints, n, Parameters(parameters), slots, look_back, ticket, words, totals,
+                fingerprints, fingerprints.cast(), n, Parameters(parameters), slots, look_back, ticket, words, totals,
             )
         }
     }

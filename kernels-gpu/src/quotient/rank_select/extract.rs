@@ -1,236 +1,14 @@
-//! The kernel that takes a rank-and-select quotient filter apart: its fingerprints in ascending order.
-//!
-//! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018,
-//! section IV-E and algorithm 8, with ranks and selections as in algorithm 2.
-//!
-//! A tile lists its occupied quotients in shared memory, after those before it whose runs reach into it, and then every slot
-//! knows its run ([`runs`](crate::quotient::rank_select::runs)). How many runs reach into it, the offset of its first block
-//! tells. Only the place in the output needs a scan, over the slots that are used.
+//! The kernel that takes a rank-and-select quotient filter apart
+//! ([`take_apart`](crate::quotient::rank_select::take_apart)): its fingerprints in ascending order.
 
-use warpset_core::bits::ReadWords;
-use warpset_core::quotient::Split;
-use warpset_core::quotient::rank_select::{Blocks, Metadata};
+use warpset_core::quotient::rank_select::Blocks;
 use warpset_core::quotient::slots::BLOCK_SLOTS;
-use warpset_core::scan::{Count, Sum};
-use warpset_simt::shared::{self, Shared};
-use warpset_simt::{Global, GlobalMut, thread, warp};
+use warpset_simt::{Global, GlobalMut};
 
-use crate::quotient::memory::{Fingerprint, Parameters, ReadOnly};
-use crate::quotient::rank_select::form::REMAINDERS;
-use crate::quotient::rank_select::runs::{ends_below, for_each_used, list_quotients, ones_before, used_slots};
-use crate::{block, look_back};
+use crate::quotient::memory::{Parameters, ReadOnly};
+use crate::quotient::rank_select::take_apart::extract;
 
-/// Threads of a block.
-pub const BLOCK: u32 = 256;
-/// Blocks of 64 slots in a tile.
-pub const TILE_BLOCKS: u64 = 64;
-
-const WARPS: u32 = BLOCK / 32;
-/// Parts of 32 slots that a warp takes.
-const PARTS: u32 = 2 * TILE_BLOCKS as u32 / WARPS;
-/// How many runs before the tile are listed, and how many there are with those of the tile.
-const LISTED_AT: u32 = 4;
-const PREFIX_AT: u32 = 16;
-const SCRATCH_AT: u32 = 32;
-/// For each block of slots: run ends in it, and before it in the tile.
-const RUNENDS_AT: u32 = SCRATCH_AT + block::scratch_bytes::<u32>(WARPS);
-const ENDS_BEFORE_AT: u32 = RUNENDS_AT + 8 * TILE_BLOCKS as u32;
-/// For each block of quotients: occupied ones in it, and before it in the tile.
-const OCCUPIEDS_AT: u32 = ENDS_BEFORE_AT + 4 * TILE_BLOCKS as u32;
-const BEFORE_AT: u32 = OCCUPIEDS_AT + 8 * TILE_BLOCKS as u32;
-const LIST_AT: u32 = BEFORE_AT + 4 * TILE_BLOCKS as u32;
-/// The most runs that a tile's slots belong to.
-const LIST: u32 = TILE_BLOCKS as u32 * 64 + 1;
-
-/// Dynamic shared memory for fingerprints of that many bytes, in bytes.
-pub const fn shared_bytes(fingerprint_bytes: usize) -> u32 {
-    LIST_AT + LIST * fingerprint_bytes as u32
-}
-
-/// Words of the look-back of that many tiles.
-pub const fn look_back_words(tiles: usize) -> usize {
-    look_back::words::<Count>(tiles)
-}
-
-/// Writes metadata and counts of a tile's blocks to shared memory, by one warp; says how many runs of quotients before
-/// the tile end in it or after it, how many quotients of the tile are occupied, and how many runs end in it in all.
-///
-/// # Safety
-/// - All lanes of the warp come here together; a barrier follows before the shared memory is read.
-/// - The filter has the blocks.
-#[inline(always)]
-unsafe fn stage(filter: &Blocks<ReadOnly>, first_block: u64, blocks: u32) -> (u64, u32, u32) {
-    let runends: Shared<u64> = shared::dynamic(RUNENDS_AT);
-    let occupieds: Shared<u64> = shared::dynamic(OCCUPIEDS_AT);
-    let before: Shared<u32> = shared::dynamic(BEFORE_AT);
-    let ends_before: Shared<u32> = shared::dynamic(ENDS_BEFORE_AT);
-    let lane = warp::lane_id();
-    let offset = filter.metadata(first_block).offset;
-    let mut ends = 0;
-    // Occupied quotients in the low half, run ends in the high half.
-    let mut both = [0; 2];
-    for k in 0..2 {
-        let block = 2 * lane + k;
-        if block < blocks {
-            let of_block: Metadata = filter.metadata(first_block + block as u64);
-            both[k as usize] = of_block.occupieds.count_ones() | of_block.runends.count_ones() << 16;
-            ends += ends_below(of_block.runends, offset.saturating_sub(block as u64 * BLOCK_SLOTS));
-            // SAFETY: each block has places of its own.
-            unsafe {
-                runends.set(block, of_block.runends);
-                occupieds.set(block, of_block.occupieds);
-            }
-        }
-    }
-    // SAFETY: the whole warp comes here; each block has a place of its own.
-    unsafe {
-        let sum = warp::inclusive_scan_add(warp::FULL_MASK, both[0] + both[1]);
-        for (k, sum) in [sum - both[0] - both[1], sum - both[1]].into_iter().enumerate() {
-            before.set(2 * lane + k as u32, sum & 0xffff);
-            ends_before.set(2 * lane + k as u32, sum >> 16);
-        }
-        let all = warp::shuffle_idx(warp::FULL_MASK, sum, 31);
-        let here = warp::shuffle_idx(warp::FULL_MASK, warp::inclusive_scan_add(warp::FULL_MASK, ends), 31);
-        let mut reaching = here as u64;
-        // Runs that reach past the tile.
-        let mut next = first_block + TILE_BLOCKS;
-        let end = first_block.saturating_mul(BLOCK_SLOTS).saturating_add(offset).min(filter.slots());
-        while next * BLOCK_SLOTS < end {
-            let block = next + lane as u64;
-            let mut ones = 0;
-            if block * BLOCK_SLOTS < end {
-                ones = ends_below(filter.runends(block), end - block * BLOCK_SLOTS);
-            }
-            let sum = warp::inclusive_scan_add(warp::FULL_MASK, ones);
-            reaching += warp::shuffle_idx(warp::FULL_MASK, sum, 31) as u64;
-            next += 32;
-        }
-        (reaching, all & 0xffff, all >> 16)
-    }
-}
-
-/// Lists the first `listed` of the last `reaching` occupied quotients before a tile, by one warp, as what their
-/// fingerprints begin with.
-///
-/// # Safety
-/// - All lanes of the warp come here together; a barrier follows before the list is read.
-/// - The list has room.
-#[inline(always)]
-unsafe fn list_before<F: Fingerprint>(
-    filter: &Blocks<ReadOnly>,
-    split: Split,
-    dropped: u32,
-    first_block: u64,
-    reaching: u64,
-    listed: u32,
-    list: Shared<F>,
-) {
-    let lane = warp::lane_id();
-    // Counted from the tile backwards.
-    let (from, mut passed, mut end) = (reaching - listed as u64, 0, first_block);
-    while end > 0 && passed < reaching {
-        let mut bits = 0;
-        if (lane as u64) < end {
-            bits = filter.metadata(end - 1 - lane as u64).occupieds;
-        }
-        let ones = bits.count_ones();
-        // SAFETY: loops and votes are the same for the whole warp; each quotient has a place of its own.
-        unsafe {
-            let sum = warp::inclusive_scan_add(warp::FULL_MASK, ones);
-            let rank = passed + (sum - ones) as u64;
-            let is_listed = rank < reaching && rank + ones as u64 > from;
-            let mut lanes = warp::ballot(warp::FULL_MASK, is_listed);
-            while lanes != 0 {
-                let at = lanes.trailing_zeros();
-                lanes &= lanes - 1;
-                let bits = warp::shuffle_idx(warp::FULL_MASK, bits, at);
-                let rank = warp::shuffle_idx(warp::FULL_MASK, rank, at);
-                for half in 0..2 {
-                    let bit = lane + 32 * half;
-                    let rank = rank + (bits >> bit >> 1).count_ones() as u64;
-                    if bits >> bit & 1 != 0 && from <= rank && rank < reaching {
-                        let quotient = (end - 1 - at as u64) * BLOCK_SLOTS + bit as u64;
-                        list.set((reaching - 1 - rank) as u32, F::of(split.join(quotient, 0) >> dropped));
-                    }
-                }
-            }
-            passed += warp::shuffle_idx(warp::FULL_MASK, sum, 31) as u64;
-        }
-        end = end.saturating_sub(32);
-    }
-}
-
-/// One tile.
-///
-/// # Safety
-/// As [`quotient_rank_select_extract`].
-#[inline(always)]
-unsafe fn extract<F: Fingerprint>(
-    words: Global<u64>,
-    filter: Blocks<ReadOnly>,
-    split: Split,
-    dropped: u32,
-    look_back: GlobalMut<u64>,
-    ticket: GlobalMut<u32>,
-    out: GlobalMut<F>,
-    n: u64,
-) {
-    let number: Shared<u32> = shared::dynamic(0);
-    let listed_at: Shared<u32> = shared::dynamic(LISTED_AT);
-    let prefix_slot: Shared<u32> = shared::dynamic(PREFIX_AT);
-    let scratch: Shared<u32> = shared::dynamic(SCRATCH_AT);
-    let runends: Shared<u32> = shared::dynamic(RUNENDS_AT);
-    let ends_before: Shared<u32> = shared::dynamic(ENDS_BEFORE_AT);
-    let list: Shared<F> = shared::dynamic(LIST_AT);
-    let (t, lane) = (thread::thread_idx_x(), warp::lane_id());
-    let bits = split.remainder_bits;
-    // SAFETY: shared regions are apart, and barriers stand between writes and reads; blocks are those of the filter;
-    // places below `n` are written, one thread per item.
-    unsafe {
-        let tile = look_back::ticket(ticket, number) as u64;
-        let first_block = tile * TILE_BLOCKS;
-        let blocks = Ord::min(filter.blocks() - first_block, TILE_BLOCKS) as u32;
-        let (mut reaching, mut listed) = (0, 0);
-        if t < 32 {
-            let (occupied, all_ends);
-            (reaching, occupied, all_ends) = stage(&filter, first_block, blocks);
-            listed = Ord::min(reaching, all_ends as u64 + 1) as u32;
-            if lane == 0 {
-                listed_at.set(0, listed);
-                listed_at.set(1, listed + occupied);
-            }
-        }
-        thread::sync_threads();
-        if t < 32 && reaching > 0 {
-            list_before(&filter, split, dropped, first_block, reaching, listed, list);
-        }
-        let (listed, runs) = (listed_at.get(0), listed_at.get(1));
-        let parts = (t / 32 * PARTS, Ord::min((t / 32 + 1) * PARTS, 2 * blocks));
-        list_quotients(shared::dynamic(OCCUPIEDS_AT), shared::dynamic(BEFORE_AT), parts, listed, LIST, list);
-        thread::sync_threads();
-
-        let used = used_slots(parts, |part| {
-            let run = ones_before(runends, ends_before, part);
-            run < listed || run < runs && list.get(run).bits() <= (32 * part + lane) as u64
-        });
-        let (before, all) = block::exclusive_scan::<Sum<u32>, WARPS>(used.count_ones(), scratch);
-        let in_tile = warp::shuffle_idx(warp::FULL_MASK, before, 0);
-        let Count(prefix) =
-            look_back::tile_prefix::<Sum<Count>>(look_back, tile as usize, Count(all as u64), prefix_slot);
-        for_each_used(parts, used, prefix + in_tile as u64, |part, place| {
-            if place < n {
-                let run = ones_before(runends, ends_before, part);
-                let item = list.get(run).bits();
-                let begin =
-                    if run < listed { item } else { split.join(first_block * BLOCK_SLOTS + item, 0) >> dropped };
-                let of_block = (first_block + part as u64 / 2) * (bits as u64 + REMAINDERS) + REMAINDERS;
-                let remainders = ReadOnly(words.at(of_block as usize));
-                let remainder = remainders.field(((part % 2 * 32 + lane) * bits) as u64, bits);
-                out.write(place as usize, F::of(begin | remainder >> dropped));
-            }
-        });
-    }
-}
+pub use crate::quotient::rank_select::take_apart::{BLOCK, TILE_BLOCKS, look_back_words, shared_bytes};
 
 kernel! {
     /// A filter's fingerprints, ascending, less `dropped` low bits, as `F`.
@@ -251,6 +29,22 @@ kernel! {
         // No remainders are searched for here.
         let filter = Blocks::with_fields(ReadOnly(words), slots / BLOCK_SLOTS, split.remainder_bits, 0);
         // SAFETY: the caller keeps this kernel's contract.
-        unsafe { extract(words, filter, split, dropped, look_back, ticket, out, n) }
+        unsafe {
+            extract::<F, false>(
+                words,
+                filter,
+                split,
+                dropped,
+                look_back,
+                ticket,
+                |_, _| 0,
+                |place, _, item| {
+                    if place < n {
+                        out.write(place as usize, item);
+                    }
+                },
+                |_, _| {},
+            )
+        }
     }
 }

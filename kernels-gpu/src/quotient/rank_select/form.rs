@@ -4,7 +4,7 @@
 //! leave free: in the slot before that one a run ends, and for each block of quotients that begins after the quotient of
 //! the item before, the free slot gives the offset.
 
-use warpset_core::quotient::rank_select::{OCCUPIEDS, OFFSET, RUNENDS, metadata_words};
+use warpset_core::quotient::rank_select::{DIGITS, OCCUPIEDS, OFFSET, RUNENDS, metadata_words};
 use warpset_core::quotient::slots::BLOCK_SLOTS;
 use warpset_simt::shared::Shared;
 use warpset_simt::{GlobalMut, atomic, thread};
@@ -13,31 +13,38 @@ use crate::quotient::layout::window::{Pending, Window};
 use crate::quotient::layout::{BLOCK, Form, Items, Part, Slot};
 use crate::quotient::memory::Parameters;
 
-/// Blocks of `occupieds`, `runends` and an offset.
-pub struct RankSelect;
+/// Blocks of `occupieds`, `runends` and an offset; `COUNTED`: and of which slots hold digits.
+pub struct Slots<const COUNTED: bool>;
 
-/// The first word of the remainders.
+/// Without counters.
+pub type RankSelect = Slots<false>;
+/// With counters.
+pub type CountedRankSelect = Slots<true>;
+
+/// The first word of the remainders, without counters.
 pub const REMAINDERS: u64 = metadata_words(false);
 
 /// Words of the filter to which all threads add bits.
-struct Target {
+struct Target<const COUNTED: bool> {
     words: GlobalMut<u64>,
     remainder_bits: u32,
     slots: u64,
 }
 
-impl Target {
+impl<const COUNTED: bool> Target<COUNTED> {
+    const REMAINDERS: u64 = metadata_words(COUNTED);
+
     /// # Safety
     /// As [`lay_out`](crate::quotient::layout::lay_out), whose words these are.
     #[inline(always)]
-    unsafe fn new(words: GlobalMut<u64>, remainder_bits: u32, slots: u64) -> Target {
+    unsafe fn new(words: GlobalMut<u64>, remainder_bits: u32, slots: u64) -> Self {
         Target { words, remainder_bits, slots }
     }
 
     /// Adds bits to a word of the block of a slot or quotient that the filter has.
     #[inline(always)]
     fn or(&self, slot: u64, word: u64, bits: u64) {
-        let index = slot / BLOCK_SLOTS * (self.remainder_bits as u64 + REMAINDERS) + word;
+        let index = slot / BLOCK_SLOTS * (self.remainder_bits as u64 + Self::REMAINDERS) + word;
         // SAFETY: the word is one of the block's, and words are accessed by such operations alone.
         unsafe { atomic::reduce_or(self.words.at(index as usize), bits) };
     }
@@ -65,14 +72,17 @@ impl Target {
         }
     }
 
-    /// Puts a remainder, if the filter has its slot.
+    /// Puts a remainder or a digit, if the filter has its slot.
     #[inline(always)]
-    fn put(&self, slot: u64, remainder: u64) {
+    fn put(&self, slot: u64, remainder: u64, is_digit: bool) {
         if slot >= self.slots {
             return;
         }
+        if COUNTED && is_digit {
+            self.or(slot, DIGITS, 1 << (slot % BLOCK_SLOTS));
+        }
         let at = slot % BLOCK_SLOTS * self.remainder_bits as u64;
-        let (word, shift) = (REMAINDERS + at / 64, at % 64);
+        let (word, shift) = (Self::REMAINDERS + at / 64, at % 64);
         self.or(slot, word, remainder << shift);
         if shift + self.remainder_bits as u64 > 64 {
             self.or(slot, word + 1, remainder >> (64 - shift));
@@ -81,22 +91,26 @@ impl Target {
 }
 
 /// Items of ascending slots on their way to a window.
-struct Writer {
+struct Writer<const COUNTED: bool> {
     window: Window,
     remainder_bits: u32,
     occupieds: Pending,
     runends: Pending,
+    digits: Pending,
     remainders: Pending,
 }
 
-impl Writer {
+impl<const COUNTED: bool> Writer<COUNTED> {
+    const REMAINDERS: u32 = metadata_words(COUNTED) as u32;
+
     #[inline(always)]
-    fn new(words: Shared<u32>, remainder_bits: u32) -> Writer {
+    fn new(words: Shared<u32>, remainder_bits: u32) -> Self {
         Writer {
             window: Window(words),
             remainder_bits,
             occupieds: Pending::NONE,
             runends: Pending::NONE,
+            digits: Pending::NONE,
             remainders: Pending::NONE,
         }
     }
@@ -104,7 +118,7 @@ impl Writer {
     /// The first word of a slot's block.
     #[inline(always)]
     fn block(&self, slot: u32) -> u32 {
-        slot / 64 * (2 * (self.remainder_bits + REMAINDERS as u32))
+        slot / 64 * (2 * (self.remainder_bits + Self::REMAINDERS))
     }
 
     /// Says that a quotient has a run.
@@ -143,13 +157,18 @@ impl Writer {
         }
     }
 
-    /// Puts a remainder.
+    /// Puts a remainder or a digit.
     ///
     /// # Safety
     /// As [`occupy`](Self::occupy).
     #[inline(always)]
-    unsafe fn put<F: Slot>(&mut self, slot: u32, remainder: F) {
-        let at = 32 * (self.block(slot) + 2 * REMAINDERS as u32) + slot % 64 * self.remainder_bits;
+    unsafe fn put<F: Slot>(&mut self, slot: u32, remainder: F, is_digit: bool) {
+        if COUNTED && is_digit {
+            let index = self.block(slot) + 2 * DIGITS as u32 + slot % 64 / 32;
+            // SAFETY: the caller's promise.
+            unsafe { self.digits.add(self.window, index, 1 << (slot % 32)) };
+        }
+        let at = 32 * (self.block(slot) + 2 * Self::REMAINDERS) + slot % 64 * self.remainder_bits;
         // SAFETY: the caller's promise.
         unsafe { remainder.put(&mut self.remainders, self.window, at, self.remainder_bits) };
     }
@@ -164,12 +183,17 @@ impl Writer {
         unsafe {
             self.occupieds.flush(self.window);
             self.runends.flush(self.window);
+            if COUNTED {
+                self.digits.flush(self.window);
+            }
             self.remainders.flush(self.window);
         }
     }
 }
 
-impl Form for RankSelect {
+impl<const COUNTED: bool> Form for Slots<COUNTED> {
+    const COUNTED: bool = COUNTED;
+
     #[inline(always)]
     unsafe fn compose<F: Slot>(
         items: &Items<F>,
@@ -184,13 +208,13 @@ impl Form for RankSelect {
         let split = parameters.split();
         let remainder_bits = split.remainder_bits;
         // SAFETY: the caller's promise is the same.
-        let far = unsafe { Target::new(words, remainder_bits, slots) };
-        let mut target = Writer::new(window, remainder_bits);
+        let far = unsafe { Target::<COUNTED>::new(words, remainder_bits, slots) };
+        let mut target = Writer::<COUNTED>::new(window, remainder_bits);
         // Before the tile's first slot there are quotients, run ends and blocks, but no slots of items. They are written
         // with the first part.
         let mut free = free;
         let mut last = items.before.quotient(remainder_bits);
-        items.for_each(|item, begins| {
+        items.for_each_marked(|item, begins, is_digit| {
             let quotient = item.quotient(remainder_bits);
             // SAFETY: words of slots of the part are the window's.
             unsafe {
@@ -227,7 +251,7 @@ impl Form for RankSelect {
                 free = slot.plus(F::of(1));
                 let slot = slot.minus(base);
                 if part.has(slot) {
-                    target.put(slot - part.from, F::of(split.remainder(item.bits())));
+                    target.put(slot - part.from, F::of(split.remainder(item.bits())), is_digit);
                 }
             }
         });
@@ -239,10 +263,10 @@ impl Form for RankSelect {
     unsafe fn add<F: Slot>(items: &Items<F>, parameters: Parameters, slots: u64, free: F, words: GlobalMut<u64>) {
         let split = parameters.split();
         // SAFETY: the caller's promise is the same.
-        let target = unsafe { Target::new(words, split.remainder_bits, slots) };
+        let target = unsafe { Target::<COUNTED>::new(words, split.remainder_bits, slots) };
         let mut free = free.bits();
         let mut last = items.before.quotient(split.remainder_bits).bits();
-        items.for_each(|item, begins| {
+        items.for_each_marked(|item, begins, is_digit| {
             let quotient = split.quotient(item.bits());
             if begins {
                 target.occupy(quotient);
@@ -256,7 +280,7 @@ impl Form for RankSelect {
             }
             let slot = Ord::max(free, quotient);
             free = slot + 1;
-            target.put(slot, split.remainder(item.bits()));
+            target.put(slot, split.remainder(item.bits()), is_digit);
         });
     }
 
@@ -271,7 +295,7 @@ impl Form for RankSelect {
         words: GlobalMut<u64>,
     ) {
         // SAFETY: the caller's promise is the same.
-        let target = unsafe { Target::new(words, parameters.split().remainder_bits, slots) };
+        let target = unsafe { Target::<COUNTED>::new(words, parameters.split().remainder_bits, slots) };
         let t = thread::thread_idx_x() as u64;
         if is_last && t == 0 {
             target.end_run(free);

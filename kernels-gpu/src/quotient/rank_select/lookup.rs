@@ -5,8 +5,8 @@
 
 use warpset_simt::{Global, GlobalMut, thread};
 
-use crate::batch::keys;
 use crate::quotient::answers::{contains, contains_sorted};
+use crate::quotient::keys::fingerprint_at;
 use crate::quotient::memory::{Parameters, ReadOnly};
 use crate::quotient::rank_select::search::Runs;
 
@@ -24,8 +24,7 @@ macro_rules! unsorted {
             /// - `words`: a sound filter of `blocks` blocks with these [`Parameters`], 16-byte aligned, not written while
             ///   the kernel runs.
             /// - `fields`: [`fields`](warpset_core::quotient::rank_select::fields) of its remainders.
-            /// - `keys`: `n` keys of `kind`, one of `keys::HASH`, `MIX_U64` and `MIX_U32`, not written while the kernel
-            ///   runs.
+            /// - `keys`: `n` keys of `kind`, one that [`fingerprint_at`] takes, not written while the kernel runs.
             /// - `out`: `results::words(form, n)` words, used by this launch alone; for `results::COUNT`, others may
             ///   add to it.
             #[launch_bounds(256, 8)]
@@ -35,7 +34,7 @@ macro_rules! unsorted {
             ) {
                 let parameters = Parameters(parameters);
                 let bits = parameters.split().remainder_bits;
-                let runs = Runs::<$paired, _>::new(ReadOnly(words), blocks, bits, fields);
+                let runs = Runs::<$paired, false, _>::new(ReadOnly(words), blocks, bits, fields);
                 let is_stored = |quotient, remainder| runs.contains(quotient, remainder);
                 // SAFETY: the caller keeps this kernel's contract.
                 unsafe { contains(is_stored, parameters, keys, kind, spread, n, form, out) }
@@ -61,7 +60,7 @@ kernel! {
         places: Global<u32>, n: usize, form: u32, out: GlobalMut<u64>,
     ) {
         let parameters = Parameters(parameters);
-        let runs = Runs::<false, _>::new(ReadOnly(words), blocks, parameters.split().remainder_bits, fields);
+        let runs = Runs::<false, false, _>::new(ReadOnly(words), blocks, parameters.split().remainder_bits, fields);
         let is_stored = |quotient, remainder| runs.contains(quotient, remainder);
         // SAFETY: the caller keeps this kernel's contract.
         unsafe { contains_sorted(is_stored, parameters, fingerprints, wide, places, n, form, out) }
@@ -81,11 +80,11 @@ kernel! {
         let split = Parameters(parameters).split();
         let i = thread::index_1d() as usize;
         if i < n {
-            let runs = Runs::<false, _>::new(ReadOnly(words), blocks, split.remainder_bits, fields);
+            let runs = Runs::<false, false, _>::new(ReadOnly(words), blocks, split.remainder_bits, fields);
             // SAFETY: `i < n`.
             unsafe {
-                let fingerprint = split.fingerprint(keys::mix_at(keys, kind, spread, i));
-                out.write(i, runs.count(split.quotient(fingerprint), split.remainder(fingerprint)));
+                let fingerprint = fingerprint_at(keys, kind, spread, split, i);
+                out.write(i, fingerprint.map_or(0, |item| runs.count(split.quotient(item), split.remainder(item))));
             }
         }
     }

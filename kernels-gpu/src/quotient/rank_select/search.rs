@@ -6,17 +6,15 @@
 //! quotient's slot are counted, and what is left of the rank is selected from there on. That is about as many ends as the
 //! run is shifted by slots, mostly few; then the run is read from its first slot on.
 
-use warpset_core::bits::Select;
-use warpset_core::quotient::rank_select::{RUNENDS, metadata_words};
+use warpset_core::bits::{Select, lowest};
+use warpset_core::quotient::rank_select::{Blocks, DIGITS, RUNENDS, metadata_words};
 
 use crate::quotient::windows::Pairs;
 
-/// Words of metadata of a block.
-const REMAINDERS: u64 = metadata_words(false);
-
-/// The blocks of a filter; `PAIRED` where all have an even number of words, that is, remainders an odd number of bits.
+/// The blocks of a filter, `COUNTED` or not; `PAIRED` where all have an even number of words, that is, remainders an odd number
+/// of bits, with counters an even one.
 #[derive(Clone, Copy, Debug)]
-pub struct Runs<const PAIRED: bool, P> {
+pub struct Runs<const PAIRED: bool, const COUNTED: bool, P> {
     words: P,
     blocks: u64,
     remainder_bits: u32,
@@ -62,7 +60,8 @@ struct Run {
     start: u32,
     /// Run ends of the block from that slot on.
     ends: u64,
-    /// The first word of remainders of the block, where it came with the metadata.
+    /// The first word of the block after its metadata, without counters, where it came with them: the first of the remainders,
+    /// with counters the digits.
     first: u64,
     held: bool,
 }
@@ -77,7 +76,10 @@ struct Head {
     held: bool,
 }
 
-impl<const PAIRED: bool, P: Pairs> Runs<PAIRED, P> {
+impl<const PAIRED: bool, const COUNTED: bool, P: Pairs> Runs<PAIRED, COUNTED, P> {
+    /// Words of metadata of a block.
+    const REMAINDERS: u64 = metadata_words(COUNTED);
+
     /// The blocks in `words`, at least one; with the [`fields`](warpset_core::quotient::rank_select::fields) of these
     /// remainders.
     #[inline(always)]
@@ -87,7 +89,7 @@ impl<const PAIRED: bool, P: Pairs> Runs<PAIRED, P> {
 
     #[inline(always)]
     fn first_word(&self, block: u64) -> u64 {
-        block * (self.remainder_bits as u64 + REMAINDERS)
+        block * (self.remainder_bits as u64 + Self::REMAINDERS)
     }
 
     #[inline(always)]
@@ -155,7 +157,50 @@ impl<const PAIRED: bool, P: Pairs> Runs<PAIRED, P> {
             ends = self.runends(block);
         }
     }
+}
 
+impl<const PAIRED: bool, P: Pairs + Copy> Runs<PAIRED, true, P> {
+    /// The slot with the remainder of a fingerprint, if it is stored. Digits are passed over, a block of slots at a time.
+    #[inline(always)]
+    fn place(&self, quotient: u64, remainder: u64) -> Option<u64> {
+        let Run { mut block, mut start, mut ends, first, mut held } = self.find(quotient, ByMasks)?;
+        loop {
+            let digits = if held { first } else { self.words.word(self.first_word(block) + DIGITS) };
+            let len = if ends == 0 { 64 - start } else { ends.trailing_zeros() + 1 };
+            let mut others = !(digits >> start) & lowest(len);
+            let remainders = 64 * (self.first_word(block) + Self::REMAINDERS);
+            while others != 0 {
+                let slot = start + others.trailing_zeros();
+                others &= others - 1;
+                let stored = self.words.field(remainders + (slot * self.remainder_bits) as u64, self.remainder_bits);
+                if stored >= remainder {
+                    return (stored == remainder).then_some(block * 64 + slot as u64);
+                }
+            }
+            block += 1;
+            if ends != 0 || block >= self.blocks {
+                return None;
+            }
+            ends = self.runends(block);
+            (start, held) = (0, false);
+        }
+    }
+
+    /// Whether a fingerprint is stored.
+    #[inline(always)]
+    pub fn contains_counted(&self, quotient: u64, remainder: u64) -> bool {
+        self.place(quotient, remainder).is_some()
+    }
+
+    /// How often a fingerprint is stored.
+    #[inline(always)]
+    pub fn count_counted(&self, quotient: u64, remainder: u64) -> u64 {
+        let filter = Blocks::counted(self.words, self.blocks, self.remainder_bits);
+        self.place(quotient, remainder).map_or(0, |slot| filter.count_from(slot).0)
+    }
+}
+
+impl<const PAIRED: bool, P: Pairs> Runs<PAIRED, false, P> {
     /// As many remainders at a time as 64 bits hold, of the slots of a run: `take` gets them after an exclusive or with
     /// `wanted`, and the lowest bits of those that there are, and says whether it has seen enough.
     #[inline(always)]
@@ -165,7 +210,7 @@ impl<const PAIRED: bool, P: Pairs> Runs<PAIRED, P> {
         let mut at = start * bits;
         loop {
             let end = if ends == 0 { 64 * bits } else { at + (ends.trailing_zeros() + 1) * bits };
-            let remainders = self.first_word(block) + REMAINDERS;
+            let remainders = self.first_word(block) + Self::REMAINDERS;
             loop {
                 let (word, shift) = (at / 64, at % 64);
                 let low = if word == 0 && held { first } else { self.words.word(remainders + word as u64) };

@@ -4,6 +4,10 @@ use warpset_core::quotient::rank_select::fields;
 use warpset_gpu::Stream;
 use warpset_gpu::batch::Answers;
 use warpset_kernels::batch::keys::KeySlice;
+use warpset_kernels::quotient::rank_select::counted::{
+    quotient_rank_select_contains_counted, quotient_rank_select_contains_counted_paired,
+    quotient_rank_select_count_counted, quotient_rank_select_count_counted_paired,
+};
 use warpset_kernels::quotient::rank_select::lookup::{
     quotient_rank_select_contains, quotient_rank_select_contains_paired, quotient_rank_select_contains_sorted,
     quotient_rank_select_count,
@@ -30,6 +34,33 @@ pub(super) unsafe fn look_up(
     method: LookupMethod,
 ) -> Result<(), Error> {
     if n == 0 {
+        return Ok(());
+    }
+    if filter.layout.is_counted() {
+        let KeySlice { keys, kind, spread } = keys;
+        let Answers { words: out, form } = answers;
+        let (layout, words) = (&filter.layout, filter.words.global());
+        let (blocks, parameters) = (layout.blocks, parameters(layout));
+        // SAFETY: the filter is sound, and has counters; the caller answers for the rest.
+        unsafe {
+            if layout.remainder_bits() % 2 == 0 {
+                quotient_rank_select_contains_counted_paired {
+                    words,
+                    blocks,
+                    parameters,
+                    keys,
+                    kind,
+                    spread,
+                    n,
+                    form,
+                    out,
+                }
+                .launch(stream, grid(n))?;
+                return Ok(());
+            }
+            quotient_rank_select_contains_counted { words, blocks, parameters, keys, kind, spread, n, form, out }
+                .launch(stream, grid(n))?;
+        }
         return Ok(());
     }
     // A lookup takes as long at any load, so sorting never pays (`docs/performance-log.md`).
@@ -118,6 +149,19 @@ pub(super) unsafe fn count(
     let KeySlice { keys, kind, spread } = keys;
     let (layout, words) = (&filter.layout, filter.words.global());
     let (blocks, parameters, fields) = (layout.blocks, parameters(layout), fields(layout.remainder_bits()));
+    if layout.is_counted() {
+        // SAFETY: the filter is sound, and has counters; the caller answers for the rest.
+        unsafe {
+            if layout.remainder_bits() % 2 == 0 {
+                quotient_rank_select_count_counted_paired { words, blocks, parameters, keys, kind, spread, n, out }
+                    .launch(stream, grid(n))?;
+                return Ok(());
+            }
+            quotient_rank_select_count_counted { words, blocks, parameters, keys, kind, spread, n, out }
+                .launch(stream, grid(n))?;
+        }
+        return Ok(());
+    }
     // SAFETY: the filter is sound; the caller answers for the rest.
     unsafe {
         quotient_rank_select_count { words, blocks, parameters, fields, keys, kind, spread, n, out }

@@ -36,14 +36,14 @@ fn answers_are_those_of_blocks() {
             }
             let words = &words[..];
             let slots = Blocks::new(words, blocks, r);
-            let runs = Runs::<false, _>::new(words, blocks, r, fields(r));
+            let runs = Runs::<false, false, _>::new(words, blocks, r, fields(r));
             for at in 0..quotients {
                 for remainder in (0..7u64).chain([!0]).map(|remainder| remainder & (!0 >> (64 - r))) {
                     let wanted = slots.contains(at, remainder, Portable);
                     assert_eq!(runs.contains(at, remainder), wanted, "r = {r}, shape {shape}: {at} {remainder}");
                     assert_eq!(runs.count(at, remainder), slots.count(at, remainder, Portable), "{r} {shape} {at}");
                     if r % 2 == 1 {
-                        let paired = Runs::<true, _>::new(words, blocks, r, fields(r));
+                        let paired = Runs::<true, false, _>::new(words, blocks, r, fields(r));
                         assert_eq!(paired.contains(at, remainder), wanted);
                     }
                 }

@@ -1,0 +1,114 @@
+//! Keys of exact filters: integers that fingerprints are bijections of.
+//!
+//! On the device kernels make the fingerprints, and check that the integers have as many bits. Keys of the host become
+//! fingerprints there, and travel as hashes that have them: then keys of any integer type do, and one that does not fit is seen
+//! before anything is queued.
+
+use rayon::prelude::*;
+use warpset_core::hash::permute::spread_of;
+use warpset_gpu::batch::Answers;
+use warpset_gpu::{DeviceVec, Stream};
+use warpset_kernels::batch::keys::{KeySlice, MIX_I32, MIX_U32, MIX_U64};
+use warpset_kernels::quotient::exact::{quotient_exact_clear, quotient_exact_fits, quotient_exact_keys};
+use warpset_kernels::quotient::keys::{EXACT_I32, EXACT_NONE, EXACT_U32, EXACT_U64};
+use warpset_simt::GlobalMut;
+
+use super::fingerprints::{grid, parameters};
+use crate::{Error, Hashed, Key, Layout};
+
+/// Keys as the kernels of this layout take them, of those that are to be hashed.
+pub(super) fn keys_for(layout: &Layout, keys: KeySlice) -> KeySlice {
+    if !layout.exact {
+        return keys;
+    }
+    let kind = match keys.kind {
+        MIX_U64 => EXACT_U64,
+        MIX_U32 => EXACT_U32,
+        MIX_I32 => EXACT_I32,
+        _ => EXACT_NONE,
+    };
+    KeySlice { kind, spread: spread_of(layout.seed), ..keys }
+}
+
+/// Queues which of `n > 0` keys have a fingerprint, as bits, or as their number added to a word.
+///
+/// # Safety
+/// Until `stream` has passed this work the keys stay allocated, and nothing writes them; the answers have room.
+pub(super) unsafe fn fits(
+    layout: &Layout,
+    stream: &Stream,
+    keys: KeySlice,
+    n: usize,
+    answers: Answers,
+) -> Result<(), Error> {
+    let (KeySlice { keys, kind, spread }, Answers { words: out, form }) = (keys, answers);
+    // SAFETY: the caller's promise is the same.
+    unsafe {
+        quotient_exact_fits { keys, kind, spread, n, parameters: parameters(layout), form, out }
+            .launch(stream, grid(n))?
+    };
+    Ok(())
+}
+
+/// Queues zeros as the answers for those of `n > 0` keys that have no fingerprint.
+///
+/// # Safety
+/// As [`fits`], with a word per key.
+pub(super) unsafe fn clear(
+    layout: &Layout,
+    stream: &Stream,
+    keys: KeySlice,
+    n: usize,
+    out: GlobalMut<u64>,
+) -> Result<(), Error> {
+    let KeySlice { keys, kind, spread } = keys;
+    // SAFETY: the caller's promise is the same.
+    unsafe {
+        quotient_exact_clear { keys, kind, spread, n, parameters: parameters(layout), out }.launch(stream, grid(n))?
+    };
+    Ok(())
+}
+
+/// Queues the change of fingerprints to their keys.
+pub(super) fn to_keys(layout: &Layout, stream: &Stream, fingerprints: &mut DeviceVec<u64>) -> Result<(), Error> {
+    if !layout.exact {
+        return Err(Error::NotExact);
+    }
+    let n = fingerprints.len();
+    if n > 0 {
+        let (bits, spread) = (layout.fingerprint_bits(), spread_of(layout.seed));
+        let fingerprints = fingerprints.global_mut();
+        // SAFETY: the vector is the caller's alone, and freed in the order of the stream.
+        unsafe { quotient_exact_keys { fingerprints, n, bits, spread }.launch(stream, grid(n))? };
+    }
+    Ok(())
+}
+
+/// Hashes that have the fingerprints of keys of the host.
+///
+/// # Errors
+/// [`Error::KeyTooWide`] if a key has none.
+pub(super) fn hashes<K: Key>(layout: &Layout, keys: &[K]) -> Result<Vec<Hashed>, Error> {
+    let (of, unused) = (layout.fingerprints_of(), unused_bits(layout));
+    let hash = |key: &K| layout.expect_fingerprint(of.of(key)).map(|fingerprint| Hashed(fingerprint << unused));
+    keys.par_iter().with_min_len(FEW).map(hash).collect()
+}
+
+/// The same of those keys that have a fingerprint, with their places unless all have one.
+pub(super) fn some_hashes<K: Key>(layout: &Layout, keys: &[K]) -> (Vec<Hashed>, Option<Vec<usize>>) {
+    if let Ok(all) = hashes(layout, keys) {
+        return (all, None);
+    }
+    let (of, unused) = (layout.fingerprints_of(), unused_bits(layout));
+    let some = keys.iter().enumerate().filter_map(|(i, key)| Some((Hashed(of.of(key)? << unused), i)));
+    let (hashes, places) = some.unzip();
+    (hashes, Some(places))
+}
+
+/// Keys that one task takes.
+const FEW: usize = 1 << 12;
+
+/// Low bits of a hash that a fingerprint has not.
+pub(super) fn unused_bits(layout: &Layout) -> u32 {
+    64 - layout.fingerprint_bits()
+}

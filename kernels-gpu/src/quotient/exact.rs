@@ -1,0 +1,65 @@
+//! Keys of exact filters: which of them have a fingerprint, and which fingerprints are whose.
+
+use warpset_core::hash::permute::unpermute;
+use warpset_simt::{Global, GlobalMut, thread};
+
+use crate::batch::results;
+use crate::quotient::keys::fingerprint_at;
+use crate::quotient::memory::Parameters;
+
+/// Threads of a block, in all kernels here.
+pub const BLOCK: u32 = 256;
+
+kernel! {
+    /// Whether each key has a fingerprint, as a bit, or how many have one.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, one thread per key, [`BLOCK`] threads per block.
+    /// - `keys`: `n` keys of `kind`, not written while the kernel runs.
+    /// - `out`: `results::words(form, n)` words, used by this launch alone; for `results::COUNT`, others may add to it.
+    pub unsafe fn quotient_exact_fits(
+        keys: Global<u64>, kind: u32, spread: u64, n: usize, parameters: u32, form: u32, out: GlobalMut<u64>,
+    ) {
+        let i = thread::index_1d() as usize;
+        // SAFETY: `i < n` where it is read; all threads arrive at `put`.
+        unsafe {
+            let fits = i < n && fingerprint_at(keys, kind, spread, Parameters(parameters).split(), i).is_some();
+            results::put(form, out, i, n, fits);
+        }
+    }
+}
+
+kernel! {
+    /// Sets the answer for each key that has no fingerprint to zero.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, one thread per key, [`BLOCK`] threads per block.
+    /// - `keys`: `n` keys of `kind`, not written while the kernel runs.
+    /// - `out`: `n` words, used by this launch alone.
+    pub unsafe fn quotient_exact_clear(
+        keys: Global<u64>, kind: u32, spread: u64, n: usize, parameters: u32, out: GlobalMut<u64>,
+    ) {
+        let i = thread::index_1d() as usize;
+        // SAFETY: `i < n` where it is read and written.
+        unsafe {
+            if i < n && fingerprint_at(keys, kind, spread, Parameters(parameters).split(), i).is_none() {
+                out.write(i, 0);
+            }
+        }
+    }
+}
+
+kernel! {
+    /// The key of each fingerprint of `bits` bits, where it is.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, one thread per fingerprint, [`BLOCK`] threads per block.
+    /// - `fingerprints`: `n`, used by this launch alone.
+    pub unsafe fn quotient_exact_keys(fingerprints: GlobalMut<u64>, n: usize, bits: u32, spread: u64) {
+        let i = thread::index_1d() as usize;
+        if i < n {
+            // SAFETY: `i < n`.
+            unsafe { fingerprints.write(i, unpermute(fingerprints.read(i), bits, spread)) };
+        }
+    }
+}
