@@ -124,15 +124,21 @@ impl<S: SlotKind> QuotientFilter<S> {
 
     /// Stores a key's fingerprint; `false` if it is there already and duplicates are dropped.
     pub fn insert(&mut self, key: impl Key) -> Result<bool, Error> {
-        self.insert_fingerprint(self.layout.expect_fingerprint(self.layout.fingerprint(key))?)
+        self.insert_own(self.layout.expect_fingerprint(self.layout.fingerprint(key))?)
     }
 
     /// [`QuotientFilter::insert`] for a fingerprint.
     pub fn insert_fingerprint(&mut self, fingerprint: u64) -> Result<bool, Error> {
+        self.layout.check_fingerprint(fingerprint)?;
+        self.insert_own(fingerprint)
+    }
+
+    /// The same for a fingerprint that the layout has.
+    #[inline]
+    fn insert_own(&mut self, fingerprint: u64) -> Result<bool, Error> {
         let layout = &self.layout;
-        layout.check_fingerprint(fingerprint)?;
         if layout.is_counted() {
-            return self.insert_counted_fingerprint(fingerprint, 1).map(|stored| stored > 0);
+            return self.add_copies(fingerprint, 1).map(|_| true);
         }
         if self.held.slots == layout.limit {
             self.check_full(fingerprint)?;

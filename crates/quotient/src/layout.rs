@@ -234,6 +234,7 @@ impl Layout {
     }
 
     /// An error if a key has no fingerprint here.
+    #[inline]
     pub(crate) fn expect_fingerprint(&self, fingerprint: Option<u64>) -> Result<u64, Error> {
         fingerprint.ok_or(Error::KeyTooWide { bits: self.fingerprint_bits() })
     }

@@ -5,10 +5,8 @@
 //! algorithms 2 and 9. The arithmetic on blocks is in `warpset_core::quotient::rank_select`.
 
 use warpset_base::processor::Pdep;
-use warpset_core::bits::{Portable, Select};
-use warpset_core::quotient::Split;
-use warpset_core::quotient::rank_select::counters::{self, Recounted};
-use warpset_core::quotient::rank_select::{Blocks, Changed as CoreChanged};
+use warpset_core::bits::Portable;
+use warpset_core::quotient::rank_select::Blocks;
 use warpset_core::quotient::slots::Container;
 
 use crate::cpu::ahead::prefetch;
@@ -16,13 +14,16 @@ use crate::slot_kind::{Change, Changed, Copies, PlacedItem, SlotKind, Tally, Wri
 use crate::{Error, Layout, View};
 
 mod append;
+mod change;
 pub mod gpu;
 mod lookup;
 mod near;
+mod run;
 mod validate;
 mod walk;
 
 use append::BlockWriter;
+use change::{Edit, Many, One, apply_one, with_select};
 pub use walk::{BlockWalk, Runs};
 
 /// Blocks of 64 slots with `occupieds`, `runends` and an offset: the kind of
@@ -48,93 +49,26 @@ where
     Blocks::counted(words, layout.blocks, layout.split.remainder_bits)
 }
 
-/// Runs the body with the processor's way to select ones.
-macro_rules! with_select {
-    (|$select:ident| $body:expr) => {
-        match Pdep::detect() {
-            Some($select) => $select.run(
-                #[inline(always)]
-                || $body,
-            ),
-            None => {
-                let $select = Portable;
-                $body
-            }
+/// Hands out what a method of [`lookup::Lookup`] answers of every fingerprint.
+macro_rules! ask_each {
+    ($ask:ident, $layout:ident, $words:ident, $len:ident, $fingerprint:ident, $take:ident) => {
+        if $layout.is_counted() {
+            ask_each!(true, $ask, $layout, $words, $len, $fingerprint, $take)
+        } else {
+            ask_each!(false, $ask, $layout, $words, $len, $fingerprint, $take)
         }
     };
-}
-
-/// Stores or removes a fingerprint in blocks without counters.
-#[inline(always)]
-fn apply(
-    layout: &Layout,
-    words: &mut [u64],
-    (quotient, remainder): (u64, u64),
-    change: Change,
-    select: impl Select,
-) -> Changed {
-    let (split, duplicates) = (layout.split, layout.keeps_duplicates());
-    let near = match change {
-        Change::Insert => near::insert(words, split, (quotient, remainder), duplicates, select),
-        Change::Remove => near::remove(words, split, (quotient, remainder), select),
+    ($counted:literal, $ask:ident, $layout:ident, $words:ident, $len:ident, $fingerprint:ident, $take:ident) => {
+        with_select!(|select| lookup::answer::<_, $counted>(
+            $layout,
+            $words,
+            $len,
+            $fingerprint,
+            #[inline(always)]
+            |blocks, fingerprint| blocks.$ask(fingerprint, select),
+            $take
+        ))
     };
-    match near {
-        Some(changed) => changed,
-        None => apply_far(layout, words, (quotient, remainder), change, select),
-    }
-}
-
-/// The same, whatever blocks it takes.
-#[inline(never)]
-fn apply_far(
-    layout: &Layout,
-    words: &mut [u64],
-    (quotient, remainder): (u64, u64),
-    change: Change,
-    select: impl Select,
-) -> Changed {
-    let part = words.len() as u64 / layout.block_words();
-    let mut blocks = Blocks::new(words, part, layout.split.remainder_bits);
-    let changed = match change {
-        Change::Insert => blocks.insert(quotient, remainder, layout.keeps_duplicates(), select),
-        Change::Remove => blocks.remove(quotient, remainder, select),
-    };
-    match changed {
-        CoreChanged::Done => Changed::Done,
-        CoreChanged::Unchanged => Changed::Unchanged,
-        CoreChanged::Outside => Changed::NoSlot,
-    }
-}
-
-/// How many copies a filter with counters has. Apart, and without the layout, as the answers of others are faster so.
-#[inline(never)]
-fn count_counted(words: &[u64], blocks: u64, split: Split, fingerprint: u64) -> u64 {
-    let blocks = Blocks::counted(words, blocks, split.remainder_bits);
-    with_select!(|select| blocks.count(split.quotient(fingerprint), split.remainder(fingerprint), select))
-}
-
-/// Stores copies of a fingerprint, or removes them; `None` if there are no slots for that.
-#[inline(always)]
-fn recount(
-    layout: &Layout,
-    blocks: &mut Blocks<&mut [u64], true>,
-    quotient: u64,
-    remainder: u64,
-    copies: u64,
-    change: Change,
-    select: impl Select,
-) -> Option<Tally> {
-    let done = match change {
-        Change::Insert => blocks.add(quotient, remainder, copies, select),
-        Change::Remove => blocks.subtract(quotient, remainder, copies, select),
-    };
-    let slots = |count| counters::slots(count, layout.split.remainder_bits);
-    match done {
-        Recounted::Done { before, after } => {
-            Some(Tally { copies: after.abs_diff(before), slots: slots(after).abs_diff(slots(before)) })
-        }
-        Recounted::TooMany | Recounted::Outside => None,
-    }
 }
 
 impl sealed::Sealed for RankSelect {}
@@ -183,7 +117,7 @@ impl SlotKind for RankSelect {
     #[inline]
     fn contains(layout: &Layout, words: &[u64], fingerprint: u64) -> bool {
         if layout.is_counted() {
-            return count_counted(words, layout.blocks, layout.split, fingerprint) > 0;
+            return lookup::count_counted(layout, words, fingerprint) > 0;
         }
         lookup::contains(layout, words, fingerprint)
     }
@@ -191,10 +125,9 @@ impl SlotKind for RankSelect {
     #[inline]
     fn count(layout: &Layout, words: &[u64], fingerprint: u64) -> u64 {
         if layout.is_counted() {
-            return count_counted(words, layout.blocks, layout.split, fingerprint);
+            return lookup::count_counted(layout, words, fingerprint);
         }
-        let (quotient, remainder) = (layout.split.quotient(fingerprint), layout.split.remainder(fingerprint));
-        with_select!(|select| blocks(layout, words).count(quotient, remainder, select))
+        lookup::count(layout, words, fingerprint)
     }
 
     /// Offsets are there already.
@@ -212,20 +145,7 @@ impl SlotKind for RankSelect {
         fingerprint: impl Fn(usize) -> u64,
         take: impl FnMut(usize, bool),
     ) {
-        macro_rules! answer {
-            ($counted:literal) => {
-                with_select!(|select| lookup::answer::<_, $counted>(
-                    layout,
-                    words,
-                    len,
-                    fingerprint,
-                    #[inline(always)]
-                    |blocks, fingerprint| blocks.contains(fingerprint, select),
-                    take
-                ))
-            };
-        }
-        if layout.is_counted() { answer!(true) } else { answer!(false) }
+        ask_each!(contains, layout, words, len, fingerprint, take);
     }
 
     fn count_each(
@@ -235,20 +155,7 @@ impl SlotKind for RankSelect {
         fingerprint: impl Fn(usize) -> u64,
         take: impl FnMut(usize, u64),
     ) {
-        macro_rules! answer {
-            ($counted:literal) => {
-                with_select!(|select| lookup::answer::<_, $counted>(
-                    layout,
-                    words,
-                    len,
-                    fingerprint,
-                    #[inline(always)]
-                    |blocks, fingerprint| blocks.count(fingerprint, select),
-                    take
-                ))
-            };
-        }
-        if layout.is_counted() { answer!(true) } else { answer!(false) }
+        ask_each!(count, layout, words, len, fingerprint, take);
     }
 
     fn empty_slots(layout: &Layout, words: &[u64], block: u64) -> u32 {
@@ -262,18 +169,20 @@ impl SlotKind for RankSelect {
 
     #[inline]
     fn change(layout: &Layout, words: &mut [u64], fingerprint: u64, change: Change) -> Changed {
-        let parts = (layout.split.quotient(fingerprint), layout.split.remainder(fingerprint));
-        // One closure each: both in one would save registers for the larger on every call.
+        let edit = One { duplicates: layout.keeps_duplicates() };
+        // One function each: both in one would save registers for the larger on every call.
         match change {
-            Change::Insert => with_select!(|select| apply(layout, words, parts, Change::Insert, select)),
-            Change::Remove => with_select!(|select| apply(layout, words, parts, Change::Remove, select)),
+            Change::Insert => apply_one::<_, false>(layout, words, fingerprint, edit),
+            Change::Remove => apply_one::<_, true>(layout, words, fingerprint, edit),
         }
     }
 
+    #[inline]
     fn recount(layout: &Layout, words: &mut [u64], fingerprint: u64, copies: u64, change: Change) -> Option<Tally> {
-        let mut blocks = counted_blocks(layout, words);
-        let (quotient, remainder) = (layout.split.quotient(fingerprint), layout.split.remainder(fingerprint));
-        with_select!(|select| recount(layout, &mut blocks, quotient, remainder, copies, change, select))
+        match change {
+            Change::Insert => apply_one::<_, false>(layout, words, fingerprint, Many(copies)),
+            Change::Remove => apply_one::<_, true>(layout, words, fingerprint, Many(copies)),
+        }
     }
 
     fn change_part(
@@ -285,25 +194,24 @@ impl SlotKind for RankSelect {
         mut leave: impl FnMut(u64),
     ) -> Tally {
         let (split, block_words) = (layout.split, layout.block_words() as usize);
-        let part = (words.len() / block_words) as u64;
         let mut done = Tally::default();
         if layout.is_counted() {
             with_select!(|select| for equal in fingerprints.chunk_by(|a, b| a == b) {
-                let mut blocks = Blocks::counted(&mut *words, part, split.remainder_bits);
-                let (quotient, remainder) = (split.quotient(equal[0]) - first_slot, split.remainder(equal[0]));
-                match recount(layout, &mut blocks, quotient, remainder, equal.len() as u64, change, select) {
+                let parts = (split.quotient(equal[0]) - first_slot, split.remainder(equal[0]));
+                match Many(equal.len() as u64).apply(layout, words, parts, change, select) {
                     Some(changed) => done += changed,
                     None => equal.iter().for_each(|&fingerprint| leave(fingerprint)),
                 }
             });
             return done;
         }
+        let edit = One { duplicates: layout.keeps_duplicates() };
         with_select!(|select| for (i, &fingerprint) in fingerprints.iter().enumerate() {
             if let Some(&soon) = fingerprints.get(i + 8) {
                 prefetch(words, ((split.quotient(soon) - first_slot) / 64) as usize * block_words);
             }
             let parts = (split.quotient(fingerprint) - first_slot, split.remainder(fingerprint));
-            match apply(layout, words, parts, change, select) {
+            match edit.apply(layout, words, parts, change, select) {
                 Changed::Done => done += 1.into(),
                 Changed::Unchanged => {}
                 Changed::NoSlot => leave(fingerprint),

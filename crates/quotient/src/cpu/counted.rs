@@ -33,7 +33,7 @@ impl<S: SlotKind> QuotientFilter<S> {
 
     /// [`QuotientFilter::insert_counted`] for a fingerprint.
     pub fn insert_counted_fingerprint(&mut self, fingerprint: u64, copies: u64) -> Result<u64, Error> {
-        let layout = self.layout;
+        let layout = &self.layout;
         layout.check_fingerprint(fingerprint)?;
         if copies == 0 {
             return Ok(0);
@@ -45,18 +45,32 @@ impl<S: SlotKind> QuotientFilter<S> {
             }
             return self.insert_fingerprints_bulk(&vec![fingerprint; copies as usize]);
         }
+        self.add_copies(fingerprint, copies)
+    }
+
+    /// The same with counters, for at least one copy of a fingerprint that the layout has.
+    #[inline]
+    pub(super) fn add_copies(&mut self, fingerprint: u64, copies: u64) -> Result<u64, Error> {
         if copies > MOST_COPIES - self.held.copies {
             return Err(Error::TooManyCopies);
         }
         let words = self.words.as_mut_slice();
-        let added = S::recount(&layout, words, fingerprint, copies, Change::Insert).ok_or_else(|| layout.no_slot())?;
-        if self.held.slots + added.slots > layout.limit {
-            let items = self.held.slots + added.slots;
-            S::recount(&layout, words, fingerprint, copies, Change::Remove);
-            return Err(Error::Full { items, limit: layout.limit });
+        let Some(added) = S::recount(&self.layout, words, fingerprint, copies, Change::Insert) else {
+            return Err(self.layout.no_slot());
+        };
+        if self.held.slots + added.slots > self.layout.limit {
+            return Err(self.take_back(fingerprint, copies, added.slots));
         }
         self.held += added;
         Ok(copies)
+    }
+
+    /// Removes the copies that take too many slots. Apart, as insertions are faster without.
+    #[cold]
+    #[inline(never)]
+    fn take_back(&mut self, fingerprint: u64, copies: u64, slots: u64) -> Error {
+        S::recount(&self.layout, self.words.as_mut_slice(), fingerprint, copies, Change::Remove);
+        Error::Full { items: self.held.slots + slots, limit: self.layout.limit }
     }
 
     /// Does what `copies` calls of [`remove`](QuotientFilter::remove) do; returns how many removed a copy.

@@ -5,12 +5,12 @@
 
 #[cfg(target_arch = "x86_64")]
 use warpset_base::processor::Pdep;
-use warpset_core::bits::{Portable, Select};
+use warpset_core::bits::{Portable, Select, lowest};
 use warpset_core::quotient::Split;
-use warpset_core::quotient::rank_select::{
-    Blocks, OCCUPIEDS, OFFSET, RUNENDS, any_field_equals, fields, metadata_words,
-};
+use warpset_core::quotient::rank_select::counters::count_of;
+use warpset_core::quotient::rank_select::{Blocks, DIGITS, OCCUPIEDS, metadata_words};
 
+use super::run::Fields;
 use crate::Layout;
 use crate::cpu::ahead::{BATCH, prefetch};
 
@@ -20,7 +20,18 @@ pub(super) struct Lookup<'a, const COUNTED: bool> {
     words: &'a [u64],
     split: Split,
     block_words: usize,
-    fields: u64,
+    fields: Fields,
+}
+
+/// A run that begins and ends in the block of its quotient.
+struct Run<'a> {
+    block: &'a [u64],
+    /// Its first slot.
+    slot: u32,
+    /// Its remainders, digits included, and what comes after them.
+    stored: u64,
+    /// Those bits of them that are the run's.
+    within: u64,
 }
 
 impl<'a, const COUNTED: bool> Lookup<'a, COUNTED> {
@@ -29,7 +40,7 @@ impl<'a, const COUNTED: bool> Lookup<'a, COUNTED> {
     #[inline(always)]
     fn new(words: &'a [u64], split: Split) -> Self {
         let block_words = split.remainder_bits as usize + Self::REMAINDERS;
-        Lookup { words, split, block_words, fields: fields(split.remainder_bits) }
+        Lookup { words, split, block_words, fields: Fields::new(split.remainder_bits) }
     }
 
     #[inline(always)]
@@ -54,27 +65,16 @@ impl<'a, const COUNTED: bool> Lookup<'a, COUNTED> {
         let word = (quotient / 64) as usize * self.block_words + OCCUPIEDS as usize;
         self.words.get(word).is_some_and(|occupieds| occupieds >> (quotient % 64) & 1 != 0)
     }
-}
 
-impl Lookup<'_, false> {
-    /// Whether the fingerprint, whose quotient has a run, is stored.
+    /// The run of a fingerprint's quotient, which has one, if the block tells where it is and a word holds it.
     #[inline(always)]
-    pub(super) fn contains(&self, fingerprint: u64, select: impl Select) -> bool {
-        match self.contains_near(fingerprint, select) {
-            Some(is_stored) => is_stored,
-            None => contains_far(self.words, self.split, fingerprint, select),
-        }
-    }
-
-    /// The same, if the block of its quotient tells.
-    #[inline(always)]
-    fn contains_near(&self, fingerprint: u64, select: impl Select) -> Option<bool> {
+    fn run(&self, fingerprint: u64, select: impl Select) -> Option<Run<'a>> {
         let width = self.split.remainder_bits;
         let quotient = self.split.quotient(fingerprint);
         let at = quotient as u32 % 64;
         let first = (quotient / 64) as usize * self.block_words;
         let block = self.words.get(first..first.wrapping_add(self.block_words))?;
-        let [offset, occupieds, runends] = [block[OFFSET as usize], block[OCCUPIEDS as usize], block[RUNENDS as usize]];
+        let &[offset, occupieds, runends] = block.first_chunk()?;
         if offset >= 64 {
             return None;
         }
@@ -92,65 +92,125 @@ impl Lookup<'_, false> {
         // The next word has bits of it or none that count.
         let high = block.get(index + 1).map_or(0, |word| word << 1);
         let stored = block.get(index)? >> (bit % 64) | high << (63 - bit % 64);
-        let remainder = self.split.remainder(fingerprint);
-        Some(any_field_equals(stored, self.fields, width, len, remainder))
+        Some(Run { block, slot, stored, within: self.fields.first(len as u64) })
     }
 
-    /// How many copies of a fingerprint are stored.
+    /// How many copies of a fingerprint, whose quotient has a run, are stored.
     #[inline(always)]
     pub(super) fn count(&self, fingerprint: u64, select: impl Select) -> u64 {
-        let blocks = Blocks::new(self.words, self.blocks(), self.split.remainder_bits);
-        blocks.count(self.split.quotient(fingerprint), self.split.remainder(fingerprint), select)
+        match self.count_near(fingerprint, select) {
+            Some(count) => count,
+            None => count_far::<COUNTED>(self.words, self.split, fingerprint, select),
+        }
+    }
+
+    /// The same, if the block of its quotient tells.
+    #[inline(always)]
+    fn count_near(&self, fingerprint: u64, select: impl Select) -> Option<u64> {
+        let run = self.run(fingerprint, select)?;
+        let mut equal = self.fields.equal(run.stored, self.split.remainder(fingerprint)) & run.within;
+        if !COUNTED {
+            return Some(equal.count_ones() as u64);
+        }
+        let digits = run.block.get(DIGITS as usize)? >> run.slot;
+        while equal != 0 {
+            let index = self.fields.lowest_of(equal) as u32;
+            if digits >> index & 1 == 0 {
+                return Some(self.count_at(&run, digits, index));
+            }
+            equal &= equal - 1;
+        }
+        Some(0)
+    }
+
+    /// How many copies there are of the item that is number `index` of a run with these digits.
+    #[inline(always)]
+    fn count_at(&self, run: &Run<'_>, digits: u64, index: u32) -> u64 {
+        let width = self.split.remainder_bits;
+        let after = (run.stored >> (index * width) >> 1) >> (width - 1);
+        let len = (!(digits >> index >> 1)).trailing_zeros();
+        let digit = |i| after >> (i * width) & lowest(width);
+        match len {
+            // Chosen without a branch.
+            0 | 1 => 1 + if len == 1 { 1 + digit(0) } else { 0 },
+            _ => count_of((0..len).map(digit), width),
+        }
+    }
+}
+
+impl Lookup<'_, false> {
+    /// Whether a fingerprint, whose quotient has a run, is stored.
+    #[inline(always)]
+    pub(super) fn contains(&self, fingerprint: u64, select: impl Select) -> bool {
+        match self.run(fingerprint, select) {
+            Some(run) => self.fields.any_equal(run.stored, run.within, self.split.remainder(fingerprint)),
+            None => count_far::<false>(self.words, self.split, fingerprint, select) > 0,
+        }
     }
 }
 
 impl Lookup<'_, true> {
-    /// Whether a fingerprint is stored.
+    /// Whether a fingerprint, whose quotient has a run, is stored.
     #[inline(always)]
     pub(super) fn contains(&self, fingerprint: u64, select: impl Select) -> bool {
-        let blocks = Blocks::counted(self.words, self.blocks(), self.split.remainder_bits);
-        blocks.contains(self.split.quotient(fingerprint), self.split.remainder(fingerprint), select)
-    }
-
-    /// How many copies of a fingerprint are stored.
-    #[inline(always)]
-    pub(super) fn count(&self, fingerprint: u64, select: impl Select) -> u64 {
-        let blocks = Blocks::counted(self.words, self.blocks(), self.split.remainder_bits);
-        blocks.count(self.split.quotient(fingerprint), self.split.remainder(fingerprint), select)
+        self.count(fingerprint, select) > 0
     }
 }
 
-/// Whether a fingerprint is stored, wherever its run is.
+/// How many copies of a fingerprint are stored, wherever its run is.
 #[inline(never)]
-fn contains_far(words: &[u64], split: Split, fingerprint: u64, select: impl Select) -> bool {
-    let blocks = Lookup::<false>::new(words, split).blocks();
-    let blocks = Blocks::new(words, blocks, split.remainder_bits);
-    blocks.contains(split.quotient(fingerprint), split.remainder(fingerprint), select)
+fn count_far<const COUNTED: bool>(words: &[u64], split: Split, fingerprint: u64, select: impl Select) -> u64 {
+    let (blocks, width) = (Lookup::<COUNTED>::new(words, split).blocks(), split.remainder_bits);
+    let (quotient, remainder) = (split.quotient(fingerprint), split.remainder(fingerprint));
+    if COUNTED {
+        Blocks::counted(words, blocks, width).count(quotient, remainder, select)
+    } else {
+        Blocks::new(words, blocks, width).count(quotient, remainder, select)
+    }
 }
 
-/// Whether a fingerprint is stored, in a filter without counters.
-#[inline]
-pub(super) fn contains(layout: &Layout, words: &[u64], fingerprint: u64) -> bool {
-    let split = layout.split;
-    if !Lookup::<false>::new(words, split).is_occupied(fingerprint) {
-        return false;
-    }
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
-        fn fast(words: &[u64], split: Split, fingerprint: u64, pdep: Pdep) -> bool {
-            Lookup::<false>::new(words, split).contains(fingerprint, pdep)
+/// Makes a function of a filter's words and a fingerprint that asks the processor what it has, and passes no more on than there
+/// are registers for.
+macro_rules! one_by_one {
+    ($(#[$doc:meta])* $name:ident, $method:ident, $counted:literal, $answer:ty) => {
+        $(#[$doc])*
+        #[inline]
+        pub(super) fn $name(layout: &Layout, words: &[u64], fingerprint: u64) -> $answer {
+            let split = layout.split;
+            if !Lookup::<$counted>::new(words, split).is_occupied(fingerprint) {
+                return Default::default();
+            }
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
+                fn fast(words: &[u64], split: Split, fingerprint: u64, pdep: Pdep) -> $answer {
+                    Lookup::<$counted>::new(words, split).$method(fingerprint, pdep)
+                }
+                if let Some(pdep) = Pdep::detect() {
+                    // SAFETY: a `Pdep` exists only where the processor has these instructions.
+                    return unsafe { fast(words, split, fingerprint, pdep) };
+                }
+            }
+            #[inline(never)]
+            fn portable(words: &[u64], split: Split, fingerprint: u64) -> $answer {
+                Lookup::<$counted>::new(words, split).$method(fingerprint, Portable)
+            }
+            portable(words, split, fingerprint)
         }
-        if let Some(pdep) = Pdep::detect() {
-            // SAFETY: a `Pdep` exists only where the processor has these instructions.
-            return unsafe { fast(words, split, fingerprint, pdep) };
-        }
-    }
-    #[inline(never)]
-    fn portable(words: &[u64], split: Split, fingerprint: u64) -> bool {
-        Lookup::<false>::new(words, split).contains(fingerprint, Portable)
-    }
-    portable(words, split, fingerprint)
+    };
+}
+
+one_by_one! {
+    /// Whether a fingerprint is stored, in a filter without counters.
+    contains, contains, false, bool
+}
+one_by_one! {
+    /// How many copies of a fingerprint are stored, in a filter without counters.
+    count, count, false, u64
+}
+one_by_one! {
+    /// The same in a filter with counters.
+    count_counted, count, true, u64
 }
 
 /// Hands out what `ask` answers of the fingerprints whose quotients have a run, and the default of all others, a batch at a
