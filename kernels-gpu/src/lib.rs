@@ -133,6 +133,8 @@ pub mod primitives {
     pub mod by_key;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "primitives_merge"))]
     pub mod merge;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "primitives_merge_many"))]
+    pub mod merge_many;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "primitives_non_associative"))]
     pub mod non_associative;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "primitives_radix"))]
@@ -189,6 +191,7 @@ modules! {
     "limits",
     "primitives_by_key",
     "primitives_merge",
+    "primitives_merge_many",
     "primitives_non_associative",
     "primitives_radix",
     "primitives_radix_sort",

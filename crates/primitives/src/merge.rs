@@ -1,13 +1,14 @@
 //! Merging sorted runs, stable: of equal keys those of the earlier run come first, and within a run order is kept.
 //!
 //! [`merge_keys_async`] and [`merge_pairs_async`] merge two runs, [`merge_many_keys_async`] and
-//! [`merge_many_pairs_async`] up to eight in one pass. Keys are compared by the bits of a [`KeyMask`], and the runs are
+//! [`merge_many_pairs_async`] up to [`MAX_RUNS`] in one pass, with a status bit for each item if asked for;
+//! [`merge_newest_keys_async`] and [`merge_newest_pairs_async`] leave out what is stale. Keys are compared by the bits of a [`KeyMask`], and the runs are
 //! sorted by those bits; keys that are not (what sorting by other bits gives) come out in some order, all of them, and
 //! nothing else is touched. Any length will do, also beyond 2^32. [`cpu::merge`](crate::cpu::merge) has the same
 //! functions for host slices.
 //!
 //! Scratch, allocated and freed in the order of the stream: for two runs none up to 2^22 items, beyond 8 bytes for each
-//! tile of some thousands of items; for more runs 64 bytes for each.
+//! tile of some thousands of items; for more runs 64 to 256 bytes for each tile, and a kilobyte.
 
 mod many;
 
@@ -22,7 +23,11 @@ use crate::check::{apart, on_device_of, same_len, tiles};
 use crate::sort::{Payload, SortKey, Widths, by_widths};
 use crate::{KeyMask, Result};
 
-pub use many::{MAX_RUNS, merge_many_keys_async, merge_many_pairs_async};
+pub use many::{
+    MAX_RUNS, Marked, WithStatus, kernels_for_many_keys, kernels_for_many_pairs, kernels_for_newest_keys,
+    kernels_for_newest_pairs, merge_many_keys_async, merge_many_keys_with_status_async, merge_many_pairs_async,
+    merge_many_pairs_with_status_async, merge_newest_keys_async, merge_newest_pairs_async,
+};
 
 /// The most items that are merged by one launch: more take another before it, which finds where the tiles begin.
 const ONE_LAUNCH: usize = 1 << 22;

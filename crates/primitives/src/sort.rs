@@ -99,11 +99,11 @@ pub trait Payload: Pod + sealed::Word {}
 impl<T: Pod + sealed::Word> Payload for T {}
 
 pub(crate) mod sealed {
-    use warpset_kernels::primitives::merge::many::merge_many_splits;
     use warpset_kernels::primitives::merge::merge_splits;
     use warpset_kernels::primitives::merge::search::{
         lower_bound, lower_bound_sorted, upper_bound, upper_bound_sorted,
     };
+    use warpset_kernels::primitives::merge_many::merge_many_splits;
     use warpset_simt::EntryOf;
 
     pub trait Word: Send + Sync {

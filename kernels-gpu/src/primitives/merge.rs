@@ -9,7 +9,6 @@
 //! Where the tiles begin is found by [`merge_splits`] before the merge, or, for short inputs, where
 //! one launch more would cost more than it saves, by the block's first two warps.
 
-pub mod many;
 pub mod search;
 pub mod vectors;
 

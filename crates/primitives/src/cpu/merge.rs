@@ -2,11 +2,18 @@
 //!
 //! Merge path cuts the output into parts of one length, each of which a task merges by itself.
 
+mod many;
+
 use rayon::prelude::*;
 
 use crate::check::same_len;
 use crate::sort::{Payload, SortKey};
 use crate::{KeyMask, Result};
+
+pub use many::{
+    Marked, WithStatus, merge_many_keys, merge_many_keys_with_status, merge_many_pairs, merge_many_pairs_with_status,
+    merge_newest_keys, merge_newest_pairs,
+};
 
 /// Items of a part.
 const PART: usize = 1 << 15;
@@ -75,62 +82,4 @@ fn crossing<K: SortKey>(a: &[K], b: &[K], diagonal: usize, mask: KeyMask<K>) -> 
         }
     }
     (low, diagonal - low)
-}
-
-/// Merges sorted runs of keys into `out`: neighbours in rounds, which take twice the memory of `out` as scratch.
-///
-/// # Errors
-/// [`LengthMismatch`](crate::Error::LengthMismatch) unless `out` is as long as all runs.
-pub fn merge_many_keys<K: SortKey>(runs: &[&[K]], mask: KeyMask<K>, out: &mut [K]) -> Result<()> {
-    same_len("merged keys", runs.iter().map(|run| run.len()).sum(), out.len())?;
-    match *runs {
-        [] => Ok(()),
-        [run] => {
-            out.copy_from_slice(run);
-            Ok(())
-        }
-        [a, b] => merge_keys(a, b, mask, out),
-        _ => {
-            let (before, after) = runs.split_at(runs.len().div_ceil(2));
-            let mut halves = out.to_vec();
-            let (a, b) = halves.split_at_mut(before.iter().map(|run| run.len()).sum());
-            merge_many_keys(before, mask, a)?;
-            merge_many_keys(after, mask, b)?;
-            merge_keys(a, b, mask, out)
-        }
-    }
-}
-
-/// Merges sorted runs of keys with values into `out_keys` and `out_values`, as [`merge_many_keys`] does.
-///
-/// # Errors
-/// As there; there are as many values as keys, in the runs and merged.
-pub fn merge_many_pairs<K: SortKey, V: Payload>(
-    runs: &[(&[K], &[V])],
-    mask: KeyMask<K>,
-    out_keys: &mut [K],
-    out_values: &mut [V],
-) -> Result<()> {
-    same_len("merged keys", runs.iter().map(|run| run.0.len()).sum(), out_keys.len())?;
-    same_len("merged values", out_keys.len(), out_values.len())?;
-    runs.iter().try_for_each(|run| same_len("values of a run", run.0.len(), run.1.len()))?;
-    match *runs {
-        [] => Ok(()),
-        [(keys, values)] => {
-            out_keys.copy_from_slice(keys);
-            out_values.copy_from_slice(values);
-            Ok(())
-        }
-        [a, b] => merge_pairs(a, b, mask, out_keys, out_values),
-        _ => {
-            let (before, after) = runs.split_at(runs.len().div_ceil(2));
-            let (mut keys, mut values) = (out_keys.to_vec(), out_values.to_vec());
-            let middle = before.iter().map(|run| run.0.len()).sum();
-            let (a_keys, b_keys) = keys.split_at_mut(middle);
-            let (a_values, b_values) = values.split_at_mut(middle);
-            merge_many_pairs(before, mask, a_keys, a_values)?;
-            merge_many_pairs(after, mask, b_keys, b_values)?;
-            merge_pairs((a_keys, a_values), (b_keys, b_values), mask, out_keys, out_values)
-        }
-    }
 }

@@ -1,19 +1,46 @@
-//! Merging up to eight runs in one pass over memory.
+//! Merging many runs in one pass over memory, with a status bit for each item where there is one.
+
+mod newest;
+mod tree;
 
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
-use warpset_kernels::primitives::merge::many::{self as kernels, RUNS, SPLIT_BLOCK};
-use warpset_simt::{Global, GlobalMut};
+use warpset_kernels::primitives::merge_many::runs::{RUNS, Runs, TABLE_WORDS};
+use warpset_kernels::primitives::merge_many::{self as kernels, SPLIT_BLOCK};
+use warpset_kernels::primitives::tile_shape::TileShape;
+use warpset_simt::{Global, GlobalMut, KernelInfo};
 
-use super::Pairs;
+use self::tree::Tree;
+use super::{Pairs, merge_keys_async, merge_pairs_async};
 use crate::check::{apart, on_device_of, same_len, tiles};
 use crate::sort::{Payload, SortKey, Widths, by_widths};
 use crate::{Error, KeyMask, Result};
 
-/// The most runs that are merged in one pass.
+pub use newest::{
+    Marked, kernels_for_newest_keys, kernels_for_newest_pairs, merge_newest_keys_async, merge_newest_pairs_async,
+};
+
+/// The most runs with items that are merged in one pass.
 pub const MAX_RUNS: usize = RUNS;
+
+/// A run, keys or [`Pairs`], and a status bit for each of its items: bit `i % 32` of word `i / 32` is that of item `i`.
+#[derive(Clone, Copy, Debug)]
+pub struct WithStatus<'a, R> {
+    /// The run.
+    pub run: R,
+    /// The bits, in as many words as they take; `None` if no bit is set.
+    pub status: Option<DeviceSlice<'a, u32>>,
+}
+
+impl<'a, R> WithStatus<'a, R> {
+    /// A run and its status bits.
+    pub fn new(run: R, status: Option<DeviceSlice<'a, u32>>) -> Self {
+        Self { run, status }
+    }
+}
 
 /// Queues the merge of up to [`MAX_RUNS`] sorted runs of keys into `out`, in one pass: each item is read and written
 /// once, besides few of them that are read to find where tiles begin. Of equal keys those of earlier runs come first.
+/// Runs without items do not count.
 ///
 /// # Errors
 /// Before anything is queued: [`TooManyRuns`](Error::TooManyRuns); [`LengthMismatch`](Error::LengthMismatch) unless
@@ -30,15 +57,16 @@ pub unsafe fn merge_many_keys_async<'a, K: SortKey>(
     out: impl Into<DeviceSliceMut<'a, K>>,
 ) -> Result<()> {
     let mut out = out.into();
-    check_runs(runs.len())?;
-    same_len("merged keys", runs.iter().map(DeviceSlice::len).sum(), out.len())?;
+    let operands = Operands::of_keys(runs.iter().map(|&run| (run, None)), &out)?;
+    same_len("merged keys", operands.total, out.len())?;
     on_device_of(stream, "a merge", &out)?;
-    runs.iter().try_for_each(|&run| apart("a run and the merged keys", run, &out))?;
-    let out = out.global_mut();
-    let keys = eight(runs.iter().map(DeviceSlice::global), out.as_const());
-    let lengths = eight(runs.iter().map(DeviceSlice::len), 0);
+    if let Some([a, b]) = pair(runs.iter().map(|&run| (run.len(), run))) {
+        // SAFETY: the caller's promise is the same.
+        return unsafe { merge_keys_async(stream, a, b, mask, out) };
+    }
+    let out = Outputs { keys: out.global_mut(), values: out.global_mut(), status: None };
     // SAFETY: lengths were checked; the kernels without values do not look at any; the caller answers for the rest.
-    unsafe { merge(stream, keys, keys, lengths, runs.len(), mask, out, out, false) }
+    unsafe { merge(stream, Widths::keys::<K>(), operands, mask, out) }
 }
 
 /// Queues the merge of up to [`MAX_RUNS`] sorted runs of keys with values into `out_keys` and `out_values`, in one
@@ -59,231 +87,307 @@ pub unsafe fn merge_many_pairs_async<'a, K: SortKey, V: Payload>(
     out_values: impl Into<DeviceSliceMut<'a, V>>,
 ) -> Result<()> {
     let (mut out_keys, mut out_values) = (out_keys.into(), out_values.into());
-    check_runs(runs.len())?;
-    same_len("merged keys", runs.iter().map(|run| run.keys.len()).sum(), out_keys.len())?;
+    let operands = Operands::of_pairs(runs.iter().map(|&run| (run, None)), &out_keys, &out_values)?;
+    same_len("merged keys", operands.total, out_keys.len())?;
     same_len("merged values", out_keys.len(), out_values.len())?;
     on_device_of(stream, "a merge", &out_keys)?;
     apart("merged keys and merged values", out_keys.as_slice(), &out_values)?;
-    for run in runs {
-        run.check()?;
-        run.check_apart(&out_keys, &out_values)?;
+    if let Some([a, b]) = pair(runs.iter().map(|&run| (run.keys.len(), run))) {
+        // SAFETY: the caller's promise is the same.
+        return unsafe { merge_pairs_async(stream, a, b, mask, out_keys, out_values) };
     }
-    let (out_keys, out_values) = (out_keys.global_mut(), out_values.global_mut());
-    let keys = eight(runs.iter().map(|run| run.keys.global()), out_keys.as_const());
-    let values = eight(runs.iter().map(|run| run.values.global()), out_values.as_const());
-    let lengths = eight(runs.iter().map(|run| run.keys.len()), 0);
+    let out = Outputs { keys: out_keys.global_mut(), values: out_values.global_mut(), status: None };
     // SAFETY: lengths were checked; the caller answers for the rest.
-    unsafe { merge(stream, keys, values, lengths, runs.len(), mask, out_keys, out_values, true) }
+    unsafe { merge(stream, Widths::pairs::<K, V>(), operands, mask, out) }
 }
 
-fn check_runs(runs: usize) -> Result<()> {
-    if runs > MAX_RUNS { Err(Error::TooManyRuns { runs, max: MAX_RUNS }) } else { Ok(()) }
-}
-
-/// As many as the kernels take; `rest` stands for those that are not there.
-fn eight<T: Copy>(items: impl Iterator<Item = T>, rest: T) -> [T; RUNS] {
-    let mut all = [rest; RUNS];
-    all.iter_mut().zip(items).for_each(|(to, item)| *to = item);
-    all
-}
-
+/// [`merge_many_keys_async`] of runs with status bits: those of the merged keys go to `out_status`, in whole words, the
+/// bits beyond the last key clear.
+///
+/// # Errors
+/// As there; [`LengthMismatch`](Error::LengthMismatch) unless there are as many words as the bits take, in the runs
+/// that have bits and merged.
+///
 /// # Safety
-/// As [`merge_many_pairs_async`], lengths checked; there are `runs` runs.
-#[allow(clippy::too_many_arguments)] // those of a kernel
-unsafe fn merge<K: SortKey, V: Payload>(
+/// As there, for the status bits too.
+pub unsafe fn merge_many_keys_with_status_async<'a, 'b, K: SortKey>(
     stream: &Stream,
-    keys: [Global<K>; RUNS],
-    values: [Global<V>; RUNS],
-    lengths: [usize; RUNS],
-    runs: usize,
+    runs: &[WithStatus<'_, DeviceSlice<'_, K>>],
     mask: KeyMask<K>,
-    out_keys: GlobalMut<K>,
-    out_values: GlobalMut<V>,
-    pairs: bool,
+    out: impl Into<DeviceSliceMut<'a, K>>,
+    out_status: impl Into<DeviceSliceMut<'b, u32>>,
 ) -> Result<()> {
-    let total = lengths.iter().sum::<usize>();
-    if total == 0 {
-        return Ok(());
+    let (mut out, mut out_status) = (out.into(), out_status.into());
+    let operands = Operands::of_keys(runs.iter().map(|run| (run.run, run.status)), &out)?;
+    same_len("merged keys", operands.total, out.len())?;
+    on_device_of(stream, "a merge", &out)?;
+    let runs_status = runs.iter().map(|run| (run.run.len(), run.status));
+    check_status(runs_status, operands.total, &out, &out_status)?;
+    runs.iter().try_for_each(|run| apart("a run and the merged status bits", run.run, &out_status))?;
+    let status = Some(out_status.global_mut());
+    let out = Outputs { keys: out.global_mut(), values: out.global_mut(), status };
+    // SAFETY: lengths were checked; the kernels without values do not look at any; the caller answers for the rest.
+    unsafe { merge(stream, Widths::keys::<K>(), operands, mask, out) }
+}
+
+/// [`merge_many_pairs_async`] of runs with status bits, as [`merge_many_keys_with_status_async`].
+///
+/// # Errors
+/// As there.
+///
+/// # Safety
+/// As there, for values too.
+pub unsafe fn merge_many_pairs_with_status_async<'a, 'b, 'c, K: SortKey, V: Payload>(
+    stream: &Stream,
+    runs: &[WithStatus<'_, Pairs<'_, K, V>>],
+    mask: KeyMask<K>,
+    out_keys: impl Into<DeviceSliceMut<'a, K>>,
+    out_values: impl Into<DeviceSliceMut<'b, V>>,
+    out_status: impl Into<DeviceSliceMut<'c, u32>>,
+) -> Result<()> {
+    let (mut out_keys, mut out_values, mut out_status) = (out_keys.into(), out_values.into(), out_status.into());
+    let operands = Operands::of_pairs(runs.iter().map(|run| (run.run, run.status)), &out_keys, &out_values)?;
+    same_len("merged keys", operands.total, out_keys.len())?;
+    same_len("merged values", out_keys.len(), out_values.len())?;
+    on_device_of(stream, "a merge", &out_keys)?;
+    apart("merged keys and merged values", out_keys.as_slice(), &out_values)?;
+    let runs_status = runs.iter().map(|run| (run.run.keys.len(), run.status));
+    check_status(runs_status, operands.total, &out_keys, &out_status)?;
+    apart("merged values and merged status bits", out_values.as_slice(), &out_status)?;
+    for run in runs {
+        apart("a run and the merged status bits", run.run.keys, &out_status)?;
+        apart("a run's values and the merged status bits", run.run.values, &out_status)?;
     }
-    let rounds = runs.next_power_of_two().trailing_zeros();
-    let mask = mask.bits();
-    macro_rules! launch {
-        ($kernel:ident) => {{
-            let shape = $kernel::SHAPE;
-            let tiles = tiles(total, shape.tile())?;
-            let mut splits = stream.alloc_uninit::<u64>(RUNS * (tiles as usize + 1))?;
-            let [v0, v1, v2, v3, v4, v5, v6, v7] = values.map(|run| run.cast());
-            let [n0, n1, n2, n3, n4, n5, n6, n7] = lengths;
-            let config = LaunchConfig::covering(32 * (tiles as usize + 1), SPLIT_BLOCK);
-            let to = splits.global_mut();
-            // SAFETY: the types have the sizes of the kernels'; lengths were checked; scratch is this call's own, and
-            // freed in the order of the stream; the caller answers for the rest.
-            unsafe {
-                let [k0, k1, k2, k3, k4, k5, k6, k7] = keys;
-                kernels::merge_many_splits {
-                    k0,
-                    k1,
-                    k2,
-                    k3,
-                    k4,
-                    k5,
-                    k6,
-                    k7,
-                    n0,
-                    n1,
-                    n2,
-                    n3,
-                    n4,
-                    n5,
-                    n6,
-                    n7,
-                    total,
-                    mask: K::from_bits(mask),
-                    tile_items: shape.tile(),
-                    tiles: tiles as usize,
-                    splits: to,
-                }
-                .launch(stream, config)?;
-                let config = LaunchConfig::new(tiles, shape.threads).shared(shape.shared_bytes);
-                let [k0, k1, k2, k3, k4, k5, k6, k7] = keys.map(|run| run.cast());
-                $kernel {
-                    k0,
-                    k1,
-                    k2,
-                    k3,
-                    k4,
-                    k5,
-                    k6,
-                    k7,
-                    v0,
-                    v1,
-                    v2,
-                    v3,
-                    v4,
-                    v5,
-                    v6,
-                    v7,
-                    rounds,
-                    mask: mask as _,
-                    splits: splits.global(),
-                    out_keys: out_keys.cast(),
-                    out_values: out_values.cast(),
-                }
-                .launch(stream, config)?
-            }
-        }};
-    }
-    let widths = if pairs { Widths::pairs::<K, V>() } else { Widths::keys::<K>() };
-    by_widths!(
+    let status = Some(out_status.global_mut());
+    let out = Outputs { keys: out_keys.global_mut(), values: out_values.global_mut(), status };
+    // SAFETY: lengths were checked; the caller answers for the rest.
+    unsafe { merge(stream, Widths::pairs::<K, V>(), operands, mask, out) }
+}
+
+/// The kernels that a merge of many runs of keys launches, with status bits or without, for
+/// [`Device::with_kernels`](warpset_gpu::Device::with_kernels).
+pub fn kernels_for_many_keys<K: SortKey>() -> Vec<&'static KernelInfo> {
+    launched::<K>(Widths::keys::<K>())
+}
+
+/// The same with values.
+pub fn kernels_for_many_pairs<K: SortKey, V: Payload>() -> Vec<&'static KernelInfo> {
+    launched::<K>(Widths::pairs::<K, V>())
+}
+
+fn launched<K: SortKey>(widths: Widths) -> Vec<&'static KernelInfo> {
+    let merge = by_widths!(
         widths,
         kernels::{
             merge_many_u32, merge_many_u32_u32, merge_many_u32_u64, merge_many_u64, merge_many_u64_u32,
             merge_many_u64_u64
         },
-        |kernel| launch!(kernel)
+        |kernel| kernel::INFO
     );
+    vec![merge, kernels::merge_many_splits::<K>::INFO]
+}
+
+/// The two runs that have items, if there are two.
+fn pair<R>(runs: impl Iterator<Item = (usize, R)>) -> Option<[R; 2]> {
+    let with_items: Vec<R> = runs.filter(|run| run.0 != 0).map(|run| run.1).collect();
+    with_items.try_into().ok()
+}
+
+/// Bitmaps have a bit for each item, in the fewest words, and share no byte with the outputs.
+fn check_status<'a, K: SortKey>(
+    runs: impl Iterator<Item = (usize, Option<DeviceSlice<'a, u32>>)>,
+    total: usize,
+    out_keys: &DeviceSliceMut<'_, K>,
+    out_status: &DeviceSliceMut<'_, u32>,
+) -> Result<()> {
+    same_len("words of merged status bits", total.div_ceil(32), out_status.len())?;
+    apart("merged keys and merged status bits", out_keys.as_slice(), out_status)?;
+    for (_, status) in runs {
+        if let Some(status) = status {
+            apart("a run's status bits and the merged ones", status, out_status)?;
+        }
+    }
     Ok(())
 }
 
-#[cfg(test)]
-mod tests {
-    use std::fmt::Debug;
+/// The runs that have items, as kernels take them.
+struct Operands {
+    runs: Runs,
+    lengths: Vec<usize>,
+    total: usize,
+}
 
-    use warpset_gpu::testing::devices;
-
-    use super::super::tests::{merged, run, unzip};
-    use super::*;
-
-    fn check<K: SortKey + Debug, V: Payload + PartialEq + Debug>(runs: &[Vec<(K, V)>], mask: KeyMask<K>) {
-        let slices: Vec<&[(K, V)]> = runs.iter().map(Vec::as_slice).collect();
-        let expected = unzip(&merged(&slices, mask));
-        let n = expected.0.len();
-        let split: Vec<(Vec<K>, Vec<V>)> = runs.iter().map(|run| unzip(run)).collect();
-
-        let mut out = (vec![K::from_bits(0); n], vec![V::from_bits(0); n]);
-        let keys: Vec<&[K]> = split.iter().map(|run| &run.0[..]).collect();
-        crate::cpu::merge::merge_many_keys(&keys, mask, &mut out.0).unwrap();
-        assert_eq!(out.0, expected.0);
-        let pairs: Vec<(&[K], &[V])> = split.iter().map(|run| (&run.0[..], &run.1[..])).collect();
-        crate::cpu::merge::merge_many_pairs(&pairs, mask, &mut out.0, &mut out.1).unwrap();
-        assert_eq!(out, expected);
-
-        for device in devices((n + runs.len()) as u64) {
-            let stream = device.new_stream().unwrap();
-            let upload =
-                |run: &(Vec<K>, Vec<V>)| (device.from_slice(&run.0).unwrap(), device.from_slice(&run.1).unwrap());
-            let on_device: Vec<_> = split.iter().map(upload).collect();
-            let runs: Vec<Pairs<'_, K, V>> = on_device.iter().map(|run| Pairs::new(&run.0, &run.1)).collect();
-            let keys: Vec<DeviceSlice<'_, K>> = runs.iter().map(|run| run.keys).collect();
-            let (mut out, mut out_values) = (device.alloc_uninit(n).unwrap(), device.alloc_uninit(n).unwrap());
-            // SAFETY: all live until they have been waited for.
-            unsafe { merge_many_keys_async(&stream, &keys, mask, &mut out) }.unwrap();
-            assert_eq!(out.to_vec().unwrap(), expected.0, "{} runs, {n} keys", runs.len());
-            out.fill_bytes(0).unwrap();
-            // SAFETY: as above.
-            unsafe { merge_many_pairs_async(&stream, &runs, mask, &mut out, &mut out_values) }.unwrap();
-            let found = (out.to_vec().unwrap(), out_values.to_vec().unwrap());
-            assert_eq!(found, expected, "{} runs, {n} pairs", runs.len());
-        }
+impl Operands {
+    /// The address on the device.
+    fn address<T>(handle: Global<T>) -> u64 {
+        handle.as_ptr().expose_provenance() as u64
     }
 
-    fn check_lengths<K: SortKey + Debug, V: Payload + PartialEq + Debug>(
-        lengths: &[usize],
-        range: u64,
-        mask: KeyMask<K>,
-    ) {
-        let mut first = 0;
-        let mut runs = Vec::new();
-        for &length in lengths {
-            runs.push(run::<K, V>(length, range, mask, first));
-            first += length;
-        }
-        check(&runs, mask);
+    fn none() -> Operands {
+        let words = [0; RUNS];
+        let runs = Runs { keys: words, values: words, status: words, lengths: words, nodes: [0; RUNS] };
+        Operands { runs, lengths: Vec::new(), total: 0 }
     }
 
-    #[test]
-    fn one_to_eight_runs_are_merged_stably() {
-        for runs in 0..=8 {
-            let lengths: Vec<usize> = (0..runs).map(|r| 100 + 317 * r).collect();
-            for range in [1, 7, 1 << 32] {
-                check_lengths::<u32, u32>(&lengths, range, KeyMask::all());
+    /// Adds a run with items.
+    fn push(&mut self, len: usize, [keys, values, status]: [u64; 3]) {
+        self.total += len;
+        if len != 0 {
+            let r = self.lengths.len();
+            self.lengths.push(len);
+            if r < RUNS {
+                self.runs.keys[r] = keys;
+                self.runs.values[r] = values;
+                self.runs.status[r] = status;
+                self.runs.lengths[r] = len as u64;
             }
         }
-        check_lengths::<u32, u64>(&[900, 1000, 1100, 800, 700], 1 << 32, KeyMask::above(20));
-        check_lengths::<u64, u32>(&[900, 1000, 1100, 800, 700, 1], u64::MAX, KeyMask::above(60));
-        check_lengths::<u64, u64>(&[900, 1000, 1100, 800, 700, 1, 2], 50, KeyMask::all());
     }
 
-    #[test]
-    fn empty_runs_and_runs_of_very_different_lengths() {
-        for lengths in
-            [&[0; 8][..], &[0, 0, 0, 0, 0, 0, 0, 1], &[5000, 0, 0, 0, 3, 0, 0, 0], &[1, 9000, 1], &[0, 4000, 0, 4000]]
-        {
-            check_lengths::<u32, u32>(lengths, 1 << 32, KeyMask::all());
-            check_lengths::<u32, u32>(lengths, 2, KeyMask::all());
+    fn checked(self) -> Result<Operands> {
+        let runs = self.lengths.len();
+        if runs > MAX_RUNS { Err(Error::TooManyRuns { runs, max: MAX_RUNS }) } else { Ok(self) }
+    }
+
+    /// The address of a run's status bits, or zero.
+    fn status<K: SortKey>(
+        len: usize,
+        status: Option<DeviceSlice<'_, u32>>,
+        out: &DeviceSliceMut<'_, K>,
+    ) -> Result<u64> {
+        let Some(status) = status else { return Ok(0) };
+        same_len("words of a run's status bits", len.div_ceil(32), status.len())?;
+        apart("a run's status bits and the merged keys", status, out)?;
+        Ok(if len == 0 { 0 } else { Self::address(status.global()) })
+    }
+
+    fn of_keys<'a, K: SortKey>(
+        runs: impl Iterator<Item = (DeviceSlice<'a, K>, Option<DeviceSlice<'a, u32>>)>,
+        out: &DeviceSliceMut<'_, K>,
+    ) -> Result<Operands> {
+        let mut operands = Self::none();
+        for (run, status) in runs {
+            apart("a run and the merged keys", run, out)?;
+            let status = Self::status(run.len(), status, out)?;
+            operands.push(run.len(), [Self::address(run.global()), 0, status]);
         }
+        operands.checked()
     }
 
-    #[test]
-    fn runs_one_behind_the_other() {
-        let step = |r: u32| (0..1200u32).map(|i| (1200 * (7 - r) + i, r)).collect::<Vec<(u32, u32)>>();
-        check(&(0..8).map(step).collect::<Vec<_>>(), KeyMask::all());
-        let turns = |r: u32| (0..1200u32).map(|i| (8 * i + r, r)).collect::<Vec<(u32, u32)>>();
-        check(&(0..8).map(turns).collect::<Vec<_>>(), KeyMask::all());
-    }
-
-    #[test]
-    fn more_runs_and_bad_lengths_are_errors() {
-        for device in devices(3) {
-            let stream = device.new_stream().unwrap();
-            let run = device.from_slice(&[1u32]).unwrap();
-            let mut out = device.alloc_uninit::<u32>(9).unwrap();
-            // SAFETY: nothing gets queued.
-            let wrong = unsafe { merge_many_keys_async(&stream, &[run.as_slice(); 9], KeyMask::all(), &mut out) };
-            assert!(matches!(wrong, Err(Error::TooManyRuns { runs: 9, max: 8 })));
-            // SAFETY: nothing gets queued.
-            let wrong = unsafe { merge_many_keys_async(&stream, &[run.as_slice(); 8], KeyMask::all(), &mut out) };
-            assert!(matches!(wrong, Err(Error::LengthMismatch { needed: 8, found: 9, .. })));
+    fn of_pairs<'a, K: SortKey, V: Payload>(
+        runs: impl Iterator<Item = (Pairs<'a, K, V>, Option<DeviceSlice<'a, u32>>)>,
+        out: &DeviceSliceMut<'_, K>,
+        out_values: &DeviceSliceMut<'_, V>,
+    ) -> Result<Operands> {
+        let mut operands = Self::none();
+        for (run, status) in runs {
+            run.check()?;
+            run.check_apart(out, out_values)?;
+            if let Some(status) = status {
+                apart("a run's status bits and the merged values", status, out_values)?;
+            }
+            let status = Self::status(run.keys.len(), status, out)?;
+            let (keys, values) = (Self::address(run.keys.global()), Self::address(run.values.global()));
+            operands.push(run.keys.len(), [keys, values, status]);
         }
+        operands.checked()
     }
 }
+
+/// Where merged items go.
+struct Outputs<K, V> {
+    keys: GlobalMut<K>,
+    values: GlobalMut<V>,
+    status: Option<GlobalMut<u32>>,
+}
+
+/// What the first launch leaves for the second, in one allocation: the table of the runs, then the splits.
+struct Prepared {
+    memory: warpset_gpu::DeviceVec<u64>,
+    group: u32,
+    tree: Tree,
+    tiles: u32,
+}
+
+impl Prepared {
+    fn table(&self) -> Global<u64> {
+        self.memory.global()
+    }
+
+    fn splits(&self) -> Global<u64> {
+        self.memory.global().at(TABLE_WORDS)
+    }
+}
+
+/// Queues the search for what each run gives to each tile of this shape; there is at least one item.
+///
+/// # Safety
+/// Until `stream` has passed this work, the runs stay allocated and nothing writes them.
+unsafe fn prepare<K: SortKey>(stream: &Stream, operands: Operands, mask: u64, shape: TileShape) -> Result<Prepared> {
+    let Operands { mut runs, lengths, total } = operands;
+    let tiles = tiles(total, shape.tile())?;
+    let group = lengths.len().next_power_of_two().max(8) as u32;
+    let tree = Tree::new(&lengths);
+    runs.nodes = tree.nodes;
+    let mut memory = stream.alloc_uninit::<u64>(TABLE_WORDS + group as usize * (tiles as usize + 1))?;
+    let (table, splits) = (memory.global_mut(), memory.global_mut().at(TABLE_WORDS));
+    let config = LaunchConfig::covering(group as usize * (tiles as usize + 1), SPLIT_BLOCK);
+    let (mask, tile_items) = (K::from_bits(mask), shape.tile() as u32);
+    let kernel =
+        kernels::merge_many_splits { runs, group, total: total as u64, mask, tile_items, tiles, splits, table };
+    // SAFETY: lengths were checked; scratch is this call's own; the caller answers for the rest.
+    unsafe { kernel.launch(stream, config)? };
+    Ok(Prepared { memory, group, tree, tiles })
+}
+
+/// # Safety
+/// As [`merge_many_pairs_with_status_async`], lengths checked.
+unsafe fn merge<K: SortKey, V: Payload>(
+    stream: &Stream,
+    widths: Widths,
+    operands: Operands,
+    mask: KeyMask<K>,
+    out: Outputs<K, V>,
+) -> Result<()> {
+    if operands.total == 0 {
+        return Ok(());
+    }
+    stream.device().with_kernels(&launched::<K>(widths), || {
+        macro_rules! launch {
+            ($kernel:ident) => {{
+                let shape = $kernel::SHAPE;
+                // SAFETY: the types have the sizes of the kernel's; lengths were checked; scratch is this call's own,
+                // and freed in the order of the stream; the caller answers for the rest.
+                unsafe {
+                    let prepared = prepare::<K>(stream, operands, mask.bits(), shape)?;
+                    let config = LaunchConfig::new(prepared.tiles, shape.threads).shared(shape.shared_bytes);
+                    $kernel {
+                        table: prepared.table(),
+                        splits: prepared.splits(),
+                        group: prepared.group,
+                        odd: prepared.tree.odd,
+                        rounds: prepared.tree.rounds,
+                        mask: mask.bits() as _,
+                        out_keys: out.keys.cast(),
+                        out_values: out.values.cast(),
+                        out_status: out.status.unwrap_or(out.keys.cast()),
+                        with_status: u32::from(out.status.is_some()),
+                    }
+                    .launch(stream, config)?
+                }
+            }};
+        }
+        by_widths!(
+            widths,
+            kernels::{
+                merge_many_u32, merge_many_u32_u32, merge_many_u32_u64, merge_many_u64, merge_many_u64_u32,
+                merge_many_u64_u64
+            },
+            |kernel| launch!(kernel)
+        );
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! Merging up to 32 sorted runs in one pass over memory, stable: of equal keys those of earlier runs come first.
+//!
+//! A block merges one tile of the output. What each run contributes is found beforehand, by a group of lanes per tile
+//! ([`split`]); the block loads these parts side by side into shared memory and merges neighbours there ([`tile`]),
+//! until one is left: each item passes through global memory once, whatever the number of runs.
+//!
+//! [`newest`] keeps of equal keys the first alone, in the same pass.
+
+pub mod newest;
+pub mod runs;
+pub mod split;
+mod tile;
+
+use warpset_simt::warp::{self, FULL_MASK};
+use warpset_simt::{Global, GlobalMut, ShuffleWord, Word, thread};
+
+use crate::primitives::merge_path::MergeKey;
+use crate::primitives::tile_shape::launch_shape;
+use runs::{Entry, Runs};
+use tile::{STATUS, layout, merge_tile};
+
+/// Threads of a block of the kernel that finds splits.
+pub const SPLIT_BLOCK: u32 = 128;
+
+/// Bytes of dynamic shared memory.
+#[cfg(not(target_arch = "nvptx64"))]
+const fn shared_bytes<K, V>(threads: u32, items: u32, pairs: bool) -> u32 {
+    layout::<K, V>(threads, items, pairs).rest
+}
+
+/// The part of a tile that the run of the lane's number has.
+///
+/// # Safety
+/// `splits` has `group` words for each tile and for the end, written by a launch before.
+#[inline(always)]
+#[track_caller]
+unsafe fn part_of_lane(splits: Global<u64>, tile: usize, group: u32) -> (u64, u64) {
+    let lane = warp::lane_id();
+    if lane >= group {
+        return (0, 0);
+    }
+    let at = tile * group as usize + lane as usize;
+    // SAFETY: the caller's promise.
+    unsafe { (splits.read_nc(at), splits.read_nc(at + group as usize)) }
+}
+
+/// Merges the block's tile.
+///
+/// # Safety
+/// As [`merge_many_u32`].
+#[inline(always)]
+unsafe fn merge_many<
+    K: MergeKey + ShuffleWord,
+    V: Word + Default,
+    const THREADS: u32,
+    const ITEMS: usize,
+    const PAIRS: bool,
+>(
+    table: Global<u64>,
+    splits: Global<u64>,
+    (group, odd, rounds): (u32, u32, u32),
+    mask: K,
+    out_keys: GlobalMut<K>,
+    out_values: GlobalMut<V>,
+    (out_status, with_status): (GlobalMut<u32>, u32),
+) {
+    let tile = thread::block_idx_x() as usize;
+    let start = tile * (THREADS as usize * ITEMS);
+    let t = thread::thread_idx_x();
+    // SAFETY: the caller's promise; places of a tile in the outputs are those after the tiles before, which are
+    // complete; each word of status bits is one warp's, and all threads come to each vote.
+    unsafe {
+        let entry = Entry::read(table, warp::lane_id());
+        let part = part_of_lane(splits, tile, group);
+        let carry = PAIRS || with_status != 0;
+        let merged = merge_tile::<K, V, THREADS, ITEMS, PAIRS>(entry, part, odd, rounds, mask, carry);
+        for u in 0..ITEMS {
+            let i = t + u as u32 * THREADS;
+            let mut place = 0;
+            if i < merged.len {
+                let to = start + i as usize;
+                out_keys.write(to, merged.keys.get(i));
+                if carry {
+                    place = u32::from(merged.places.get(i));
+                }
+                if PAIRS {
+                    out_values.write(to, merged.values.get(place & (STATUS - 1)));
+                }
+            }
+            if with_status != 0 {
+                let bits = warp::ballot(FULL_MASK, place & STATUS != 0);
+                if t % 32 == 0 && i < merged.len {
+                    out_status.write((start + i as usize) / 32, bits);
+                }
+            }
+        }
+    }
+}
+
+macro_rules! merge_many_kernels {
+    ($($name:ident: $key:ty, $value:ty, pairs $pairs:literal, $threads:literal x $items:literal, $blocks:literal;)*) => {$(
+        kernel! {
+            #[doc = concat!("Merges runs of `", stringify!($key), "` in tiles of ", stringify!($threads),
+                " times ", stringify!($items), " items; with values (`", stringify!($value), "`): ", stringify!($pairs), ".")]
+            ///
+            /// # Safety
+            /// - Launch: 1-D, one block per tile, shaped as its `SHAPE` says; there is at least one item.
+            /// - `table`: as [`merge_many_splits`] left it, of runs that are valid for as many reads as the splits say,
+            ///   sorted by the bits of `mask`, not written while the kernel runs; so values and status bits.
+            /// - `splits`: for each tile, and for the end, how many items of each of `group` runs stand before.
+            /// - The table's nodes are a tree over all runs, in which those with a bit in `odd` are an odd number of
+            ///   merges from the end, and none is more than `rounds`.
+            /// - `out_keys` and, if there are values, `out_values`: valid for as many writes as there are items; if
+            ///   `with_status` is not 0, `out_status` for a bit for each, in whole words; they overlap nothing else,
+            ///   nothing else accesses them.
+            #[launch_bounds($threads, $blocks)]
+            pub unsafe fn $name(
+                table: Global<u64>, splits: Global<u64>, group: u32, odd: u32, rounds: u32, mask: $key,
+                out_keys: GlobalMut<$key>, out_values: GlobalMut<$value>, out_status: GlobalMut<u32>, with_status: u32,
+            ) {
+                // SAFETY: the caller keeps this kernel's contract.
+                unsafe {
+                    merge_many::<$key, $value, $threads, $items, $pairs>(
+                        table, splits, (group, odd, rounds), mask, out_keys, out_values, (out_status, with_status),
+                    )
+                }
+            }
+        }
+
+        launch_shape!($name: $threads, $items, shared_bytes::<$key, $value>($threads, $items, $pairs));
+        const _: () = assert!($threads * $items < STATUS && $threads * $items % 32 == 0);
+    )*};
+}
+merge_many_kernels! {
+    merge_many_u32: u32, u32, pairs false, 384 x 11, 3;
+    merge_many_u64: u64, u64, pairs false, 384 x 9, 3;
+    merge_many_u32_u32: u32, u32, pairs true, 384 x 11, 3;
+    merge_many_u32_u64: u32, u64, pairs true, 384 x 9, 3;
+    merge_many_u64_u32: u64, u32, pairs true, 384 x 7, 3;
+    merge_many_u64_u64: u64, u64, pairs true, 384 x 5, 3;
+}
+
+kernel! {
+    /// How many `K` of each run stand before each tile, and before the end; and the table of the runs.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, blocks of [`SPLIT_BLOCK`] threads, `group` of them for each of `tiles + 1` splits.
+    /// - `runs`: at most `group`, a power of two from 8 to 32; their keys are sorted by the bits of `mask`, `total`
+    ///   together, and not written meanwhile.
+    /// - `splits`: valid for `group * (tiles + 1)` writes, `table` for [`TABLE_WORDS`](runs::TABLE_WORDS); nothing else
+    ///   accesses them.
+    #[launch_bounds(128, 8)]
+    pub unsafe fn merge_many_splits<K>(
+        runs: Runs, group: u32, total: u64, mask: K, tile_items: u32, tiles: u32, splits: GlobalMut<u64>,
+        table: GlobalMut<u64>,
+    ) for [u32 => merge_many_splits_u32, u64 => merge_many_splits_u64] {
+        let t = thread::thread_idx_x();
+        // SAFETY: the caller keeps this kernel's contract; the whole warp comes to the search, groups beyond the last
+        // split search for the end and do not write; one place per lane.
+        unsafe {
+            if thread::block_idx_x() == 0 && t < warp::WARP_SIZE {
+                runs.write_to(table, t);
+            }
+            let tile = thread::block_idx_x() * (SPLIT_BLOCK / group) + t / group;
+            let rank = tile as u64 * tile_items as u64;
+            let rank = if rank < total { rank } else { total };
+            let number = t % group;
+            let (keys, len) = runs.run::<K>(number);
+            let split = split::split_by_group(keys, len, rank, group, mask);
+            if tile <= tiles {
+                splits.write(tile as usize * group as usize + number as usize, split);
+            }
+        }
+    }
+}

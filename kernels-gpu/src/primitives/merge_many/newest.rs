@@ -1,0 +1,214 @@
+//! The merge of many runs without what is stale: of equal keys the first is kept alone, and it too is dropped where its
+//! status bit marks it as removed.
+//!
+//! A tile is merged as in [`super`]. An item is the first of its key if the one before it in the tile has another; for
+//! the first item of a tile that is the greatest of the items that the runs have before their parts. What the tiles
+//! before keep comes by decoupled look-back ([`crate::look_back`]), so items are written where they belong at once.
+
+use warpset_core::scan::Count;
+use warpset_core::scan::Sum;
+use warpset_simt::shared::{self, Shared};
+use warpset_simt::warp::{self, FULL_MASK};
+use warpset_simt::{Global, GlobalMut, ShuffleWord, Word, atomic, thread};
+
+use super::part_of_lane;
+use super::runs::{Entry, at_address};
+use super::tile::{STATUS, layout, merge_tile};
+use crate::look_back;
+use crate::primitives::merge_path::MergeKey;
+use crate::primitives::tile_shape::launch_shape;
+
+/// After the tile: the key before it and whether there is one (16 bytes), the count before (8), the ticket (8), and how
+/// many items each chunk of 32 keeps.
+const CHUNKS_AT: u32 = 32;
+
+/// Bytes of dynamic shared memory.
+#[cfg(not(target_arch = "nvptx64"))]
+const fn shared_bytes<K, V>(threads: u32, items: u32, pairs: bool) -> u32 {
+    layout::<K, V>(threads, items, pairs).rest + CHUNKS_AT + threads * items / 32 * 4
+}
+
+/// The greatest compared part over the lanes that have one.
+///
+/// # Safety
+/// All lanes of the warp come here together.
+#[inline(always)]
+#[track_caller]
+unsafe fn greatest<K: MergeKey + ShuffleWord>(mut key: K) -> K {
+    let mut distance = 1;
+    while distance < 32 {
+        // SAFETY: the loop is the same for the whole warp.
+        let other = unsafe { warp::shuffle_xor(FULL_MASK, key, distance) };
+        key = if other > key { other } else { key };
+        distance *= 2;
+    }
+    key
+}
+
+/// Merges the block's tile and keeps what is newest.
+///
+/// # Safety
+/// As [`merge_newest_u32`].
+#[inline(always)]
+unsafe fn merge_newest<
+    K: MergeKey + ShuffleWord,
+    V: Word + Default,
+    const THREADS: u32,
+    const ITEMS: usize,
+    const PAIRS: bool,
+>(
+    table: Global<u64>,
+    splits: Global<u64>,
+    (group, odd, rounds): (u32, u32, u32),
+    mask: K,
+    tiles: u32,
+    words: GlobalMut<u64>,
+    ticket: GlobalMut<u32>,
+    out_keys: GlobalMut<K>,
+    out_values: GlobalMut<V>,
+    (out_status, keep_marked): (GlobalMut<u32>, u32),
+    count: GlobalMut<u64>,
+) {
+    let rest = layout::<K, V>(THREADS, ITEMS as u32, PAIRS).rest;
+    let before: Shared<K> = shared::dynamic(rest);
+    let exists: Shared<u32> = shared::dynamic(rest + 8);
+    let chunks: Shared<u32> = shared::dynamic(rest + CHUNKS_AT);
+    let (t, lane) = (thread::thread_idx_x(), warp::lane_id());
+    let chunk_of = |u: usize| t / 32 + u as u32 * (THREADS / 32);
+    // SAFETY: as the caller's; the ticket makes `tile` unique; barriers stand between writes to shared memory and reads
+    // by other threads, and all threads reach them and each vote; an item's place is the number of kept ones before it;
+    // words of status bits that several warps share are changed by atomics.
+    unsafe {
+        let tile = look_back::ticket(ticket, shared::dynamic(rest + 24));
+        let entry = Entry::read(table, lane);
+        let part = part_of_lane(splits, tile, group);
+        if t < 32 {
+            let any = warp::ballot(FULL_MASK, part.0 != 0) != 0;
+            let mut key = K::default();
+            if part.0 != 0 {
+                key = at_address::<K>(entry.keys).read_nc(part.0 as usize - 1) & mask;
+            }
+            let key = greatest(key);
+            if t == 0 {
+                before.set(0, key);
+                exists.set(0, u32::from(any));
+            }
+        }
+        let merged = merge_tile::<K, V, THREADS, ITEMS, PAIRS>(entry, part, odd, rounds, mask, true);
+        let mut kept = [0; ITEMS];
+        for u in 0..ITEMS {
+            let i = t + u as u32 * THREADS;
+            let mut keep = false;
+            if i < merged.len {
+                let key = merged.keys.get(i) & mask;
+                let differs = if i == 0 {
+                    exists.get(0) == 0 || before.get(0) != key
+                } else {
+                    merged.keys.get(i - 1) & mask != key
+                };
+                let marked = u32::from(merged.places.get(i)) & STATUS != 0;
+                keep = differs & (!marked | (keep_marked != 0));
+            }
+            kept[u] = warp::ballot(FULL_MASK, keep);
+            if lane == 0 {
+                chunks.set(chunk_of(u), kept[u].count_ones());
+            }
+        }
+        thread::sync_threads();
+        let mut total = 0;
+        if t < 32 {
+            // Each lane adds up neighbouring chunks.
+            let per_lane = const { (THREADS * ITEMS as u32 / 32).div_ceil(32) };
+            let (first, all) = (lane * per_lane, THREADS * ITEMS as u32 / 32);
+            let mut own = 0;
+            for c in 0..per_lane {
+                if first + c < all {
+                    own += chunks.get(first + c);
+                }
+            }
+            let inclusive = warp::inclusive_scan_add(FULL_MASK, own);
+            total = warp::shuffle_idx(FULL_MASK, inclusive, 31);
+            let mut next = inclusive - own;
+            for c in 0..per_lane {
+                if first + c < all {
+                    let of_chunk = chunks.get(first + c);
+                    chunks.set(first + c, next);
+                    next += of_chunk;
+                }
+            }
+        }
+        let aggregate = Count(u64::from(total));
+        let slot = shared::dynamic(rest + 16);
+        let prefix = look_back::tile_prefix::<Sum<Count>>(words, tile, aggregate, slot).0;
+        if t == 0 && tile + 1 == tiles as usize {
+            count.write(0, prefix + u64::from(total));
+        }
+        for u in 0..ITEMS {
+            let i = t + u as u32 * THREADS;
+            let rank = (kept[u] & warp::lane_mask_lt()).count_ones();
+            let first = prefix + u64::from(chunks.get(chunk_of(u)));
+            let mut marked = 0;
+            if kept[u] & warp::lane_mask_eq() != 0 {
+                let to = (first + u64::from(rank)) as usize;
+                let place = u32::from(merged.places.get(i));
+                out_keys.write(to, merged.keys.get(i));
+                if PAIRS {
+                    out_values.write(to, merged.values.get(place & (STATUS - 1)));
+                }
+                marked = if place & STATUS != 0 { 1 << rank } else { 0 };
+            }
+            if keep_marked != 0 {
+                let bits = u64::from(warp::reduce_or(FULL_MASK, marked)) << (first % 32);
+                for half in 0..2 {
+                    let bits = (bits >> (32 * half)) as u32;
+                    if lane == 0 && bits != 0 {
+                        atomic::reduce_or(out_status.at((first / 32) as usize + half), bits);
+                    }
+                }
+            }
+        }
+    }
+}
+
+macro_rules! merge_newest_kernels {
+    ($($name:ident: $key:ty, $value:ty, pairs $pairs:literal, $threads:literal x $items:literal, $blocks:literal;)*) => {$(
+        kernel! {
+            #[doc = concat!("Merges runs of `", stringify!($key), "` in tiles of ", stringify!($threads),
+                " times ", stringify!($items), " items and keeps the first of equal keys, unless its status bit is set; ",
+                "with values (`", stringify!($value), "`): ", stringify!($pairs), ".")]
+            ///
+            /// # Safety
+            /// - As [`merge_many_u32`](super::merge_many_u32), but for the outputs.
+            /// - `look_back`: one word per tile, and `ticket` one word: zero at the start, used by this launch alone.
+            /// - `out_keys` and, if there are values, `out_values`: valid for as many writes as items are kept; if
+            ///   `keep_marked` is not 0, items are kept whatever their status bit, and `out_status` is valid for a bit
+            ///   for each, all of them zero at the start. They overlap nothing else, nothing else accesses them.
+            /// - `count`: one word, set to the number of items that are kept; used by this launch alone.
+            #[launch_bounds($threads, $blocks)]
+            pub unsafe fn $name(
+                table: Global<u64>, splits: Global<u64>, group: u32, odd: u32, rounds: u32, mask: $key, tiles: u32,
+                look_back: GlobalMut<u64>, ticket: GlobalMut<u32>, out_keys: GlobalMut<$key>,
+                out_values: GlobalMut<$value>, out_status: GlobalMut<u32>, keep_marked: u32, count: GlobalMut<u64>,
+            ) {
+                // SAFETY: the caller keeps this kernel's contract.
+                unsafe {
+                    merge_newest::<$key, $value, $threads, $items, $pairs>(
+                        table, splits, (group, odd, rounds), mask, tiles, look_back, ticket, out_keys, out_values,
+                        (out_status, keep_marked), count,
+                    )
+                }
+            }
+        }
+
+        launch_shape!($name: $threads, $items, shared_bytes::<$key, $value>($threads, $items, $pairs));
+        const _: () = assert!($threads * $items < STATUS);
+    )*};
+}
+merge_newest_kernels! {
+    merge_newest_u32: u32, u32, pairs false, 384 x 11, 3;
+    merge_newest_u64: u64, u64, pairs false, 384 x 9, 3;
+    merge_newest_u32_u32: u32, u32, pairs true, 384 x 11, 3;
+    merge_newest_u32_u64: u32, u64, pairs true, 384 x 9, 3;
+    merge_newest_u64_u32: u64, u32, pairs true, 384 x 7, 3;
+    merge_newest_u64_u64: u64, u64, pairs true, 384 x 5, 3;
+}

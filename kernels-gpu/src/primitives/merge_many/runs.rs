@@ -1,0 +1,124 @@
+//! The runs that are merged, as kernels get them: addresses and lengths in one parameter, then a table in memory.
+//!
+//! Runs are separate allocations, and there are too many of them for parameters of their own in every kernel. So the
+//! first kernel gets all addresses by value and leaves them in memory for the second.
+
+use warpset_simt::{Global, GlobalMut};
+
+/// The most runs: one lane of a warp for each.
+pub const RUNS: usize = 32;
+/// Words of the table.
+pub const TABLE_WORDS: usize = 4 * RUNS;
+
+/// Addresses on the device, lengths, and in which order neighbours are merged. Places beyond the last run are zero.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Runs {
+    /// Of keys.
+    pub keys: [u64; RUNS],
+    /// Of values; zero where there are none.
+    pub values: [u64; RUNS],
+    /// Of bitmaps of status bits; zero for a run that has none.
+    pub status: [u64; RUNS],
+    /// How many items each run has.
+    pub lengths: [u64; RUNS],
+    /// The merges of a tile, see [`node`], the deepest first.
+    pub nodes: [u32; RUNS],
+}
+
+const _: () = assert!(size_of::<Runs>() == 36 * RUNS && size_of::<Global<u32>>() % 8 == 0);
+
+/// A merge of the runs from `first` to before `middle` with those from `middle` to before `end`, which is `depth`
+/// merges away from the last one. In a word, that one merge takes part in depth `depth`:
+///
+/// ```text
+///   31      24 23      16 15       8 7        0
+///  +----------+----------+----------+----------+
+///  |  depth   |   end    |  middle  |  first   |
+///  +----------+----------+----------+----------+
+/// ```
+#[must_use]
+pub const fn node(first: u32, middle: u32, end: u32, depth: u32) -> u32 {
+    depth << 24 | end << 16 | middle << 8 | first
+}
+
+/// A handle to what begins at `address`.
+///
+/// # Safety
+/// There are elements of that type at the address, in global memory, or nothing is accessed by way of the handle.
+#[inline(always)]
+pub(super) unsafe fn at_address<T>(address: u64) -> Global<T> {
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: a handle is one pointer, transparently, and all its bits may be anything.
+    unsafe {
+        core::mem::transmute::<u64, Global<T>>(address)
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    Global::from_raw_parts(core::ptr::with_exposed_provenance(address as usize), usize::MAX >> 4)
+}
+
+/// Element `i` of an array in registers.
+#[inline(always)]
+fn choose<T: Copy>(words: &[T; RUNS], i: u32) -> T {
+    let mut chosen = words[0];
+    for r in 1..RUNS {
+        chosen = if i == r as u32 { words[r] } else { chosen };
+    }
+    chosen
+}
+
+impl Runs {
+    /// Keys and length of run `i`.
+    ///
+    /// # Safety
+    /// As [`at_address`].
+    #[inline(always)]
+    pub(super) unsafe fn run<K>(&self, i: u32) -> (Global<K>, u64) {
+        // SAFETY: the caller's promise is the same.
+        (unsafe { at_address(choose(&self.keys, i)) }, choose(&self.lengths, i))
+    }
+
+    /// Writes run `i` to the table.
+    ///
+    /// # Safety
+    /// `i < RUNS`; `table` is valid for [`TABLE_WORDS`] words, used by this launch alone, and no other thread writes
+    /// this run.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) unsafe fn write_to(&self, table: GlobalMut<u64>, i: u32) {
+        let words = [
+            choose(&self.keys, i),
+            choose(&self.values, i),
+            choose(&self.status, i),
+            u64::from(choose(&self.nodes, i)),
+        ];
+        for w in 0..4 {
+            // SAFETY: four places for each run.
+            unsafe { table.write(w * RUNS + i as usize, words[w]) };
+        }
+    }
+}
+
+/// What a lane knows of the run of its number, and of the merge of its number.
+#[derive(Clone, Copy)]
+pub(super) struct Entry {
+    /// Addresses, as in [`Runs`].
+    pub keys: u64,
+    pub values: u64,
+    pub status: u64,
+    pub node: u32,
+}
+
+impl Entry {
+    /// That of `lane`.
+    ///
+    /// # Safety
+    /// `lane < RUNS`; the table was written by a launch before.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) unsafe fn read(table: Global<u64>, lane: u32) -> Self {
+        // SAFETY: four places for each run.
+        let word = |w: usize| unsafe { table.read_nc(w * RUNS + lane as usize) };
+        Entry { keys: word(0), values: word(1), status: word(2), node: word(3) as u32 }
+    }
+}
