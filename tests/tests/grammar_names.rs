@@ -25,7 +25,7 @@ impl Signature {
 }
 
 /// The folders whose public functions are the API of structures.
-const STRUCTURES: &[&str] = &["bloom", "quotient", "recsplit"];
+const STRUCTURES: &[&str] = &["bloom", "lsm", "quotient", "recsplit"];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {

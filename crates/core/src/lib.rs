@@ -6,6 +6,7 @@
 //! - [`bits`]: ranks, selection, packed fields, walks over words.
 //! - [`hash`]: hashes of integers and byte strings.
 //! - [`bloom`]: addressing and bit patterns of the Bloom filters.
+//! - [`lsm`]: capacities of levels and bits of their filters.
 //! - [`scan`]: operators of scans, associative and not.
 //! - [`quotient`]: fingerprints, slots and walks of the quotient filters.
 //! - [`recsplit`]: trial hashes and splitting trees of RecSplit.
@@ -15,6 +16,7 @@
 pub mod bits;
 pub mod bloom;
 pub mod hash;
+pub mod lsm;
 pub mod quotient;
 pub mod recsplit;
 pub mod scan;

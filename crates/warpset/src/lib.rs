@@ -4,6 +4,7 @@ pub use warpset_bloom as bloom;
 #[cfg(feature = "cust")]
 pub use warpset_cust as cust;
 pub use warpset_gpu as gpu;
+pub use warpset_lsm as lsm;
 pub use warpset_primitives as primitives;
 pub use warpset_quotient as quotient;
 pub use warpset_recsplit as recsplit;
@@ -12,6 +13,7 @@ pub use warpset_recsplit as recsplit;
 pub mod prelude {
     pub use crate::bloom::{BlockedBloom, Bytes, Filter, Hashed, Insert, RaoBloom, SplitBlockBloom, TestAndInsert};
     pub use crate::gpu::{Backend, Device};
+    pub use crate::lsm::{Lsm, SortedArray};
     pub use crate::quotient::{Count, Duplicates, RankSelectQuotientFilter, Remove, StandardQuotientFilter};
     pub use crate::recsplit::{RecSplit, StaticFilter};
 }

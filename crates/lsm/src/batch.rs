@@ -1,0 +1,90 @@
+//! A batch becomes a sorted run: of equal keys tombstones first, then the insertion that came last in the batch.
+//!
+//! So a deletion wins over the insertions of its key in the same batch (the paper's rule 6), and of several insertions the
+//! last one counts (the paper lets any of them count). Elements that this makes stale stay until a cleanup.
+
+use rayon::prelude::*;
+use warpset_base::words::OutOfMemory;
+use warpset_primitives::cpu::sort::sort_by_rank;
+
+use crate::merge::merge_live;
+use crate::run::Elements;
+use crate::{OrderedKey, Value};
+
+/// Insertions of keys with values, of which there are as many.
+pub(crate) fn insertions<K: OrderedKey, V: Value>(keys: &[K], values: &[V]) -> Result<Elements<K, V>, OutOfMemory> {
+    let mut sorted = Elements::zeroed(keys.len(), false)?;
+    if ascends(keys) {
+        sorted.keys.as_mut_slice().copy_from_slice(keys);
+        sorted.values.copy_from_slice(values);
+        return Ok(sorted);
+    }
+    let items = keys.par_iter().copied().zip(values.par_iter().copied()).rev();
+    let mut items: Vec<(K, V)> = items.collect();
+    sort_by_rank(&mut items, key_bits::<K>(), |(key, _)| key.to_u64());
+    let places = sorted.keys.as_mut_slice().par_iter_mut().zip(&mut sorted.values);
+    places.zip(items).for_each(|((key, value), item)| (*key, *value) = item);
+    Ok(sorted)
+}
+
+/// Tombstones of keys.
+pub(crate) fn removals<K: OrderedKey, V: Value>(keys: &[K]) -> Result<Elements<K, V>, OutOfMemory> {
+    let mut sorted = Elements::zeroed(keys.len(), true)?;
+    let to = sorted.keys.as_mut_slice();
+    to.copy_from_slice(keys);
+    if !ascends(keys) {
+        sort_by_rank(to, key_bits::<K>(), |key| key.to_u64());
+    }
+    for (i, word) in sorted.tombstones.iter_mut().flatten().enumerate() {
+        *word = match keys.len() - 32 * i {
+            rest @ 1..32 => (1 << rest) - 1,
+            _ => u32::MAX,
+        };
+    }
+    Ok(sorted)
+}
+
+/// Insertions, and removals where `removed` says so, whose values count for nothing; all three are as long.
+pub(crate) fn mixed<K: OrderedKey, V: Value>(
+    keys: &[K],
+    values: &[V],
+    removed: &[bool],
+) -> Result<Elements<K, V>, OutOfMemory> {
+    if !removed.contains(&true) {
+        return insertions(keys, values);
+    }
+    let mut sorted = Elements::zeroed(keys.len(), true)?;
+    let mut items: Vec<(K, V, bool)> = Vec::with_capacity(keys.len());
+    let places = |removal: bool| (0..keys.len()).filter(move |&i| removed[i] == removal);
+    items.extend(places(true).map(|i| (keys[i], V::NONE, true)));
+    items.extend(places(false).rev().map(|i| (keys[i], values[i], false)));
+    sort_by_rank(&mut items, key_bits::<K>(), |(key, ..)| key.to_u64());
+    let (to_keys, to_values) = (sorted.keys.as_mut_slice(), &mut sorted.values);
+    let to_bits = sorted.tombstones.get_or_insert_default();
+    for (i, (key, value, removal)) in items.into_iter().enumerate() {
+        (to_keys[i], to_values[i]) = (key, value);
+        to_bits[i / 32] |= u32::from(removal) << (i % 32);
+    }
+    Ok(sorted)
+}
+
+fn key_bits<K>() -> u32 {
+    8 * size_of::<K>() as u32
+}
+
+/// Whether each key is above the one before: then there is nothing to sort.
+fn ascends<K: OrderedKey>(keys: &[K]) -> bool {
+    keys.par_chunks(1 << 14).enumerate().all(|(part, chunk)| {
+        let before = (part << 14).checked_sub(1).map(|place| keys[place]);
+        before.is_none_or(|before| before < chunk[0]) && chunk.windows(2).all(|two| two[0] < two[1])
+    })
+}
+
+/// Insertions of which all live: of equal keys the last one.
+pub(crate) fn live_insertions<K: OrderedKey, V: Value>(
+    keys: &[K],
+    values: &[V],
+) -> Result<Elements<K, V>, OutOfMemory> {
+    let sorted = insertions(keys, values)?;
+    if ascends(sorted.keys.as_slice()) { Ok(sorted) } else { merge_live(&[sorted.run()]) }
+}

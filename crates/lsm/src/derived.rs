@@ -1,0 +1,123 @@
+//! What makes lookups in a level fast and follows from its keys: fences and a filter, built when the level has been asked
+//! for enough keys, and never saved.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rayon::prelude::*;
+use warpset_core::lsm::{filter_hash, filter_mask, filter_word, filter_words};
+
+use crate::OrderedKey;
+use crate::fences::Fences;
+
+/// A level of fewer elements is small enough for the caches, and has no filter.
+const LEAST_FILTERED: usize = 1 << 10;
+/// A filter of fewer words is built by one thread.
+const FEW_WORDS: usize = 1 << 14;
+
+/// Derived data of one level.
+pub(crate) struct Derived<K> {
+    fences: OnceLock<Fences<K>>,
+    filter: OnceLock<Filter>,
+    /// Keys that lookups in batches have asked of the level so far.
+    asked: AtomicU64,
+    /// Whether no two elements have the same key.
+    distinct: OnceLock<bool>,
+}
+
+impl<K> Default for Derived<K> {
+    fn default() -> Self {
+        Derived {
+            fences: OnceLock::new(),
+            filter: OnceLock::new(),
+            asked: AtomicU64::new(0),
+            distinct: OnceLock::new(),
+        }
+    }
+}
+
+impl<K: OrderedKey> Derived<K> {
+    /// The fences, if they have been built.
+    pub fn fences(&self) -> Option<&Fences<K>> {
+        self.fences.get()
+    }
+
+    /// Notes that a batch of `asked` keys will be looked up among `keys`, and builds what is worth its cost now: fences after a
+    /// sixty-fourth of as many keys as there are, a filter after a quarter.
+    pub fn prepare(&self, keys: &[K], asked: usize, with_filter: bool) -> (Option<&Fences<K>>, Option<&Filter>) {
+        let asked = self.asked.fetch_add(asked as u64, Ordering::Relaxed) + asked as u64;
+        let len = keys.len() as u64;
+        if asked >= len / 64 {
+            self.fences.get_or_init(|| Fences::new(keys));
+        }
+        if with_filter && asked >= len / 4 && keys.len() >= LEAST_FILTERED {
+            self.filter.get_or_init(|| Filter::new(keys));
+        }
+        (self.fences.get(), if with_filter { self.filter.get() } else { None })
+    }
+
+    /// Whether no two of the keys, which are the level's, are equal.
+    pub fn is_distinct(&self, keys: &[K]) -> bool {
+        *self.distinct.get_or_init(|| {
+            keys.par_chunks(1 << 16).enumerate().all(|(part, chunk)| {
+                let before = (part << 16).checked_sub(1).map(|place| keys[place]);
+                before != Some(chunk[0]) && chunk.windows(2).all(|two| two[0] != two[1])
+            })
+        })
+    }
+
+    /// Says so without looking.
+    pub fn assume_distinct(self) -> Self {
+        Derived { distinct: OnceLock::from(true), ..self }
+    }
+
+    /// Bytes of what has been built.
+    pub fn memory_bytes(&self) -> u64 {
+        let fences = self.fences.get().map_or(0, Fences::memory_bytes);
+        fences + self.filter.get().map_or(0, |filter| 8 * filter.words.len() as u64)
+    }
+}
+
+/// A blocked Bloom filter of a level's keys: all bits of a key in one word of 64 bits.
+pub(crate) struct Filter {
+    words: Vec<u64>,
+}
+
+impl Filter {
+    fn new<K: OrderedKey>(keys: &[K]) -> Filter {
+        let mut words = vec![0; filter_words(keys.len() as u64) as usize];
+        let len = words.len() as u64;
+        if words.len() < FEW_WORDS || rayon::current_num_threads() == 1 {
+            for &key in keys {
+                let hash = filter_hash(key.to_u64());
+                words[filter_word(hash, len) as usize] |= filter_mask(hash);
+            }
+        } else {
+            // SAFETY: `AtomicU64` has the size of `u64` and here its alignment, and the mutable borrow keeps others out.
+            let words = unsafe { &*(std::ptr::from_mut(&mut words[..]) as *const [AtomicU64]) };
+            keys.par_iter().for_each(|&key| {
+                let hash = filter_hash(key.to_u64());
+                words[filter_word(hash, len) as usize].fetch_or(filter_mask(hash), Ordering::Relaxed);
+            });
+        }
+        Filter { words }
+    }
+
+    /// The place of a key's word.
+    #[inline]
+    pub fn place(&self, hash: u64) -> usize {
+        filter_word(hash, self.words.len() as u64) as usize
+    }
+
+    /// The words.
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// Whether a key with this hash may be in the level.
+    #[inline]
+    pub fn contains(&self, hash: u64) -> bool {
+        let mask = filter_mask(hash);
+        self.words[self.place(hash)] & mask == mask
+    }
+}

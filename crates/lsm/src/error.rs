@@ -1,0 +1,87 @@
+//! Everything that can go wrong, with the numbers.
+
+use warpset_base::file::FileError;
+use warpset_base::number::short;
+use warpset_base::words::OutOfMemory;
+
+/// Why an operation on a dictionary failed; the dictionary is as it was before.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A batch size that no dictionary has.
+    #[error("batch size {batch_size}: pass a power of two from 64 to 2^40")]
+    InvalidBatchSize {
+        /// The size asked for.
+        batch_size: u64,
+    },
+    /// A share of stale elements that cannot be reached, or is reached always.
+    #[error("a share of {} stale elements: pass a number above 0 and below 1", short(.share))]
+    InvalidStaleShare {
+        /// The share asked for.
+        share: f64,
+    },
+    /// A cleanup after every zero batches.
+    #[error("a cleanup after every 0 batches: pass 1 or more")]
+    NoBatches,
+    /// Slices that go together differ in length.
+    #[error("{keys} keys, and {found} {what}: pass one per key")]
+    LengthMismatch {
+        /// Keys given.
+        keys: usize,
+        /// What goes with them.
+        what: &'static str,
+        /// How many of these there are.
+        found: usize,
+    },
+    /// The allocator refused.
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
+    /// The bytes are not such a dictionary, or could not be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The file holds keys or values of other types.
+    #[error(
+        "the file has keys of {key_bytes} and values of {value_bytes} bytes, and was read as {expected_key_bytes} and \
+         {expected_value_bytes}: read it as the type that saved it"
+    )]
+    OtherElements {
+        /// Bytes of a key in the file.
+        key_bytes: u64,
+        /// Bytes of a value in the file.
+        value_bytes: u64,
+        /// Bytes of a key of the type that was to be read.
+        expected_key_bytes: u64,
+        /// Bytes of a value of that type.
+        expected_value_bytes: u64,
+    },
+    /// The levels break an invariant of the structure.
+    #[error("level {level}: {what} element {place}; the bytes are damaged, copy or build them again")]
+    Invalid {
+        /// The level.
+        level: u32,
+        /// What is wrong.
+        what: &'static str,
+        /// Where.
+        place: u64,
+    },
+    /// The driver or the device refused.
+    #[error(transparent)]
+    Gpu(#[from] warpset_gpu::GpuError),
+    /// A primitive got arguments that it does not take.
+    #[error(transparent)]
+    Primitive(Box<warpset_primitives::Error>),
+}
+
+impl From<warpset_primitives::Error> for Error {
+    fn from(error: warpset_primitives::Error) -> Error {
+        match error {
+            warpset_primitives::Error::Gpu(error) => Error::Gpu(error),
+            other => Error::Primitive(Box::new(other)),
+        }
+    }
+}
+
+/// An error unless there are as many of these as keys.
+pub(crate) fn one_per_key(keys: usize, what: &'static str, found: usize) -> Result<(), Error> {
+    if keys == found { Ok(()) } else { Err(Error::LengthMismatch { keys, what, found }) }
+}

@@ -1,0 +1,117 @@
+//! Merging sorted runs, the newest first: all elements ([`merge_all`]), or those that live ([`merge_live`]).
+//!
+//! Large merges are cut ([`cut`]) into parts that fit in a core's cache; a task merges a part by folding neighbouring runs
+//! ([`fold`]). Runs of a log-structured merge tree double in length, so folding the two shortest first costs two steps
+//! per element, whatever the number of runs.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use bytemuck::Zeroable;
+use rayon::prelude::*;
+use warpset_base::words::OutOfMemory;
+
+use crate::run::{Elements, Run};
+use crate::{OrderedKey, Value};
+
+mod cut;
+mod fold;
+
+use cut::{by_key, by_rank, parts};
+pub(crate) use fold::Folder;
+
+/// Elements of a part, about: keys and values of a part and its scratch stay in a second-level cache.
+pub(crate) const PART: usize = 1 << 14;
+
+/// All elements of the runs, stale ones too: of equal keys those of the newest run first, in the order of that run.
+pub(crate) fn merge_all<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>]) -> Result<Elements<K, V>, OutOfMemory> {
+    let len: usize = runs.iter().map(Run::len).sum();
+    let with_tombstones = runs.iter().any(Run::has_tombstones);
+    let mut merged = Elements::zeroed(len, with_tombstones)?;
+    let cuts = by_rank(runs, len.div_ceil(PART));
+    let lengths: Vec<usize> = cuts.windows(2).map(|ends| ends[1].total() - ends[0].total()).collect();
+    let keys = split(merged.keys.as_mut_slice(), &lengths);
+    let values = split(&mut merged.values, &lengths);
+    let bits = merged.tombstones.as_mut().map(|words| bytemuck::cast_slice_mut::<u32, u32>(words));
+    let bits: Option<&[AtomicU32]> = bits.map(atomic);
+    let tasks = parts(runs, &cuts).zip(keys.into_par_iter().zip(values)).zip(cuts.par_iter());
+    tasks.for_each_init(Folder::default, |folder, ((pieces, (keys, values)), begin)| {
+        folder.fold_into(&pieces, keys, values, |folder| {
+            if let Some(words) = bits {
+                set_bits(words, begin.total(), folder.flags());
+            }
+        });
+    });
+    Ok(merged)
+}
+
+/// The elements that live: of equal keys the newest one, unless it is a tombstone. Strictly ascending.
+pub(crate) fn merge_live<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>]) -> Result<Elements<K, V>, OutOfMemory> {
+    let len: usize = runs.iter().map(Run::len).sum();
+    let cuts = by_key(runs, len.div_ceil(PART));
+    let live: Vec<(Vec<K>, Vec<V>)> = parts(runs, &cuts)
+        .map_init(Folder::default, |folder, pieces| {
+            let (keys, values) = folder.live(&pieces);
+            (keys.to_vec(), values.to_vec())
+        })
+        .collect();
+    let lengths: Vec<usize> = live.iter().map(|(keys, _)| keys.len()).collect();
+    let mut merged = Elements::zeroed(lengths.iter().sum(), false)?;
+    let keys = split(merged.keys.as_mut_slice(), &lengths);
+    let values = split(&mut merged.values, &lengths);
+    live.into_par_iter().zip(keys.into_par_iter().zip(values)).for_each(|(from, (keys, values))| {
+        keys.copy_from_slice(&from.0);
+        values.copy_from_slice(&from.1);
+    });
+    Ok(merged)
+}
+
+/// How many elements live.
+pub(crate) fn count_live<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>]) -> u64 {
+    let runs: Vec<Run<'_, K, ()>> = runs.iter().map(Run::without_values).collect();
+    let len: usize = runs.iter().map(Run::len).sum();
+    let cuts = by_key(&runs, len.div_ceil(PART));
+    parts(&runs, &cuts).map_init(Folder::default, |folder, pieces| folder.live(&pieces).0.len() as u64).sum()
+}
+
+/// Cuts items into parts of these lengths.
+fn split<'a, T>(mut items: &'a mut [T], lengths: &[usize]) -> Vec<&'a mut [T]> {
+    let mut parts = Vec::with_capacity(lengths.len());
+    for &len in lengths {
+        let (part, rest) = items.split_at_mut(len);
+        parts.push(part);
+        items = rest;
+    }
+    parts
+}
+
+/// Words that several tasks may write.
+fn atomic(words: &mut [u32]) -> &[AtomicU32] {
+    // SAFETY: `AtomicU32` has the size and alignment of `u32`, and the mutable borrow, which lasts as long as the result,
+    // keeps other accesses out.
+    unsafe { &*(std::ptr::from_mut(words) as *const [AtomicU32]) }
+}
+
+/// Sets bit `first + i` where flag `i` is not zero; the words are zero there, and tasks share words at the borders only.
+fn set_bits(words: &[AtomicU32], first: usize, flags: &[u8]) {
+    let mut word = first / 32;
+    let mut bits = 0u32;
+    for (i, &flag) in flags.iter().enumerate() {
+        let bit = first + i;
+        if bit / 32 != word {
+            words[word].fetch_or(bits, Ordering::Relaxed);
+            (word, bits) = (bit / 32, 0);
+        }
+        bits |= u32::from(flag != 0) << (bit % 32);
+    }
+    if bits != 0 {
+        words[word].fetch_or(bits, Ordering::Relaxed);
+    }
+}
+
+/// `len` items of any content.
+fn resize<T: Zeroable + Clone>(items: &mut Vec<T>, len: usize) {
+    items.resize(len, T::zeroed());
+}
+
+#[cfg(test)]
+mod tests;

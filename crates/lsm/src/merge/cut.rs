@@ -1,0 +1,87 @@
+//! Where runs are cut, so that tasks can merge the pieces side by side.
+//!
+//! Every run gives samples at equal distances; of all samples in their order every so many-th is a border. A part then has at
+//! most twice the elements that it should have, and a distance per run.
+
+use rayon::prelude::*;
+
+use crate::run::Run;
+use crate::{OrderedKey, Value};
+
+/// Samples per part.
+const SAMPLES: usize = 8;
+
+/// A place in each run.
+#[derive(Clone, Default)]
+pub(crate) struct Cut(Vec<usize>);
+
+impl Cut {
+    /// Elements before it.
+    pub fn total(&self) -> usize {
+        self.0.iter().sum()
+    }
+}
+
+/// A sampled element: its key, its run and its place there, which in this order is the order of merging.
+type Sample<K> = (K, usize, usize);
+
+/// The samples at the borders of about `parts` parts.
+fn borders<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>], parts: usize) -> Vec<Sample<K>> {
+    let len: usize = runs.iter().map(Run::len).sum();
+    let step = (len / (parts.max(1) * SAMPLES)).max(1);
+    if parts <= 1 {
+        return Vec::new();
+    }
+    let mut samples: Vec<Sample<K>> = Vec::with_capacity(len / step);
+    for (run, elements) in runs.iter().enumerate() {
+        samples.extend((step - 1..elements.len()).step_by(step).map(|place| (elements.keys[place], run, place)));
+    }
+    samples.par_sort_unstable();
+    samples.into_iter().skip(SAMPLES - 1).step_by(SAMPLES).collect()
+}
+
+fn with_ends<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>], between: impl ParallelIterator<Item = Cut>) -> Vec<Cut> {
+    let mut cuts = vec![Cut(vec![0; runs.len()])];
+    cuts.par_extend(between.collect::<Vec<_>>());
+    cuts.push(Cut(runs.iter().map(Run::len).collect()));
+    // In runs that are not sorted, as in a damaged file that nobody has checked, a place may be before the one of the cut before.
+    for i in 1..cuts.len() {
+        let (before, after) = cuts.split_at_mut(i);
+        after[0].0.iter_mut().zip(&before[i - 1].0).for_each(|(place, &least)| *place = (*place).max(least));
+    }
+    cuts
+}
+
+/// Cuts between any two elements that follow each other in the merge.
+pub(crate) fn by_rank<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>], parts: usize) -> Vec<Cut> {
+    let borders = borders(runs, parts);
+    let cut = |(key, from, place): Sample<K>| {
+        let place_in = |(run, elements): (usize, &Run<'_, K, V>)| match run.cmp(&from) {
+            std::cmp::Ordering::Less => elements.upper_bound(key),
+            std::cmp::Ordering::Equal => place,
+            std::cmp::Ordering::Greater => elements.lower_bound(key),
+        };
+        Cut(runs.iter().enumerate().map(place_in).collect())
+    };
+    with_ends(runs, borders.into_par_iter().map(cut))
+}
+
+/// Cuts between different keys only: all elements of a key are in one part.
+pub(crate) fn by_key<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>], parts: usize) -> Vec<Cut> {
+    let mut borders = borders(runs, parts);
+    borders.dedup_by_key(|&mut (key, ..)| key);
+    let cut = |(key, ..): Sample<K>| Cut(runs.iter().map(|run| run.lower_bound(key)).collect());
+    with_ends(runs, borders.into_par_iter().map(cut))
+}
+
+/// The pieces of the runs between two cuts that follow each other; pieces of no elements are left out.
+pub(crate) fn parts<'a, K: OrderedKey, V: Value>(
+    runs: &'a [Run<'a, K, V>],
+    cuts: &'a [Cut],
+) -> impl IndexedParallelIterator<Item = Vec<Run<'a, K, V>>> + 'a {
+    cuts.par_windows(2).map(move |ends| {
+        let places = ends[0].0.iter().zip(&ends[1].0);
+        let pieces = runs.iter().zip(places).map(|(run, (&begin, &end))| run.slice(begin..end));
+        pieces.filter(|piece| !piece.is_empty()).collect()
+    })
+}

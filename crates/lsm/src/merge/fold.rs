@@ -1,0 +1,247 @@
+//! One thread merges pieces of runs, two neighbours at a time, the two that are shortest together first.
+
+use super::resize;
+use crate::run::Run;
+use crate::{OrderedKey, Value};
+
+/// Scratch memory of a task that merges, to be used again.
+pub(crate) struct Folder<K, V> {
+    /// Merged so far and in use, or spare.
+    buffers: Vec<Buffer<K, V>>,
+    /// Where [`Folder::fold`] left the result.
+    result: Buffer<K, V>,
+    flags: Vec<u8>,
+}
+
+struct Buffer<K, V> {
+    keys: Vec<K>,
+    values: Vec<V>,
+    /// Not zero for tombstones; empty where no element is one.
+    flags: Vec<u8>,
+}
+
+impl<K, V> Default for Buffer<K, V> {
+    fn default() -> Self {
+        Buffer { keys: Vec::new(), values: Vec::new(), flags: Vec::new() }
+    }
+}
+
+impl<K, V> Default for Folder<K, V> {
+    fn default() -> Self {
+        Folder { buffers: Vec::new(), result: Buffer::default(), flags: Vec::new() }
+    }
+}
+
+/// What is still to be merged.
+enum Piece<'a, K, V> {
+    Run(Run<'a, K, V>),
+    Merged(Buffer<K, V>),
+}
+
+impl<K: OrderedKey, V: Value> Piece<'_, K, V> {
+    fn len(&self) -> usize {
+        match self {
+            Piece::Run(run) => run.len(),
+            Piece::Merged(buffer) => buffer.keys.len(),
+        }
+    }
+
+    fn keys(&self) -> &[K] {
+        match self {
+            Piece::Run(run) => run.keys,
+            Piece::Merged(buffer) => &buffer.keys,
+        }
+    }
+
+    fn values(&self) -> &[V] {
+        match self {
+            Piece::Run(run) => run.values,
+            Piece::Merged(buffer) => &buffer.values,
+        }
+    }
+
+    /// One flag per element, in `scratch` unless they are there already.
+    fn flags<'s>(&'s self, scratch: &'s mut Vec<u8>) -> &'s [u8] {
+        match self {
+            Piece::Run(run) => {
+                flags_of(run, scratch);
+                scratch
+            }
+            Piece::Merged(buffer) => &buffer.flags,
+        }
+    }
+}
+
+/// The bits of a run as bytes.
+fn flags_of<K: OrderedKey, V: Value>(run: &Run<'_, K, V>, flags: &mut Vec<u8>) {
+    flags.clear();
+    if run.has_tombstones() {
+        flags.extend((0..run.len()).map(|i| u8::from(run.is_tombstone(i))));
+    } else {
+        flags.resize(run.len(), 0);
+    }
+}
+
+impl<K: OrderedKey, V: Value> Folder<K, V> {
+    /// Merges the pieces, the newest first, into `keys` and `values`, which have a place for each element; `flagged` then
+    /// gets the folder, whose flags say which are tombstones, unless no piece can have one.
+    pub fn fold_into(
+        &mut self,
+        pieces: &[Run<'_, K, V>],
+        keys: &mut [K],
+        values: &mut [V],
+        flagged: impl FnOnce(&Self),
+    ) {
+        if let ([piece], false) = (pieces, pieces.iter().any(Run::has_tombstones)) {
+            keys.copy_from_slice(piece.keys);
+            values.copy_from_slice(piece.values);
+            return;
+        }
+        if pieces.iter().any(Run::has_tombstones) {
+            self.fold(pieces);
+            keys.copy_from_slice(&self.result.keys);
+            values.copy_from_slice(&self.result.values);
+            flagged(self);
+            return;
+        }
+        let pieces = self.fold_to_two(pieces, false);
+        if let [a, b] = &pieces[..] {
+            let a = Side { keys: a.keys(), values: a.values(), flags: &[] };
+            let b = Side { keys: b.keys(), values: b.values(), flags: &[] };
+            merge_two::<K, V, false>(a, b, keys, values, &mut []);
+        }
+        self.take_back(pieces);
+    }
+
+    /// One byte per element of the last result, not zero for tombstones; empty if no element can be one.
+    pub fn flags(&self) -> &[u8] {
+        &self.result.flags
+    }
+
+    /// The elements of the pieces that live.
+    pub fn live(&mut self, pieces: &[Run<'_, K, V>]) -> (&[K], &[V]) {
+        self.fold(pieces);
+        let Buffer { keys, values, flags } = &mut self.result;
+        let mut kept = 0;
+        let mut last = None;
+        for i in 0..keys.len() {
+            let (key, value) = (keys[i], values[i]);
+            let keep = last != Some(key) && (flags.is_empty() || flags[i] == 0);
+            last = Some(key);
+            (keys[kept], values[kept]) = (key, value);
+            kept += usize::from(keep);
+        }
+        (&self.result.keys[..kept], &self.result.values[..kept])
+    }
+
+    /// Merges everything into `result`.
+    fn fold(&mut self, pieces: &[Run<'_, K, V>]) {
+        let with_flags = pieces.iter().any(Run::has_tombstones);
+        let len = pieces.iter().map(Run::len).sum();
+        let mut result = std::mem::take(&mut self.result);
+        resize(&mut result.keys, len);
+        resize(&mut result.values, len);
+        resize(&mut result.flags, if with_flags { len } else { 0 });
+        match pieces {
+            [] => {}
+            [piece] => {
+                result.keys.copy_from_slice(piece.keys);
+                result.values.copy_from_slice(piece.values);
+                if with_flags {
+                    flags_of(piece, &mut result.flags);
+                }
+            }
+            _ => {
+                let two = self.fold_to_two(pieces, with_flags);
+                if let [a, b] = &two[..] {
+                    self.merge(a, b, &mut result, with_flags);
+                }
+                self.take_back(two);
+            }
+        }
+        self.result = result;
+    }
+
+    /// Merges neighbours until two pieces are left, or fewer if there were.
+    fn fold_to_two<'a>(&mut self, runs: &[Run<'a, K, V>], with_flags: bool) -> Vec<Piece<'a, K, V>> {
+        let mut pieces: Vec<Piece<'a, K, V>> = runs.iter().map(|&run| Piece::Run(run)).collect();
+        while pieces.len() > 2 {
+            let lengths = pieces.windows(2).map(|two| two[0].len() + two[1].len());
+            let (at, len) = lengths.enumerate().min_by_key(|&(_, len)| len).unwrap_or_default();
+            let mut buffer = self.buffers.pop().unwrap_or_default();
+            resize(&mut buffer.keys, len);
+            resize(&mut buffer.values, len);
+            resize(&mut buffer.flags, if with_flags { len } else { 0 });
+            self.merge(&pieces[at], &pieces[at + 1], &mut buffer, with_flags);
+            let merged = std::mem::replace(&mut pieces[at], Piece::Merged(buffer));
+            let other = pieces.remove(at + 1);
+            self.take_back([merged, other]);
+        }
+        pieces
+    }
+
+    fn merge(&mut self, a: &Piece<'_, K, V>, b: &Piece<'_, K, V>, out: &mut Buffer<K, V>, with_flags: bool) {
+        if !with_flags {
+            let a = Side { keys: a.keys(), values: a.values(), flags: &[] };
+            let b = Side { keys: b.keys(), values: b.values(), flags: &[] };
+            merge_two::<K, V, false>(a, b, &mut out.keys, &mut out.values, &mut []);
+            return;
+        }
+        let mut of_b = Vec::new();
+        let a = Side { keys: a.keys(), values: a.values(), flags: a.flags(&mut self.flags) };
+        let b = Side { keys: b.keys(), values: b.values(), flags: b.flags(&mut of_b) };
+        merge_two::<K, V, true>(a, b, &mut out.keys, &mut out.values, &mut out.flags);
+    }
+
+    /// Buffers that are merged and done with.
+    fn take_back<'a>(&mut self, pieces: impl IntoIterator<Item = Piece<'a, K, V>>)
+    where
+        K: 'a,
+        V: 'a,
+    {
+        self.buffers.extend(pieces.into_iter().filter_map(|piece| match piece {
+            Piece::Run(_) => None,
+            Piece::Merged(buffer) => Some(buffer),
+        }));
+    }
+}
+
+/// One of two runs to merge: slices of one length, `flags` empty if there are none.
+struct Side<'a, K, V> {
+    keys: &'a [K],
+    values: &'a [V],
+    flags: &'a [u8],
+}
+
+/// Merges two runs, `a` first where keys are equal; the outputs are as long as both.
+#[inline]
+fn merge_two<K: OrderedKey, V: Value, const FLAGS: bool>(
+    a: Side<'_, K, V>,
+    b: Side<'_, K, V>,
+    keys: &mut [K],
+    values: &mut [V],
+    flags: &mut [u8],
+) {
+    let (mut i, mut j) = (0, 0);
+    let (a_values, b_values) = (&a.values[..a.keys.len()], &b.values[..b.keys.len()]);
+    while i < a.keys.len() && j < b.keys.len() {
+        let (key_a, key_b) = (a.keys[i], b.keys[j]);
+        let from_a = key_a <= key_b;
+        let to = i + j;
+        keys[to] = if from_a { key_a } else { key_b };
+        let (value_a, value_b) = (a_values[i], b_values[j]);
+        values[to] = if from_a { value_a } else { value_b };
+        if FLAGS {
+            flags[to] = if from_a { a.flags[i] } else { b.flags[j] };
+        }
+        i += usize::from(from_a);
+        j += usize::from(!from_a);
+    }
+    let (rest, from) = if i < a.keys.len() { (a, i) } else { (b, j) };
+    let to = keys.len() - (rest.keys.len() - from);
+    keys[to..].copy_from_slice(&rest.keys[from..]);
+    values[to..].copy_from_slice(&rest.values[from..]);
+    if FLAGS {
+        flags[to..].copy_from_slice(&rest.flags[from..]);
+    }
+}

@@ -1,0 +1,215 @@
+//! Lookups: a level after the other, the newest first, until one has the key (section III-D of the paper).
+//!
+//! In batches, 64 keys go through the levels together: those that the level's filter does not rule out go down its fences,
+//! with their cache lines asked for ahead.
+
+use rayon::prelude::*;
+
+use crate::derived::Filter;
+use crate::fences::{Fences, prefetch};
+use crate::level::Sorted;
+use crate::run::Run;
+use crate::{OrderedKey, Value};
+use warpset_core::lsm::filter_hash;
+
+/// Keys that go through the levels together; one word of a bitmap.
+const GROUP: usize = 64;
+/// Keys of a task.
+const TASK: usize = 1 << 12;
+
+/// Where the keys of a level that are not below `key` begin.
+pub(crate) fn lower_bound<K: OrderedKey, V: Value, S: Sorted<K, V>>(level: &S, key: K) -> usize {
+    let run = level.run();
+    match level.derived().fences() {
+        Some(fences) => fences.lower_bound(run.keys, key),
+        None => run.lower_bound(key),
+    }
+}
+
+/// The value of a key.
+pub(crate) fn get<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], key: K) -> Option<V> {
+    for level in levels {
+        let run = level.run();
+        let within = run.keys.first().is_some_and(|&first| first <= key) && run.keys.last() >= Some(&key);
+        if !within {
+            continue;
+        }
+        let place = lower_bound(level, key);
+        if run.keys.get(place) == Some(&key) {
+            return (!run.is_tombstone(place)).then(|| run.values[place]);
+        }
+    }
+    None
+}
+
+/// A level as a batch sees it.
+struct Prepared<'a, K, V> {
+    run: Run<'a, K, V>,
+    fences: Option<&'a Fences<K>>,
+    filter: Option<&'a Filter>,
+}
+
+fn prepare<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], asked: usize) -> Vec<Prepared<'_, K, V>> {
+    let prepared = levels.iter().map(|level| {
+        let run = level.run();
+        let (fences, filter) = level.derived().prepare(run.keys, asked, levels.len() > 1);
+        Prepared { run, fences, filter }
+    });
+    prepared.collect()
+}
+
+/// The answers of up to 64 keys: which of them have a value, and the values of those.
+struct Answers<V> {
+    found: u64,
+    values: [V; GROUP],
+}
+
+fn look_up_group<K: OrderedKey, V: Value>(levels: &[Prepared<'_, K, V>], keys: &[K]) -> Answers<V> {
+    let mut answers = Answers { found: 0, values: [V::NONE; GROUP] };
+    let mut hashes = [0; GROUP];
+    if levels.iter().any(|level| level.filter.is_some()) {
+        hashes.iter_mut().zip(keys).for_each(|(hash, &key)| *hash = filter_hash(key.to_u64()));
+    }
+    // Bit i: no level has had key i so far.
+    let mut waiting = if keys.len() == GROUP { u64::MAX } else { (1 << keys.len()) - 1 };
+    for level in levels {
+        let run = &level.run;
+        let (Some(&first), Some(&last)) = (run.keys.first(), run.keys.last()) else { continue };
+        let mut asked = 0;
+        for (i, &key) in keys.iter().enumerate() {
+            asked |= u64::from(first <= key && key <= last) << i;
+        }
+        asked &= waiting;
+        if let Some(filter) = level.filter {
+            each(asked, |i| prefetch(filter.words(), filter.place(hashes[i])));
+            let mut passed = 0;
+            each(asked, |i| passed |= u64::from(filter.contains(hashes[i])) << i);
+            asked = passed;
+        }
+        let mut numbers = [0u8; GROUP];
+        let mut asked_keys = [K::MIN; GROUP];
+        let mut count = 0;
+        each(asked, |i| {
+            (numbers[count], asked_keys[count]) = (i as u8, keys[i]);
+            count += 1;
+        });
+        let (numbers, asked_keys) = (&numbers[..count], &asked_keys[..count]);
+        let mut places = [0; GROUP];
+        match level.fences {
+            Some(fences) => fences.lower_bounds(run.keys, asked_keys, &mut places),
+            None => places.iter_mut().zip(asked_keys).for_each(|(place, &key)| *place = run.lower_bound(key)),
+        }
+        let mut hits = 0;
+        for (at, (&place, &key)) in places.iter().zip(asked_keys).enumerate() {
+            let hit = run.keys.get(place) == Some(&key);
+            hits |= u64::from(hit) << at;
+            if hit {
+                prefetch(run.values, place);
+            }
+        }
+        each(hits, |at| {
+            let i = numbers[at] as usize;
+            waiting &= !(1 << i);
+            if !run.is_tombstone(places[at]) {
+                answers.found |= 1 << i;
+                answers.values[i] = run.values[places[at]];
+            }
+        });
+        if waiting == 0 {
+            break;
+        }
+    }
+    answers
+}
+
+/// Calls `with` for every set bit.
+#[inline(always)]
+fn each(mut bits: u64, mut with: impl FnMut(usize)) {
+    while bits != 0 {
+        with(bits.trailing_zeros() as usize);
+        bits &= bits - 1;
+    }
+}
+
+/// Looks up all keys; `answer` gets the answers of every group of 64, and the place for them in `targets`, of which there is
+/// one per key.
+fn look_up<K: OrderedKey, V: Value, S: Sorted<K, V>, T: Send>(
+    levels: &[S],
+    keys: &[K],
+    targets: &mut [T],
+    answer: impl Fn(&Answers<V>, &mut [T]) + Sync,
+) {
+    debug_assert_eq!(keys.len(), targets.len());
+    let levels = prepare(levels, keys.len());
+    let task = |(keys, targets): (&[K], &mut [T])| {
+        for (keys, targets) in keys.chunks(GROUP).zip(targets.chunks_mut(GROUP)) {
+            answer(&look_up_group(&levels, keys), targets);
+        }
+    };
+    if keys.len() <= TASK {
+        task((keys, targets));
+    } else {
+        keys.par_chunks(TASK).zip(targets.par_chunks_mut(TASK)).for_each(task);
+    }
+}
+
+/// [`look_up`] with one word per group for the bits that say which keys have a value.
+fn look_up_bits<K: OrderedKey, V: Value, S: Sorted<K, V>, T: Send>(
+    levels: &[S],
+    keys: &[K],
+    targets: &mut [T],
+    answer: impl Fn(&Answers<V>, &mut [T]) + Sync,
+) -> Vec<u64> {
+    let mut words = vec![0; keys.len().div_ceil(GROUP)];
+    let levels = prepare(levels, keys.len());
+    let task = |((keys, targets), words): ((&[K], &mut [T]), &mut [u64])| {
+        for ((keys, targets), word) in keys.chunks(GROUP).zip(targets.chunks_mut(GROUP)).zip(words) {
+            let answers = look_up_group(&levels, keys);
+            answer(&answers, targets);
+            *word = answers.found;
+        }
+    };
+    if keys.len() <= TASK {
+        task(((keys, targets), &mut words));
+    } else {
+        let parts = keys.par_chunks(TASK).zip(targets.par_chunks_mut(TASK)).zip(words.par_chunks_mut(TASK / GROUP));
+        parts.for_each(task);
+    }
+    words
+}
+
+/// The values of keys.
+pub(crate) fn get_bulk<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], keys: &[K]) -> Vec<Option<V>> {
+    let mut values = vec![None; keys.len()];
+    look_up(levels, keys, &mut values, |answers, targets| {
+        for (i, target) in targets.iter_mut().enumerate() {
+            *target = (answers.found >> i & 1 == 1).then_some(answers.values[i]);
+        }
+    });
+    values
+}
+
+/// The values of keys into `values`, of which there are as many, and which keys have one.
+pub(crate) fn get_bulk_into<K: OrderedKey, V: Value, S: Sorted<K, V>>(
+    levels: &[S],
+    keys: &[K],
+    values: &mut [V],
+) -> Vec<u64> {
+    look_up_bits(levels, keys, values, |answers, targets| targets.copy_from_slice(&answers.values[..targets.len()]))
+}
+
+/// Which keys have a value, into `answers`, of which there are as many.
+pub(crate) fn contains_bulk_into<K: OrderedKey, V: Value, S: Sorted<K, V>>(
+    levels: &[S],
+    keys: &[K],
+    answers: &mut [bool],
+) {
+    look_up(levels, keys, answers, |answers, targets| {
+        targets.iter_mut().enumerate().for_each(|(i, target)| *target = answers.found >> i & 1 == 1);
+    });
+}
+
+/// Which keys have a value, as bits.
+pub(crate) fn contains_words<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], keys: &[K]) -> Vec<u64> {
+    look_up_bits(levels, keys, &mut vec![(); keys.len()], |_, _| {})
+}

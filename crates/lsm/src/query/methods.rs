@@ -1,0 +1,159 @@
+//! The queries as methods of every type that has levels: `levels` gives them, the newest first, and `live` the number of
+//! live elements where it is known.
+
+/// Writes the methods into an `impl` for this type.
+macro_rules! queries {
+    ([$($generics:tt)*] $type:ty) => {
+        /// Queries. Those that end in `_bulk` use all threads of the current rayon pool.
+        impl<$($generics)*> $type {
+            /// The value of a key.
+            pub fn get(&self, key: K) -> Option<V> {
+                $crate::query::lookup::get(self.levels(), key)
+            }
+
+            /// Whether a key has a value.
+            pub fn contains(&self, key: K) -> bool {
+                self.get(key).is_some()
+            }
+
+            /// The values of keys, in the order of the keys.
+            pub fn get_bulk(&self, keys: &[K]) -> Vec<Option<V>> {
+                $crate::query::lookup::get_bulk(self.levels(), keys)
+            }
+
+            /// The values of keys into a slice of the same length, and which keys have one; the others get zero.
+            ///
+            /// # Errors
+            /// [`Error::LengthMismatch`]($crate::Error::LengthMismatch).
+            pub fn get_bulk_into(&self, keys: &[K], values: &mut [V]) -> Result<$crate::Bitmap, $crate::Error> {
+                $crate::error::one_per_key(keys.len(), "places for values", values.len())?;
+                let words = $crate::query::lookup::get_bulk_into(self.levels(), keys, values);
+                Ok($crate::Bitmap::from_words(words, keys.len()))
+            }
+
+            /// Whether each key has a value.
+            pub fn contains_bulk(&self, keys: &[K]) -> Vec<bool> {
+                let mut answers = vec![false; keys.len()];
+                $crate::query::lookup::contains_bulk_into(self.levels(), keys, &mut answers);
+                answers
+            }
+
+            /// `contains_bulk` into a slice of the same length.
+            ///
+            /// # Errors
+            /// [`Error::LengthMismatch`]($crate::Error::LengthMismatch).
+            pub fn contains_bulk_into(&self, keys: &[K], answers: &mut [bool]) -> Result<(), $crate::Error> {
+                $crate::error::one_per_key(keys.len(), "places for answers", answers.len())?;
+                $crate::query::lookup::contains_bulk_into(self.levels(), keys, answers);
+                Ok(())
+            }
+
+            /// `contains_bulk` as one bit per key.
+            pub fn contains_bitmap_bulk(&self, keys: &[K]) -> $crate::Bitmap {
+                let words = $crate::query::lookup::contains_words(self.levels(), keys);
+                $crate::Bitmap::from_words(words, keys.len())
+            }
+
+            /// How many of the keys have a value.
+            pub fn count_contained_bulk(&self, keys: &[K]) -> usize {
+                self.contains_bitmap_bulk(keys).count_ones()
+            }
+
+            /// How many keys of a range have a value; none if its end is below its start.
+            pub fn count_range(&self, range: impl std::ops::RangeBounds<K>) -> u64 {
+                $crate::query::range::count(self.levels(), &range)
+            }
+
+            /// `count_range` of many ranges, in their order.
+            pub fn count_range_bulk<R: std::ops::RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Vec<u64> {
+                let mut counts = vec![0; ranges.len()];
+                $crate::query::range::count_bulk(self.levels(), ranges, &mut counts);
+                counts
+            }
+
+            /// The keys of a range that have a value, with their values, ascending.
+            pub fn range(&self, range: impl std::ops::RangeBounds<K>) -> $crate::Range<'_, K, V> {
+                $crate::query::range::range(self.levels(), &range)
+            }
+
+            /// What `range` gives for many ranges, in their order, in one piece of memory.
+            ///
+            /// # Errors
+            /// [`Error::OutOfMemory`]($crate::Error::OutOfMemory).
+            pub fn range_bulk<R: std::ops::RangeBounds<K> + Sync>(
+                &self,
+                ranges: &[R],
+            ) -> Result<$crate::Ranges<K, V>, $crate::Error> {
+                $crate::query::range::range_bulk(self.levels(), ranges)
+            }
+
+            /// All keys that have a value, with their values, ascending.
+            pub fn iter(&self) -> $crate::Range<'_, K, V> {
+                self.range(..)
+            }
+
+            /// The smallest key above `key` that has a value, with its value.
+            pub fn successor(&self, key: K) -> Option<(K, V)> {
+                $crate::query::order::successor(self.levels(), key)
+            }
+
+            /// The largest key below `key` that has a value, with its value.
+            pub fn predecessor(&self, key: K) -> Option<(K, V)> {
+                $crate::query::order::predecessor(self.levels(), key)
+            }
+
+            /// `successor` of many keys, in their order.
+            pub fn successor_bulk(&self, keys: &[K]) -> Vec<Option<(K, V)>> {
+                $crate::query::order::bulk(self.levels(), keys, $crate::query::order::successor)
+            }
+
+            /// `predecessor` of many keys, in their order.
+            pub fn predecessor_bulk(&self, keys: &[K]) -> Vec<Option<(K, V)>> {
+                $crate::query::order::bulk(self.levels(), keys, $crate::query::order::predecessor)
+            }
+
+            /// The smallest key that has a value, with its value.
+            pub fn first_key_value(&self) -> Option<(K, V)> {
+                $crate::query::order::first_from(self.levels(), K::MIN)
+            }
+
+            /// The largest key that has a value, with its value.
+            pub fn last_key_value(&self) -> Option<(K, V)> {
+                $crate::query::order::last_to(self.levels(), K::MAX)
+            }
+
+            /// How many keys have a value. After an update the first call walks through all elements.
+            pub fn len(&self) -> u64 {
+                *self.live().get_or_init(|| {
+                    let runs: Vec<_> = self.levels().iter().map($crate::level::Sorted::run).collect();
+                    $crate::merge::count_live(&runs)
+                })
+            }
+
+            /// Whether no key has a value.
+            pub fn is_empty(&self) -> bool {
+                self.first_key_value().is_none()
+            }
+
+            /// Elements that are stored: live ones, tombstones and stale ones.
+            pub fn resident_len(&self) -> u64 {
+                self.levels().iter().map(|level| $crate::level::Sorted::run(level).len() as u64).sum()
+            }
+
+            /// Bytes of memory that the elements take, and what has been derived from them for lookups.
+            pub fn memory_bytes(&self) -> u64 {
+                $crate::level::memory_bytes(self.levels())
+            }
+        }
+
+        impl<'iter, $($generics)*> IntoIterator for &'iter $type {
+            type Item = (K, V);
+            type IntoIter = $crate::Range<'iter, K, V>;
+
+            fn into_iter(self) -> Self::IntoIter {
+                self.iter()
+            }
+        }
+    };
+}
+pub(crate) use queries;

@@ -1,0 +1,95 @@
+//! Iteration in the order of the keys: pieces of the levels are merged a few thousand elements at a time.
+
+use crate::merge::Folder;
+use crate::run::Run;
+use crate::{OrderedKey, Value};
+
+/// At most this many elements of a level, and copies of one key, are merged at a time.
+const STEP: usize = 1 << 10;
+
+/// The live elements of a range of keys, ascending: made by `range` and `iter`.
+pub struct Range<'a, K, V> {
+    /// What is still to be merged, the newest first.
+    pieces: Vec<Run<'a, K, V>>,
+    folder: Folder<K, V>,
+    keys: Vec<K>,
+    values: Vec<V>,
+    at: usize,
+}
+
+impl<'a, K: OrderedKey, V: Value> Range<'a, K, V> {
+    pub(crate) fn new(pieces: Vec<Run<'a, K, V>>) -> Self {
+        Range { pieces, folder: Folder::default(), keys: Vec::new(), values: Vec::new(), at: 0 }
+    }
+
+    /// Merges the next elements into the buffer; false if there are none left.
+    fn refill(&mut self) -> bool {
+        self.keys.clear();
+        self.values.clear();
+        self.at = 0;
+        while self.keys.is_empty() {
+            self.pieces.retain(|piece| !piece.is_empty());
+            // All elements up to the least key that some level has `STEP` places ahead.
+            let Some(last) = self.pieces.iter().map(|piece| piece.keys[piece.len().min(STEP) - 1]).min() else {
+                return false;
+            };
+            let next: Vec<Run<'a, K, V>> = self
+                .pieces
+                .iter_mut()
+                .map(|piece| {
+                    let end = piece.upper_bound(last);
+                    let next = piece.slice(0..end);
+                    *piece = piece.slice(end..piece.len());
+                    next
+                })
+                .filter(|next| !next.is_empty())
+                .collect();
+            if next.is_empty() {
+                // In a damaged file that nobody has checked, keys may be in no order.
+                self.pieces.clear();
+            }
+            let (keys, values) = self.folder.live(&next);
+            self.keys.extend_from_slice(keys);
+            self.values.extend_from_slice(values);
+        }
+        true
+    }
+}
+
+impl<K: OrderedKey, V: Value> Iterator for Range<'_, K, V> {
+    type Item = (K, V);
+
+    #[inline]
+    fn next(&mut self) -> Option<(K, V)> {
+        if self.at == self.keys.len() && !self.refill() {
+            return None;
+        }
+        let item = (self.keys[self.at], self.values[self.at]);
+        self.at += 1;
+        Some(item)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let ready = self.keys.len() - self.at;
+        (ready, Some(ready + self.pieces.iter().map(Run::len).sum::<usize>()))
+    }
+
+    fn fold<B, F: FnMut(B, (K, V)) -> B>(mut self, init: B, mut f: F) -> B {
+        let mut folded = init;
+        loop {
+            let ready = self.keys[self.at..].iter().copied().zip(self.values[self.at..].iter().copied());
+            folded = ready.fold(folded, &mut f);
+            if !self.refill() {
+                return folded;
+            }
+        }
+    }
+}
+
+impl<K: OrderedKey, V: Value> std::iter::FusedIterator for Range<'_, K, V> {}
+
+impl<K: OrderedKey, V: Value> std::fmt::Debug for Range<'_, K, V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Range").field("at_most", &self.size_hint().1).finish_non_exhaustive()
+    }
+}

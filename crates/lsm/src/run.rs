@@ -1,0 +1,96 @@
+//! Sorted runs of elements: borrowed parts of levels ([`Run`]), and what a batch or a merge makes ([`Elements`]).
+
+use warpset_base::words::{AlignedWords, OutOfMemory, zeroed_vec};
+
+use crate::element::units;
+use crate::{OrderedKey, Value};
+
+/// Elements in the order of their keys; of equal keys the newest first.
+#[derive(Clone, Copy)]
+pub(crate) struct Run<'a, K, V> {
+    pub keys: &'a [K],
+    /// As many.
+    pub values: &'a [V],
+    /// Bit `first_bit + i` is set if element `i` is a tombstone; absent if none is.
+    tombstones: Option<&'a [u32]>,
+    first_bit: usize,
+}
+
+impl<'a, K: OrderedKey, V: Value> Run<'a, K, V> {
+    pub fn new(keys: &'a [K], values: &'a [V], tombstones: Option<&'a [u32]>) -> Self {
+        debug_assert_eq!(keys.len(), values.len());
+        Run { keys, values, tombstones, first_bit: 0 }
+    }
+
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Whether there is a bitmap of tombstones.
+    pub fn has_tombstones(&self) -> bool {
+        self.tombstones.is_some()
+    }
+
+    #[inline]
+    pub fn is_tombstone(&self, i: usize) -> bool {
+        let bit = self.first_bit + i;
+        self.tombstones.is_some_and(|words| words[bit / 32] >> (bit % 32) & 1 == 1)
+    }
+
+    /// The elements in this range of places.
+    pub fn slice(&self, range: std::ops::Range<usize>) -> Self {
+        Run {
+            keys: &self.keys[range.clone()],
+            values: &self.values[range.clone()],
+            tombstones: self.tombstones,
+            first_bit: self.first_bit + range.start,
+        }
+    }
+
+    /// The same elements without their values.
+    pub fn without_values(&self) -> Run<'a, K, ()> {
+        let Run { keys, tombstones, first_bit, .. } = *self;
+        Run { keys, values: units(keys.len()), tombstones, first_bit }
+    }
+
+    /// How many keys are below `key`.
+    pub fn lower_bound(&self, key: K) -> usize {
+        self.keys.partition_point(|&other| other < key)
+    }
+
+    /// How many keys are not above `key`.
+    pub fn upper_bound(&self, key: K) -> usize {
+        self.keys.partition_point(|&other| other <= key)
+    }
+}
+
+/// Elements in memory of their own, sorted as a [`Run`] is.
+pub(crate) struct Elements<K, V> {
+    pub keys: AlignedWords<K>,
+    pub values: Vec<V>,
+    /// Whole words; bits past the last element are zero. Absent if no element is a tombstone.
+    pub tombstones: Option<Vec<u32>>,
+}
+
+impl<K: OrderedKey, V: Value> Elements<K, V> {
+    /// `len` elements that are all zero, with a bitmap if asked for.
+    pub fn zeroed(len: usize, tombstones: bool) -> Result<Self, OutOfMemory> {
+        Ok(Elements {
+            keys: AlignedWords::zeroed(len as u64)?,
+            values: V::zeroed_vec(len)?,
+            tombstones: if tombstones { Some(zeroed_vec(len.div_ceil(32) as u64)?) } else { None },
+        })
+    }
+
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    pub fn run(&self) -> Run<'_, K, V> {
+        Run::new(self.keys.as_slice(), &self.values, self.tombstones.as_deref())
+    }
+}

@@ -1,0 +1,93 @@
+//! Queries over saved bytes, such as a memory-mapped file.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use crate::derived::Derived;
+use crate::format::{directory, view};
+use crate::level::Sorted;
+use crate::query::methods::queries;
+use crate::run::Run;
+use crate::{Error, OrderedKey, Value};
+
+/// A saved [`Lsm`](crate::Lsm) or [`SortedArray`](crate::SortedArray) in borrowed bytes: answers every query without a copy of
+/// the elements.
+///
+/// ```
+/// use warpset_lsm::{SortedArray, View};
+///
+/// let array = SortedArray::<u32, u64>::builder().build_from(&[1, 2], &[10, 20])?;
+/// let path = std::env::temp_dir().join("warpset-lsm-view.array");
+/// array.save(&path)?;
+///
+/// let file: Vec<u64> = words_of(&std::fs::read(&path)?); // or memmap2::Mmap
+/// let view = View::<u32, u64>::from_bytes(bytemuck::cast_slice(&file))?;
+/// assert_eq!(view.get(2), Some(20));
+/// # std::fs::remove_file(&path)?;
+/// # fn words_of(bytes: &[u8]) -> Vec<u64> { bytemuck::pod_collect_to_vec(bytes) }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct View<'a, K, V> {
+    levels: Vec<Borrowed<'a, K, V>>,
+    live: OnceLock<u64>,
+}
+
+/// A level in somebody else's memory.
+struct Borrowed<'a, K, V> {
+    run: Run<'a, K, V>,
+    derived: Derived<K>,
+}
+
+impl<K: OrderedKey, V: Value> Sorted<K, V> for Borrowed<'_, K, V> {
+    fn run(&self) -> Run<'_, K, V> {
+        self.run
+    }
+
+    fn derived(&self) -> &Derived<K> {
+        &self.derived
+    }
+}
+
+impl<'a, K: OrderedKey, V: Value> View<'a, K, V> {
+    /// A dictionary in saved bytes, such as a memory-mapped file: checks everything, checksum and order of the keys
+    /// included, for which it reads the bytes twice.
+    ///
+    /// The payload must be aligned to 8 bytes; it is in a mapping that starts at a page.
+    ///
+    /// # Errors
+    /// [`Error::File`], [`Error::OtherElements`], [`Error::Invalid`].
+    pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, Error> {
+        Self::open(view::<K, V>(bytes, true)?)
+    }
+
+    /// [`View::from_bytes`] without checksum and order: opens in constant time and touches the directory of the levels only.
+    /// Damaged elements make wrong answers, nothing worse.
+    ///
+    /// # Errors
+    /// As for [`View::from_bytes`].
+    pub fn from_bytes_unverified(bytes: &'a [u8]) -> Result<Self, Error> {
+        Self::open(view::<K, V>(bytes, false)?)
+    }
+
+    fn open(words: &'a [u64]) -> Result<Self, Error> {
+        let places = directory::<K, V>(words)?;
+        let level = |run| Borrowed { run, derived: Derived::default() };
+        Ok(View { levels: places.iter().map(|place| level(place.run(words))).collect(), live: OnceLock::new() })
+    }
+
+    fn levels(&self) -> &[Borrowed<'a, K, V>] {
+        &self.levels
+    }
+
+    fn live(&self) -> &OnceLock<u64> {
+        &self.live
+    }
+}
+
+queries!(['a, K: OrderedKey, V: Value] View<'a, K, V>);
+
+impl<K: OrderedKey, V: Value> fmt::Debug for View<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("View").field("resident_len", &self.resident_len()).finish()
+    }
+}
