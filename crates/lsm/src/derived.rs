@@ -38,13 +38,13 @@ impl<K> Default for Derived<K> {
 
 impl<K: OrderedKey> Derived<K> {
     /// The fences, if they have been built.
-    pub fn fences(&self) -> Option<&Fences<K>> {
+    pub(crate) fn fences(&self) -> Option<&Fences<K>> {
         self.fences.get()
     }
 
     /// Notes that a batch of `asked` keys will be looked up among `keys`, and builds what is worth its cost now: fences after a
     /// sixty-fourth of as many keys as there are, a filter after a quarter.
-    pub fn prepare(&self, keys: &[K], asked: usize, with_filter: bool) -> (Option<&Fences<K>>, Option<&Filter>) {
+    pub(crate) fn prepare(&self, keys: &[K], asked: usize, with_filter: bool) -> (Option<&Fences<K>>, Option<&Filter>) {
         let asked = self.asked.fetch_add(asked as u64, Ordering::Relaxed) + asked as u64;
         let len = keys.len() as u64;
         if asked >= len / 64 {
@@ -57,7 +57,7 @@ impl<K: OrderedKey> Derived<K> {
     }
 
     /// Whether no two of the keys, which are the level's, are equal.
-    pub fn is_distinct(&self, keys: &[K]) -> bool {
+    pub(crate) fn is_distinct(&self, keys: &[K]) -> bool {
         *self.distinct.get_or_init(|| {
             keys.par_chunks(1 << 16).enumerate().all(|(part, chunk)| {
                 let before = (part << 16).checked_sub(1).map(|place| keys[place]);
@@ -67,12 +67,12 @@ impl<K: OrderedKey> Derived<K> {
     }
 
     /// Says so without looking.
-    pub fn assume_distinct(self) -> Self {
+    pub(crate) fn assume_distinct(self) -> Self {
         Derived { distinct: OnceLock::from(true), ..self }
     }
 
     /// Bytes of what has been built.
-    pub fn memory_bytes(&self) -> u64 {
+    pub(crate) fn memory_bytes(&self) -> u64 {
         let fences = self.fences.get().map_or(0, Fences::memory_bytes);
         fences + self.filter.get().map_or(0, |filter| 8 * filter.words.len() as u64)
     }
@@ -105,18 +105,18 @@ impl Filter {
 
     /// The place of a key's word.
     #[inline]
-    pub fn place(&self, hash: u64) -> usize {
+    pub(crate) fn place(&self, hash: u64) -> usize {
         filter_word(hash, self.words.len() as u64) as usize
     }
 
     /// The words.
-    pub fn words(&self) -> &[u64] {
+    pub(crate) fn words(&self) -> &[u64] {
         &self.words
     }
 
     /// Whether a key with this hash may be in the level.
     #[inline]
-    pub fn contains(&self, hash: u64) -> bool {
+    pub(crate) fn contains(&self, hash: u64) -> bool {
         let mask = filter_mask(hash);
         self.words[self.place(hash)] & mask == mask
     }

@@ -25,7 +25,7 @@ const fn node<K>() -> usize {
 
 impl<K: OrderedKey> Fences<K> {
     /// Over these keys. Where there is no memory for a tier, searches below it halve.
-    pub fn new(keys: &[K]) -> Fences<K> {
+    pub(crate) fn new(keys: &[K]) -> Fences<K> {
         let mut tiers = Vec::new();
         let mut stride = node::<K>();
         while keys.len() > stride {
@@ -43,12 +43,12 @@ impl<K: OrderedKey> Fences<K> {
         Fences { tiers }
     }
 
-    pub fn memory_bytes(&self) -> u64 {
+    pub(crate) fn memory_bytes(&self) -> u64 {
         self.tiers.iter().map(|tier| size_of_val(tier.as_slice()) as u64).sum()
     }
 
     /// How many of the keys are below `key`.
-    pub fn lower_bound(&self, keys: &[K], key: K) -> usize {
+    pub(crate) fn lower_bound(&self, keys: &[K], key: K) -> usize {
         let mut places = [0];
         self.lower_bounds(keys, &[key], &mut places);
         places[0]
@@ -56,7 +56,7 @@ impl<K: OrderedKey> Fences<K> {
 
     /// How many of the keys are below each of `asked`: all of them go down the tree together, so that their accesses to
     /// memory overlap.
-    pub fn lower_bounds(&self, keys: &[K], asked: &[K], places: &mut [usize]) {
+    pub(crate) fn lower_bounds(&self, keys: &[K], asked: &[K], places: &mut [usize]) {
         let places = &mut places[..asked.len()];
         if self.tiers.is_empty() && keys.len() > node::<K>() {
             for (place, &key) in places.iter_mut().zip(asked) {

@@ -17,32 +17,32 @@ pub(crate) struct Run<'a, K, V> {
 }
 
 impl<'a, K: OrderedKey, V: Value> Run<'a, K, V> {
-    pub fn new(keys: &'a [K], values: &'a [V], tombstones: Option<&'a [u32]>) -> Self {
+    pub(crate) fn new(keys: &'a [K], values: &'a [V], tombstones: Option<&'a [u32]>) -> Self {
         debug_assert_eq!(keys.len(), values.len());
         Run { keys, values, tombstones, first_bit: 0 }
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.keys.len()
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
     /// Whether there is a bitmap of tombstones.
-    pub fn has_tombstones(&self) -> bool {
+    pub(crate) fn has_tombstones(&self) -> bool {
         self.tombstones.is_some()
     }
 
     #[inline]
-    pub fn is_tombstone(&self, i: usize) -> bool {
+    pub(crate) fn is_tombstone(&self, i: usize) -> bool {
         let bit = self.first_bit + i;
         self.tombstones.is_some_and(|words| words[bit / 32] >> (bit % 32) & 1 == 1)
     }
 
     /// The elements in this range of places.
-    pub fn slice(&self, range: std::ops::Range<usize>) -> Self {
+    pub(crate) fn slice(&self, range: std::ops::Range<usize>) -> Self {
         Run {
             keys: &self.keys[range.clone()],
             values: &self.values[range.clone()],
@@ -52,18 +52,18 @@ impl<'a, K: OrderedKey, V: Value> Run<'a, K, V> {
     }
 
     /// The same elements without their values.
-    pub fn without_values(&self) -> Run<'a, K, ()> {
+    pub(crate) fn without_values(&self) -> Run<'a, K, ()> {
         let Run { keys, tombstones, first_bit, .. } = *self;
         Run { keys, values: units(keys.len()), tombstones, first_bit }
     }
 
     /// How many keys are below `key`.
-    pub fn lower_bound(&self, key: K) -> usize {
+    pub(crate) fn lower_bound(&self, key: K) -> usize {
         self.keys.partition_point(|&other| other < key)
     }
 
     /// How many keys are not above `key`.
-    pub fn upper_bound(&self, key: K) -> usize {
+    pub(crate) fn upper_bound(&self, key: K) -> usize {
         self.keys.partition_point(|&other| other <= key)
     }
 }
@@ -78,7 +78,7 @@ pub(crate) struct Elements<K, V> {
 
 impl<K: OrderedKey, V: Value> Elements<K, V> {
     /// `len` elements that are all zero, with a bitmap if asked for.
-    pub fn zeroed(len: usize, tombstones: bool) -> Result<Self, OutOfMemory> {
+    pub(crate) fn zeroed(len: usize, tombstones: bool) -> Result<Self, OutOfMemory> {
         Ok(Elements {
             keys: AlignedWords::zeroed(len as u64)?,
             values: V::zeroed_vec(len)?,
@@ -86,11 +86,11 @@ impl<K: OrderedKey, V: Value> Elements<K, V> {
         })
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.values.len()
     }
 
-    pub fn run(&self) -> Run<'_, K, V> {
+    pub(crate) fn run(&self) -> Run<'_, K, V> {
         Run::new(self.keys.as_slice(), &self.values, self.tombstones.as_deref())
     }
 }

@@ -9,6 +9,7 @@ mod clock;
 mod first_use;
 mod gpu_limits;
 mod limits;
+mod lsm;
 mod machine;
 mod primitives;
 mod progress;
@@ -37,6 +38,7 @@ use suite::{Input, Session, Setup, Suite, Target};
 fn suites() -> Vec<Box<dyn Suite>> {
     vec![
         Box::new(bloom::Bloom),
+        Box::new(lsm::Lsm),
         Box::new(primitives::Primitives),
         Box::new(quotient::Quotient),
         Box::new(recsplit::RecSplit),

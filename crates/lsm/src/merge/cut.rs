@@ -17,7 +17,7 @@ pub(crate) struct Cut(Vec<usize>);
 
 impl Cut {
     /// Elements before it.
-    pub fn total(&self) -> usize {
+    pub(crate) fn total(&self) -> usize {
         self.0.iter().sum()
     }
 }

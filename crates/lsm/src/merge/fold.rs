@@ -85,7 +85,7 @@ fn flags_of<K: OrderedKey, V: Value>(run: &Run<'_, K, V>, flags: &mut Vec<u8>) {
 impl<K: OrderedKey, V: Value> Folder<K, V> {
     /// Merges the pieces, the newest first, into `keys` and `values`, which have a place for each element; `flagged` then
     /// gets the folder, whose flags say which are tombstones, unless no piece can have one.
-    pub fn fold_into(
+    pub(crate) fn fold_into(
         &mut self,
         pieces: &[Run<'_, K, V>],
         keys: &mut [K],
@@ -114,12 +114,12 @@ impl<K: OrderedKey, V: Value> Folder<K, V> {
     }
 
     /// One byte per element of the last result, not zero for tombstones; empty if no element can be one.
-    pub fn flags(&self) -> &[u8] {
+    pub(crate) fn flags(&self) -> &[u8] {
         &self.result.flags
     }
 
     /// The elements of the pieces that live.
-    pub fn live(&mut self, pieces: &[Run<'_, K, V>]) -> (&[K], &[V]) {
+    pub(crate) fn live(&mut self, pieces: &[Run<'_, K, V>]) -> (&[K], &[V]) {
         self.fold(pieces);
         let Buffer { keys, values, flags } = &mut self.result;
         let mut kept = 0;
