@@ -42,7 +42,8 @@ fn methods_agree_on_long_clusters_and_on_what_does_not_fit() {
         hashes.extend((0..50u64).map(|i| Hashed((400 + i % 5) << 55 | i << 30)));
         let expected = StandardBuilder::with_layout(layout).build_from(&hashes).unwrap();
         let too_many = keys(layout.limit() as usize + 1, 1);
-        let last = StandardBuilder::with_bits(14, 8).duplicates(Duplicates::Kept).layout().unwrap();
+        // Beyond the overflow region, some 250 slots.
+        let last = StandardBuilder::with_bits(10, 8).duplicates(Duplicates::Kept).layout().unwrap();
         for method in BuildMethod::ALL {
             let on_host = StandardBuilder::with_layout(layout).build_from_with(&hashes, method).unwrap();
             assert!(on_host == expected, "{method:?}");
@@ -51,7 +52,7 @@ fn methods_agree_on_long_clusters_and_on_what_does_not_fit() {
 
             let build = |keys: &[u64]| StandardBuilder::with_layout(layout).on(&device).build_from_with(keys, method);
             assert!(matches!(build(&too_many), Err(Error::Full { .. })));
-            let hashes = [Hashed(!0); 3000];
+            let hashes = [Hashed(!0); 600];
             let spilled = StandardBuilder::with_layout(last).on(&device).build_from_with(&hashes, method).unwrap_err();
             let on_host = StandardBuilder::with_layout(last).build_from_with(&hashes, method).unwrap_err();
             assert_eq!(spilled.to_string(), on_host.to_string());

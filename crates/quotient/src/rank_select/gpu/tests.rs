@@ -297,11 +297,11 @@ fn what_does_not_fit_is_an_error() {
 #[test]
 fn fingerprints_lose_more_bits_than_remainders_have() {
     for device in devices(8) {
-        // 34 bits of fingerprint, 12 of them of the remainder, in filters of fewer and of more quotients.
-        for (q, r) in [(6, 5), (9, 10), (12, 4)] {
+        // 34 bits of fingerprint, 18 of them of the remainder, in filters that keep 11 or 15.
+        for (q, r) in [(6, 5), (9, 6), (12, 3)] {
             let target = layout(q, r, 0.95, Duplicates::Kept);
             let some = keys(40, 5);
-            let other = RankSelectBuilder::with_bits(22, 12).duplicates(Duplicates::Kept).build_from(&some).unwrap();
+            let other = RankSelectBuilder::with_bits(16, 18).duplicates(Duplicates::Kept).build_from(&some).unwrap();
             let mut host = RankSelectQuotientFilter::with_layout(target).unwrap();
             let mut filter = host.to_device(&device).unwrap();
             host.merge(&other).unwrap();
