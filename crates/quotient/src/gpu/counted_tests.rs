@@ -308,7 +308,18 @@ fn multisets_of_all_sizes_are_the_hosts() {
         for r in [1, 2, 5, 8, 16, 33] {
             let builder = RankSelectBuilder::with_bits(11, r).duplicates(Duplicates::Counted);
             let base = 1u64 << r;
-            let counts = [1, 2, base - 1, base, base + 1, base + 2, base.saturating_mul(base).min(1 << 58) + 1, (1 << 32) - 1, 1 << 32, 1 << 50];
+            let counts = [
+                1,
+                2,
+                base - 1,
+                base,
+                base + 1,
+                base + 2,
+                base.saturating_mul(base).min(1 << 58) + 1,
+                (1 << 32) - 1,
+                1 << 32,
+                1 << 50,
+            ];
             let (keys, copies): (Vec<u64>, Vec<u64>) = counts
                 .into_iter()
                 .cycle()

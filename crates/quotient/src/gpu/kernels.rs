@@ -1,6 +1,7 @@
 //! Which kernels an operation launches: it names them before the first launch, so that a device loads them side by side. Those
 //! that take longest to compile come first, for machines of few cores.
 
+use warpset_kernels::primitives::by_key::{encode_u32, encode_u64};
 use warpset_kernels::quotient::build::quotient_fingerprints;
 use warpset_kernels::quotient::extract::{quotient_count, quotient_equals};
 use warpset_primitives::{merge, select, sort};
@@ -39,7 +40,19 @@ pub(super) fn of_layout<S: DeviceSlotKind>(layout: &Layout, n: usize, method: S:
         all.extend(sort::kernels_for_keys::<F>(n));
         all
     }
-    if n > 0 { by_word!(layout, all::<S>(n, method)) } else { vec![] }
+    fn counted<F: FingerprintWord, S: DeviceSlotKind>(n: usize) -> Kernels {
+        let mut all = S::counted_kernels::<F>();
+        all.extend(sort::kernels_for_keys::<F>(n));
+        all
+    }
+    match (n, layout.is_counted()) {
+        (0, _) => vec![],
+        (_, true) => {
+            let encode = if layout.fingerprint_bits() <= 32 { encode_u32::INFO } else { encode_u64::INFO };
+            by_word!(layout, counted::<S>(n)).into_iter().chain([encode]).collect()
+        }
+        _ => by_word!(layout, all::<S>(n, method)),
+    }
 }
 
 /// Of the fingerprints of a filter in another layout.

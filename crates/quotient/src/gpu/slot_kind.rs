@@ -24,6 +24,11 @@ pub trait DeviceSlotKind: SlotKind {
     /// The kernels of [`DeviceSlotKind::lay_out`] by this method, for fingerprints of this width.
     fn layout_kernels<F: FingerprintWord>(method: Self::BuildMethod) -> Vec<&'static KernelInfo>;
 
+    /// The kernels of [`DeviceSlotKind::lay_out_counts`].
+    fn counted_kernels<F: FingerprintWord>() -> Vec<&'static KernelInfo> {
+        vec![]
+    }
+
     /// The kernel of [`DeviceSlotKind::extract`].
     fn extract_kernel<F: FingerprintWord>() -> &'static KernelInfo;
 

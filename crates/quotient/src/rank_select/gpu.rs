@@ -11,7 +11,7 @@ use warpset_kernels::quotient::rank_select::counted::{
 use warpset_kernels::quotient::rank_select::extract::{
     BLOCK, TILE_BLOCKS, look_back_words, quotient_rank_select_extract, shared_bytes,
 };
-use warpset_kernels::quotient::rank_select::lookup::quotient_rank_select_count;
+use warpset_kernels::quotient::rank_select::lookup::{quotient_rank_select_count, quotient_rank_select_count_paired};
 use warpset_kernels::quotient::rank_select::rebuild::quotient_rank_select_rebuild;
 use warpset_primitives::LookBack;
 use warpset_simt::{EntryOf, Global, GlobalMut, KernelInfo};
@@ -66,6 +66,10 @@ impl DeviceSlotKind for RankSelect {
             // It is there to be compared: each launch loads what it needs.
             _ => vec![],
         }
+    }
+
+    fn counted_kernels<F: FingerprintWord>() -> Vec<&'static KernelInfo> {
+        vec![quotient_rank_select_build_counted::<F>::INFO, quotient_rank_select_expand::<F>::INFO]
     }
 
     fn extract_kernel<F: FingerprintWord>() -> &'static KernelInfo {
@@ -137,6 +141,7 @@ impl DeviceSlotKind for RankSelect {
     fn counts_kernels(layout: &Layout, _: u64) -> Vec<&'static KernelInfo> {
         let counted = layout.is_counted();
         vec![match (counted, layout.remainder_bits() % 2) {
+            (false, 1) => quotient_rank_select_count_paired::INFO,
             (false, _) => quotient_rank_select_count::INFO,
             (true, 0) => quotient_rank_select_count_counted_paired::INFO,
             (true, _) => quotient_rank_select_count_counted::INFO,

@@ -224,11 +224,11 @@ macro_rules! lookups {
             /// As `quotient_rank_select_contains`, of such a filter.
             #[launch_bounds(256, 8)]
             pub unsafe fn $contains(
-                words: Global<u64>, blocks: u64, parameters: u32, keys: Global<u64>, kind: u32, spread: u64, n: usize,
+                words: Global<u64>, blocks: u64, parameters: u32, fields: u64, keys: Global<u64>, kind: u32, spread: u64, n: usize,
                 form: u32, out: GlobalMut<u64>,
             ) {
                 let parameters = Parameters(parameters);
-                let runs = Runs::<$paired, true, _>::new(ReadOnly(words), blocks, parameters.split().remainder_bits, 0);
+                let runs = Runs::<$paired, true, _>::new(ReadOnly(words), blocks, parameters.split().remainder_bits, fields);
                 let is_stored = |quotient, remainder| runs.contains_counted(quotient, remainder);
                 // SAFETY: the caller keeps this kernel's contract.
                 unsafe { contains(is_stored, parameters, keys, kind, spread, n, form, out) }
@@ -243,13 +243,13 @@ macro_rules! lookups {
             /// As `quotient_rank_select_count`, of such a filter.
             #[launch_bounds(256, 5)]
             pub unsafe fn $count(
-                words: Global<u64>, blocks: u64, parameters: u32, keys: Global<u64>, kind: u32, spread: u64, n: usize,
+                words: Global<u64>, blocks: u64, parameters: u32, fields: u64, keys: Global<u64>, kind: u32, spread: u64, n: usize,
                 out: GlobalMut<u64>,
             ) {
                 let split = Parameters(parameters).split();
                 let i = thread::index_1d() as usize;
                 if i < n {
-                    let runs = Runs::<$paired, true, _>::new(ReadOnly(words), blocks, split.remainder_bits, 0);
+                    let runs = Runs::<$paired, true, _>::new(ReadOnly(words), blocks, split.remainder_bits, fields);
                     // SAFETY: `i < n`.
                     unsafe {
                         let fingerprint = fingerprint_at(keys, kind, spread, split, i);

@@ -67,25 +67,32 @@ kernel! {
     }
 }
 
-kernel! {
-    /// How many copies of each key's fingerprint are stored.
-    ///
-    /// # Safety
-    /// As for [`quotient_rank_select_contains`]; `out` has `n` words, used by this launch alone.
-    #[launch_bounds(256, 8)]
-    pub unsafe fn quotient_rank_select_count(
-        words: Global<u64>, blocks: u64, parameters: u32, fields: u64, keys: Global<u64>, kind: u32, spread: u64,
-        n: usize, out: GlobalMut<u64>,
-    ) {
-        let split = Parameters(parameters).split();
-        let i = thread::index_1d() as usize;
-        if i < n {
-            let runs = Runs::<false, false, _>::new(ReadOnly(words), blocks, split.remainder_bits, fields);
-            // SAFETY: `i < n`.
-            unsafe {
-                let fingerprint = fingerprint_at(keys, kind, spread, split, i);
-                out.write(i, fingerprint.map_or(0, |item| runs.count(split.quotient(item), split.remainder(item))));
+/// Counts.
+macro_rules! counts {
+    ($($kernel:ident: $paired:literal, $remainders:literal;)*) => {$(
+        kernel! {
+            #[doc = concat!("How many copies of each key's fingerprint are stored in a filter with remainders of ", $remainders, ".")]
+            ///
+            /// # Safety
+            /// As for [`quotient_rank_select_contains`]; `out` has `n` words, used by this launch alone.
+            #[launch_bounds(256, 8)]
+            pub unsafe fn $kernel(
+                words: Global<u64>, blocks: u64, parameters: u32, fields: u64, keys: Global<u64>, kind: u32, spread: u64,
+                n: usize, out: GlobalMut<u64>,
+            ) {
+                let split = Parameters(parameters).split();
+                let i = thread::index_1d() as usize;
+                if i < n {
+                    let runs = Runs::<$paired, false, _>::new(ReadOnly(words), blocks, split.remainder_bits, fields);
+                    let count = |item| runs.count(split.quotient(item), split.remainder(item));
+                    // SAFETY: `i < n`.
+                    unsafe { out.write(i, fingerprint_at(keys, kind, spread, split, i).map_or(0, count)) };
+                }
             }
         }
-    }
+    )*};
+}
+counts! {
+    quotient_rank_select_count: false, "any number of bits";
+    quotient_rank_select_count_paired: true, "an odd number of bits";
 }

@@ -160,10 +160,10 @@ impl<const PAIRED: bool, const COUNTED: bool, P: Pairs> Runs<PAIRED, COUNTED, P>
 }
 
 impl<const PAIRED: bool, P: Pairs + Copy> Runs<PAIRED, true, P> {
-    /// The slot with the remainder of a fingerprint, if it is stored. Digits are passed over, a block of slots at a time.
+    /// The slot of a run with a remainder, if it is there. Digits are passed over, a block of slots at a time.
     #[inline(always)]
-    fn place(&self, quotient: u64, remainder: u64) -> Option<u64> {
-        let Run { mut block, mut start, mut ends, first, mut held } = self.find(quotient, ByMasks)?;
+    fn place(&self, run: Run, remainder: u64) -> Option<u64> {
+        let Run { mut block, mut start, mut ends, first, mut held } = run;
         loop {
             let digits = if held { first } else { self.words.word(self.first_word(block) + DIGITS) };
             let len = if ends == 0 { 64 - start } else { ends.trailing_zeros() + 1 };
@@ -186,19 +186,75 @@ impl<const PAIRED: bool, P: Pairs + Copy> Runs<PAIRED, true, P> {
         }
     }
 
+    /// The slots of a run that 64 bits hold, and where in them the remainder of a fingerprint is. `None` if that does not say
+    /// whether it is stored.
+    #[inline(always)]
+    fn window(&self, run: &Run, remainder: u64) -> Option<Window> {
+        let (bits, start) = (self.remainder_bits, run.start);
+        let digits = if run.held { run.first } else { self.words.word(self.first_word(run.block) + DIGITS) } >> start;
+        let len = if run.ends == 0 { 64 - start } else { run.ends.trailing_zeros() + 1 };
+        let held = Ord::min(len, self.fields.count_ones());
+        let at = 64 * (self.first_word(run.block) + Self::REMAINDERS) + (start * bits) as u64;
+        let stored = self.words.field(at, held * bits);
+        let mut others = !digits & lowest(held);
+        while others != 0 {
+            let slot = others.trailing_zeros();
+            others &= others - 1;
+            let here = stored >> (slot * bits) & lowest(bits);
+            if here >= remainder {
+                let place = if here == remainder { slot } else { ABSENT };
+                return Some(Window { stored, digits, held, place });
+            }
+        }
+        // The rest of the run is in the window too, or further slots tell.
+        (run.ends != 0 && held == len).then_some(Window { stored, digits, held, place: ABSENT })
+    }
+
     /// Whether a fingerprint is stored.
     #[inline(always)]
     pub fn contains_counted(&self, quotient: u64, remainder: u64) -> bool {
-        self.place(quotient, remainder).is_some()
+        let Some(run) = self.find(quotient, ByMasks) else { return false };
+        match self.window(&run, remainder) {
+            Some(window) => window.place != ABSENT,
+            None => self.place(run, remainder).is_some(),
+        }
     }
 
     /// How often a fingerprint is stored.
     #[inline(always)]
     pub fn count_counted(&self, quotient: u64, remainder: u64) -> u64 {
+        let Some(run) = self.find(quotient, ByMasks) else { return 0 };
+        if let Some(Window { stored, digits, held, place }) = self.window(&run, remainder) {
+            if place == ABSENT {
+                return 0;
+            }
+            // Digits side by side, the lowest first, are a number.
+            let after = place + 1;
+            let its = (!(digits >> place >> 1)).trailing_zeros();
+            if after + its < held || after + its == held && run.ends != 0 {
+                let bits = self.remainder_bits;
+                return if its == 0 { 1 } else { 2 + (stored >> (after * bits) & lowest(its * bits)) };
+            }
+        }
         let filter = Blocks::counted(self.words, self.blocks, self.remainder_bits);
-        self.place(quotient, remainder).map_or(0, |slot| filter.count_from(slot).0)
+        self.place(run, remainder).map_or(0, |slot| filter.count_from(slot).0)
     }
 }
+
+/// Slots of a run, from its first one on, as many as 64 bits hold.
+struct Window {
+    /// What they hold.
+    stored: u64,
+    /// Which slots of the block are digits, from the first one of the window on.
+    digits: u64,
+    /// How many slots.
+    held: u32,
+    /// The slot of a remainder, or [`ABSENT`].
+    place: u32,
+}
+
+/// No slot.
+const ABSENT: u32 = 64;
 
 impl<const PAIRED: bool, P: Pairs> Runs<PAIRED, false, P> {
     /// As many remainders at a time as 64 bits hold, of the slots of a run: `take` gets them after an exclusive or with

@@ -18,24 +18,28 @@ const LOAD: f64 = 0.7;
 
 /// How often keys come.
 #[derive(Clone, Copy)]
-enum Skew {
+pub enum Skew {
     /// Four times on average, all alike.
     Even,
     /// The i-th most frequent `1 / i` as often as the first (Zipf, exponent 1).
     Zipf,
+    /// Likewise `i` to the power of -1.5, so that two of five are the first key.
+    SteepZipf,
 }
 
 impl Skew {
-    fn name(self) -> &'static str {
+    /// For rows.
+    pub fn name(self) -> &'static str {
         match self {
+            Skew::SteepZipf => "Zipf 1.5",
             Skew::Even => "four copies",
             Skew::Zipf => "Zipf 1.0",
         }
     }
 
-    /// `n` keys with repetitions, in no order.
-    fn keys(self, n: usize) -> Vec<u32> {
-        let different = keys(INSERTED, n / 4);
+    /// `n` keys with repetitions, in no order, of so many different ones.
+    pub fn keys(self, different: usize, n: usize) -> Vec<u32> {
+        let different = keys(INSERTED, different);
         let random = keys(ABSENT, n);
         let place = |random: u32| {
             let share = (f64::from(random) + 0.5) / 2f64.powi(32);
@@ -43,6 +47,8 @@ impl Skew {
                 Skew::Even => share * different.len() as f64,
                 // The sum of 1 / i up to x is about ln x.
                 Skew::Zipf => (different.len() as f64).powf(share) - 1.0,
+                // The sum up to x is about 2 - 2 / sqrt(x).
+                Skew::SteepZipf => (1.0 - share * (1.0 - (different.len() as f64).powf(-0.5))).powi(-2) - 1.0,
             };
             (place as usize).min(different.len() - 1)
         };
@@ -54,7 +60,8 @@ impl Skew {
 pub fn step(size: Size) -> Step {
     Step::new(format!("quotient: multisets, {}", size.name()), move |session| {
         for skew in [Skew::Even, Skew::Zipf] {
-            let all = skew.keys(size.keys(LOAD));
+            let n = size.keys(LOAD);
+            let all = skew.keys(n / 4, n);
             let mut counts: HashMap<u32, u64> = HashMap::new();
             all.iter().for_each(|key| *counts.entry(*key).or_default() += 1);
             let study = Study { size, skew, all, counts };

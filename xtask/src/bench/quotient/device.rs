@@ -17,7 +17,7 @@ use super::super::record::Record;
 use super::super::suite::{Session, Setup, Step, Target, Threads};
 use super::subject::{Kind, container_name, layout};
 use super::whole::WHOLE;
-use super::{ABSENT, COMMON_LOAD, INSERTED, Point, Size, as_expected, device_updates, keys, loads};
+use super::{ABSENT, COMMON_LOAD, INSERTED, Point, Size, as_expected, device_counted, device_updates, keys, loads};
 
 /// The largest filter whose bytes are compared with those of the CPU.
 const COMPARED: u32 = 24;
@@ -47,11 +47,13 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
         let loads = if device.is_emulator() { &[0.5, 0.9] } else { loads(setup.effort) };
         let asked = setup.log2_slots.filter(|_| !device.is_emulator()).map(|bits| vec![Size::of(bits)]);
         for size in asked.unwrap_or_else(|| sizes(device, setup.effort)) {
-            let all: [(&str, Run); 7] = [
+            let all: [(&str, Run); 9] = [
                 ("builds", builds),
                 ("lookups", lookups),
                 ("lookups by batch", lookups_by_batch),
                 ("counts", counts),
+                ("builds of multisets", device_counted::builds),
+                ("lookups with counters and in exact filters", device_counted::lookups),
                 ("inserts and deletes", device_updates::over_load),
                 ("inserts and deletes by batch", device_updates::by_batch),
                 ("merging and resizing", whole_filters),
@@ -93,7 +95,7 @@ pub fn wall<S>(
 }
 
 /// Wall-clock time of `make`, and what it made.
-fn making<T>(
+pub fn making<T>(
     session: &Session,
     device: &Device,
     mut make: impl FnMut() -> anyhow::Result<T>,

@@ -6,6 +6,7 @@
 
 mod counted;
 mod device;
+mod device_counted;
 mod device_updates;
 mod figures;
 mod kmers;

@@ -10,7 +10,7 @@ use warpset_kernels::quotient::rank_select::counted::{
 };
 use warpset_kernels::quotient::rank_select::lookup::{
     quotient_rank_select_contains, quotient_rank_select_contains_paired, quotient_rank_select_contains_sorted,
-    quotient_rank_select_count,
+    quotient_rank_select_count, quotient_rank_select_count_paired,
 };
 use warpset_simt::GlobalMut;
 
@@ -40,7 +40,7 @@ pub(super) unsafe fn look_up(
         let KeySlice { keys, kind, spread } = keys;
         let Answers { words: out, form } = answers;
         let (layout, words) = (&filter.layout, filter.words.global());
-        let (blocks, parameters) = (layout.blocks, parameters(layout));
+        let (blocks, parameters, fields) = (layout.blocks, parameters(layout), fields(layout.remainder_bits()));
         // SAFETY: the filter is sound, and has counters; the caller answers for the rest.
         unsafe {
             if layout.remainder_bits() % 2 == 0 {
@@ -48,6 +48,7 @@ pub(super) unsafe fn look_up(
                     words,
                     blocks,
                     parameters,
+                    fields,
                     keys,
                     kind,
                     spread,
@@ -58,8 +59,19 @@ pub(super) unsafe fn look_up(
                 .launch(stream, grid(n))?;
                 return Ok(());
             }
-            quotient_rank_select_contains_counted { words, blocks, parameters, keys, kind, spread, n, form, out }
-                .launch(stream, grid(n))?;
+            quotient_rank_select_contains_counted {
+                words,
+                blocks,
+                parameters,
+                fields,
+                keys,
+                kind,
+                spread,
+                n,
+                form,
+                out,
+            }
+            .launch(stream, grid(n))?;
         }
         return Ok(());
     }
@@ -153,17 +165,32 @@ pub(super) unsafe fn count(
         // SAFETY: the filter is sound, and has counters; the caller answers for the rest.
         unsafe {
             if layout.remainder_bits() % 2 == 0 {
-                quotient_rank_select_count_counted_paired { words, blocks, parameters, keys, kind, spread, n, out }
-                    .launch(stream, grid(n))?;
+                quotient_rank_select_count_counted_paired {
+                    words,
+                    blocks,
+                    parameters,
+                    fields,
+                    keys,
+                    kind,
+                    spread,
+                    n,
+                    out,
+                }
+                .launch(stream, grid(n))?;
                 return Ok(());
             }
-            quotient_rank_select_count_counted { words, blocks, parameters, keys, kind, spread, n, out }
+            quotient_rank_select_count_counted { words, blocks, parameters, fields, keys, kind, spread, n, out }
                 .launch(stream, grid(n))?;
         }
         return Ok(());
     }
     // SAFETY: the filter is sound; the caller answers for the rest.
     unsafe {
+        if layout.remainder_bits() % 2 == 1 {
+            quotient_rank_select_count_paired { words, blocks, parameters, fields, keys, kind, spread, n, out }
+                .launch(stream, grid(n))?;
+            return Ok(());
+        }
         quotient_rank_select_count { words, blocks, parameters, fields, keys, kind, spread, n, out }
             .launch(stream, grid(n))?;
     }
