@@ -58,6 +58,13 @@ pub mod bloom {
     pub mod words;
 }
 
+/// K-mers.
+#[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "kmers"))]
+pub mod kmers {
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "kmers_letters"))]
+    pub mod letters;
+}
+
 /// Quotient filters.
 #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "quotient"))]
 pub mod quotient {
@@ -188,6 +195,7 @@ modules! {
     "bloom_sectors_wide",
     "bloom_split_block",
     "bloom_words",
+    "kmers_letters",
     "limits",
     "primitives_by_key",
     "primitives_merge",

@@ -121,6 +121,12 @@ pub enum Error {
         /// Threads asked for.
         threads: usize,
     },
+    /// The device could not be opened, or refused an allocation, a copy or a launch.
+    #[error(transparent)]
+    Device(#[from] warpset_gpu::GpuError),
+    /// Work on the device could not be queued.
+    #[error(transparent)]
+    Primitives(#[from] warpset_primitives::Error),
     /// The table could not be built, most likely for want of memory.
     #[error(transparent)]
     Filter(#[from] warpset_quotient::Error),

@@ -16,17 +16,22 @@
 
 mod count;
 mod error;
+mod feed;
 mod filling;
+pub mod gpu;
 mod parts;
+mod pieces;
 mod progress;
 mod reads;
 mod roll;
 mod screen;
+mod settings;
 mod table;
 
-pub use count::{Settings, count_bytes, count_files};
+pub use count::{count_bytes, count_files};
 pub use error::Error;
 pub use progress::Progress;
 pub use roll::{K, Roll, letters};
 pub use screen::{Screened, Screening};
+pub use settings::{Backend, Settings};
 pub use table::Table;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use clap::{Args, Parser, Subcommand};
-use warpset_kmers::{Error, Progress, Screening, Settings, Table, count_files};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use warpset_kmers::{Backend, Error, Progress, Screening, Settings, Table, count_files};
 
 /// Counts the k-mers of genomes and reads exactly, and screens reads by them
 #[derive(Parser)]
@@ -50,6 +50,29 @@ struct Count {
     /// Threads; default: all
     #[arg(short, long)]
     threads: Option<usize>,
+    /// What counts; all give the same table
+    #[arg(long, value_enum, default_value_t = On::Auto)]
+    backend: On,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum On {
+    /// A GPU if CUDA answers, the input is large enough for it to pay, and no --max-memory is given; else the CPU
+    Auto,
+    /// The CPU
+    Cpu,
+    /// A GPU; an error if none answers
+    Cuda,
+}
+
+impl From<On> for Backend {
+    fn from(on: On) -> Backend {
+        match on {
+            On::Auto => Backend::Auto,
+            On::Cpu => Backend::Cpu,
+            On::Cuda => Backend::Cuda,
+        }
+    }
 }
 
 #[derive(Args)]
@@ -142,6 +165,7 @@ fn count(args: &Count) -> Result<(), Error> {
     let start = Instant::now();
     let progress = Progress::of_files(&args.files);
     let mut settings = Settings::new(args.k)?.least(args.min_count).progress(progress.clone());
+    settings = settings.backend(args.backend.into());
     if let Some(threads) = args.threads {
         settings = settings.threads(threads);
     }

@@ -36,6 +36,11 @@ impl Progress {
         self.bar.set_message(what);
     }
 
+    /// Counts bytes that were read.
+    pub(crate) fn advance(&self, bytes: u64) {
+        self.bar.inc(bytes);
+    }
+
     /// The file, its bytes counted as they are read, before they are decompressed; `-` is the standard input.
     pub(crate) fn open(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
         if path == Path::new("-") {

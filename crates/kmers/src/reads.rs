@@ -54,7 +54,7 @@ impl<'a> Records<'a> {
     }
 }
 
-fn broken(path: &Path, error: ParseError) -> Error {
+pub(crate) fn broken(path: &Path, error: ParseError) -> Error {
     let path = path.to_owned();
     match error.kind {
         ParseErrorKind::Io => Error::Read { path, source: std::io::Error::other(error.msg) },

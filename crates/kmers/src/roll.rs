@@ -43,6 +43,18 @@ pub(crate) fn is_line_end(letter: u8) -> bool {
     CODES[letter as usize] == SKIP
 }
 
+/// Whether a byte is a base.
+#[inline(always)]
+pub(crate) fn is_base(letter: u8) -> bool {
+    CODES[letter as usize] < BREAK
+}
+
+/// The two bits of a base.
+#[inline(always)]
+pub(crate) fn code(base: u8) -> u64 {
+    u64::from(CODES[base as usize])
+}
+
 /// The k-mers of letters that come in pieces: a window that moves on by one base at a time.
 #[derive(Clone, Copy, Debug)]
 pub struct Roll {

@@ -1,0 +1,106 @@
+//! Counting by a GPU: the host's threads parse and pack, and one brings what they have packed to the device.
+//!
+//! Opening a device takes longer than parsing some hundred megabytes on several threads. So parsing begins at once, and what has
+//! been packed waits for the device.
+
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+use warpset_gpu::{Device, GpuError};
+
+use crate::feed::{Feed, Share, feed};
+use crate::gpu::{Counter, Packed};
+use crate::pieces::Text;
+use crate::{Error, Settings, Table};
+
+/// Words that are handed over at a time: 3/4 MiB.
+const HANDED: usize = if cfg!(test) { 1 << 4 } else { 1 << 16 };
+/// Parts on their way, at most, unless there is a budget: 3 GiB.
+const MOST_PARTS: u64 = 1 << 12;
+
+pub(super) fn count(
+    texts: &[Text<'_>],
+    settings: &Settings,
+    open: impl FnOnce() -> Result<Device, GpuError> + Send,
+) -> Result<Table, Error> {
+    settings.progress.say("reading");
+    let parts = settings.memory.map_or(MOST_PARTS, |memory| memory / 4 / (12 * HANDED as u64)).clamp(1, MOST_PARTS);
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let (sender, receiver) = sync_channel(parts as usize);
+        let stopped = &stop;
+        let counting = scope.spawn(move || {
+            let counted = on_device(settings, open, receiver, stopped);
+            stopped.fetch_or(counted.is_err(), Ordering::Relaxed);
+            counted
+        });
+        let packed = feed(texts, settings, |feed, threads| pack_all(feed, threads, sender, stopped));
+        stopped.fetch_or(packed.is_err(), Ordering::Relaxed);
+        let counted = counting.join().unwrap_or_else(|panic| resume_unwind(panic));
+        packed?;
+        counted
+    })
+}
+
+/// Packs all letters on that many threads.
+fn pack_all(feed: &Feed<'_>, threads: usize, sender: SyncSender<Packed>, stop: &AtomicBool) -> Result<(), Error> {
+    thread::scope(|scope| {
+        let spawn = |_| scope.spawn(|| pack(feed, &sender, stop));
+        let threads: Vec<_> = (0..threads).map(spawn).collect();
+        let join = |thread: thread::ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+        threads.into_iter().map(join).fold(Ok(()), Result::and)
+    })
+}
+
+/// One thread's part of it. Ends early where nobody receives any more, which is an error of its own.
+fn pack(feed: &Feed<'_>, sender: &SyncSender<Packed>, stop: &AtomicBool) -> Result<(), Error> {
+    let (mut packed, mut share, mut more) = (Packed::new(), Share::default(), true);
+    while more && !stop.load(Ordering::Relaxed) {
+        more = feed.step(&mut share, |letters| packed.push(letters)).inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
+        if !packed.is_empty() && (packed.words() >= HANDED || !more) && sender.send(std::mem::take(&mut packed)).is_err() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Counts what arrives.
+fn on_device(
+    settings: &Settings,
+    open: impl FnOnce() -> Result<Device, GpuError>,
+    receiver: Receiver<Packed>,
+    stop: &AtomicBool,
+) -> Result<Table, Error> {
+    let device = open()?;
+    let mut counter = Counter::new(&device, settings.k)?;
+    let (mut parts, mut words) = (Vec::new(), 0);
+    let most = counter.most_words()?;
+    device.with_kernels(&Counter::kernels(), || {
+        for packed in receiver {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            words += packed.words();
+            parts.push(packed);
+            if words >= most {
+                counter.add(&parts)?;
+                (parts, words) = (Vec::new(), 0);
+            }
+        }
+        Ok::<(), Error>(())
+    })?;
+    // After an error of the parsers their error counts, and this only has to end soon.
+    if !stop.load(Ordering::Relaxed) {
+        counter.add(&parts)?;
+    }
+    drop(parts);
+    settings.progress.say("building the table");
+    let (filter, kmers) = counter.finish(settings.least)?;
+    let needed = 8 * filter.layout().words();
+    match settings.memory {
+        Some(allowed) if needed > allowed => Err(Error::OverBudget { kmers, needed, allowed }),
+        _ => Ok(Table::new(settings.k, filter, kmers)),
+    }
+}

@@ -1,0 +1,120 @@
+//! The lines of FASTA that begin in a range of bytes.
+//!
+//! Windows belong to the piece that has the line of their first base. So after its own lines a piece reads on, up to `k - 1`
+//! letters of the same sequence.
+
+use std::io::{self, SeekFrom};
+use std::ops::Range;
+
+use memchr::memchr;
+
+use super::{BLOCK, Input, fill};
+use crate::K;
+use crate::roll::is_line_end;
+
+/// Bytes read past a range: mostly all that is left of its last line.
+const BEYOND: usize = 1 << 9;
+
+/// Where in the text the next byte stands.
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// Before the first line of the piece, in a line of the piece before.
+    Before,
+    /// At the start of a line.
+    Line,
+    /// In a line of letters.
+    Letters,
+    /// In the name of a record.
+    Name,
+    /// After the lines of the piece; that many letters more, and whether a line begins.
+    Beyond(usize, bool),
+}
+
+pub(super) struct Lines<'a> {
+    input: Box<dyn Input + 'a>,
+    overlap: usize,
+    end: u64,
+    /// Letters that windows reach back to, then what was read.
+    text: Vec<u8>,
+    kept: usize,
+    /// The place in the file of the first byte that is not read yet.
+    at: u64,
+    state: State,
+}
+
+impl<'a> Lines<'a> {
+    pub(super) fn new(mut input: Box<dyn Input + 'a>, range: Range<u64>, k: K) -> io::Result<Lines<'a>> {
+        // The line before ends where the range begins, or later.
+        let (at, state) = if range.start == 0 { (0, State::Line) } else { (range.start - 1, State::Before) };
+        input.seek(SeekFrom::Start(at))?;
+        let overlap = k.get() as usize - 1;
+        Ok(Lines { input, overlap, end: range.end, text: Vec::new(), kept: 0, at, state })
+    }
+
+    /// Reads a block more and visits what it has of sequences; says whether there may be more.
+    pub(super) fn step(&mut self, visit: &mut impl FnMut(&[u8])) -> io::Result<bool> {
+        let left = self.end.saturating_sub(self.at).min(BLOCK as u64) as usize;
+        let block = BLOCK.min(left + BEYOND);
+        self.text.resize(self.kept + block, 0);
+        let read = fill(&mut *self.input, &mut self.text[self.kept..])?;
+        self.text.truncate(self.kept + read);
+        let text = &self.text[..];
+        let place = |i: usize| self.at + (i - self.kept) as u64;
+        // The next byte, and where the sequence's letters begin.
+        let (mut i, mut begin, mut state, mut is_done) = (self.kept, 0, self.state, read < block);
+        while i < text.len() {
+            let line = || memchr(b'\n', &text[i..]).map(|at| i + at + 1);
+            match state {
+                State::Before => {
+                    let Some(next) = line() else { break };
+                    if place(next) >= self.end {
+                        return Ok(false);
+                    }
+                    (i, begin, state) = (next, next, State::Line);
+                }
+                State::Name => {
+                    let Some(next) = line() else { break };
+                    (i, begin, state) = (next, next, State::Line);
+                }
+                State::Line if text[i] == b'>' => {
+                    visit(&text[begin..i]);
+                    (begin, state) = (text.len(), State::Name);
+                    if place(i) >= self.end {
+                        return Ok(false);
+                    }
+                }
+                State::Line if place(i) >= self.end => state = State::Beyond(self.overlap, true),
+                State::Line => state = State::Letters,
+                State::Letters => match line() {
+                    Some(next) => (i, state) = (next, State::Line),
+                    None => i = text.len(),
+                },
+                State::Beyond(letters, is_line) => {
+                    if letters == 0 || is_line && text[i] == b'>' {
+                        visit(&text[begin..i]);
+                        return Ok(false);
+                    }
+                    state = State::Beyond(letters - usize::from(!is_line_end(text[i])), text[i] == b'\n');
+                    i += 1;
+                }
+            }
+        }
+        match state {
+            State::Before => is_done |= place(text.len()) > self.end,
+            State::Name => {}
+            State::Line | State::Letters | State::Beyond(..) => visit(&text[begin..]),
+        }
+        let kept = if matches!(state, State::Before | State::Name) { Vec::new() } else { self.last_letters(begin) };
+        self.at += read as u64;
+        (self.kept, self.state) = (kept.len(), state);
+        self.text.clear();
+        self.text.extend(kept.into_iter().rev());
+        Ok(!is_done)
+    }
+
+    /// The last letters from `begin` on that windows of the next block may begin with, the last one first.
+    fn last_letters(&self, begin: usize) -> Vec<u8> {
+        let letters = self.text[begin..].iter().rev().copied().filter(|&letter| !is_line_end(letter));
+        letters.take(self.overlap).collect()
+    }
+}

@@ -1,0 +1,221 @@
+//! The canonical k-mers of packed bases, as the fingerprints that an exact quotient filter stores, and what is to be known of
+//! their counts before they are laid out.
+//!
+//! ```text
+//! bases   u64  32 positions, 2 bits each, the first position lowest: A 0, C 1, G 2, T 3
+//! breaks  u32  the same 32 positions, a bit each: set where there is no base
+//! ```
+//!
+//! A window of `k` positions without a break is a k-mer. Packed like this a window read as a number has its *last* base
+//! highest, so its complement is the reverse complement's number at once, and the k-mer's own is the window with its pairs of
+//! bits reversed.
+//!
+//! A warp takes 32 words, one per lane, and goes over them one by one, 32 windows at a time, so that its lanes write
+//! neighbouring places. It takes these places by one addition to a counter: the order of fingerprints is left to chance, and the
+//! sort that follows makes it one.
+
+use warpset_core::hash::permute::permute;
+use warpset_simt::shared::{self, Shared};
+use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
+
+/// Threads of a block, in all kernels here.
+pub const BLOCK: u32 = 256;
+/// Words of 32 positions that a block takes at a time.
+pub const TILE_WORDS: usize = BLOCK as usize;
+/// How many copies a k-mer has, by the number of bits that tells them apart for counters: 0 for one copy, 1 for two, and so on.
+pub const CLASSES: usize = 66;
+/// Dynamic shared memory of [`kmers_classes`], in bytes.
+pub const CLASSES_SHARED_BYTES: u32 = 4 * CLASSES as u32;
+
+/// The class of a number of copies, below [`CLASSES`].
+#[inline(always)]
+pub const fn class_of(copies: u64) -> usize {
+    if copies < 2 { 0 } else { 65 - (copies - 2).leading_zeros() as usize }
+}
+
+/// The least number of copies of a class.
+pub const fn least_of(class: usize) -> u64 {
+    match class {
+        0 => 1,
+        1 => 2,
+        class => (1 << (class - 2)) + 2,
+    }
+}
+
+/// The windows that begin at the 32 positions of the low half of `breaks` and have no break among `k` positions, a bit each.
+#[inline(always)]
+pub const fn whole_windows(breaks: u64, k: u32) -> u32 {
+    let (mut any, mut len) = (breaks, 1);
+    while 2 * len <= k {
+        any |= any >> len;
+        len *= 2;
+    }
+    !(any | any >> (k - len)) as u32
+}
+
+/// The canonical k-mer of a window of packed bases, its first base lowest; bits above the window's are ignored.
+#[inline(always)]
+pub const fn canonical(window: u64, k: u32) -> u64 {
+    let unused = 64 - 2 * k;
+    let reverse = (!window << unused) >> unused;
+    // All bits reversed puts the last base first, and the two bits of each base the wrong way round.
+    let turned = window.reverse_bits() >> unused;
+    let forward = (turned & 0x5555_5555_5555_5555) << 1 | (turned >> 1) & 0x5555_5555_5555_5555;
+    if forward < reverse { forward } else { reverse }
+}
+
+kernel! {
+    /// Writes the fingerprint of every k-mer that begins in `words` words of packed bases, in any order.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, [`BLOCK`] threads per block, any grid, no shared memory.
+    /// - `k` is 1 to 32; `bits` is 2 to 64 and at least `2 * k`.
+    /// - `bases`, `breaks`: valid for `words + 1` words each, not written while the kernel runs.
+    /// - `out`: valid for as many writes as there are k-mers, at most `32 * words`, from the value of `next` on; no other
+    ///   thread accesses it while the kernel runs.
+    /// - `next`: one word, only accessed atomically while the kernel runs; the kernel adds the number of k-mers.
+    #[launch_bounds(256, 4)]
+    pub unsafe fn kmers_fingerprints(
+        bases: Global<u64>, breaks: Global<u32>, words: usize, k: u32, bits: u32, spread: u64,
+        out: GlobalMut<u64>, next: GlobalMut<u64>,
+    ) {
+        let lane = warp::lane_id();
+        let mut first = thread::block_idx_x() as usize * TILE_WORDS + (thread::thread_idx_x() & !31) as usize;
+        while first < words {
+            let word = first + lane as usize;
+            let (mut low, mut high, mut broken) = (0, 0, !0u64);
+            if word < words {
+                // SAFETY: there are `words + 1` words.
+                unsafe {
+                    (low, high) = (bases.read_nc(word), bases.read_nc(word + 1));
+                    broken = breaks.read_nc(word) as u64 | (breaks.read_nc(word + 1) as u64) << 32;
+                }
+            }
+            let whole = whole_windows(broken, k);
+            // SAFETY: `first` is the same for the lanes of a warp, so all of them come here; the counter gives each warp places
+            // of its own, as many as it has k-mers.
+            unsafe {
+                let sum = warp::inclusive_scan_add(warp::FULL_MASK, whole.count_ones());
+                let all = warp::shuffle_idx(warp::FULL_MASK, sum, 31);
+                let mut place = 0;
+                if lane == 0 && all > 0 {
+                    place = atomic::fetch_add(next, all as u64);
+                }
+                let mut place = warp::shuffle_idx(warp::FULL_MASK, place, 0) as usize;
+                let mut step = 0;
+                while step < 32 {
+                    let whole = warp::shuffle_idx(warp::FULL_MASK, whole, step);
+                    let low = warp::shuffle_idx(warp::FULL_MASK, low, step);
+                    let high = warp::shuffle_idx(warp::FULL_MASK, high, step);
+                    if whole >> lane & 1 != 0 {
+                        // For lane 0 the word after it is shifted out, in two steps, since a shift by 64 is none.
+                        let window = low >> (2 * lane) | high << 1 << (63 - 2 * lane);
+                        let rank = (whole & warp::lane_mask_lt()).count_ones() as usize;
+                        out.write(place + rank, permute(canonical(window, k), bits, spread));
+                    }
+                    place += whole.count_ones() as usize;
+                    step += 1;
+                }
+            }
+            first += thread::grid_dim_x() as usize * TILE_WORDS;
+        }
+    }
+
+    /// Adds to `classes[c]` how many of `copies` are of class `c` ([`class_of`]).
+    ///
+    /// # Safety
+    /// - Launch: 1-D, [`BLOCK`] threads per block, any grid of fewer than 2^32 items per block,
+    ///   [`CLASSES_SHARED_BYTES`] of shared memory.
+    /// - `copies`: valid for `n` reads, not written while the kernel runs.
+    /// - `classes`: [`CLASSES`] words, only accessed atomically while the kernel runs.
+    pub unsafe fn kmers_classes(copies: Global<u64>, n: usize, classes: GlobalMut<u64>) {
+        let counts: Shared<u32> = shared::dynamic(0);
+        let t = thread::thread_idx_x();
+        // SAFETY: one thread per class at first and at the end, with barriers between; `class_of` stays below `CLASSES`;
+        // `i < n`.
+        unsafe {
+            if t < CLASSES as u32 {
+                counts.set(t, 0);
+            }
+            thread::sync_threads();
+            for i in thread::grid_stride(n) {
+                counts.fetch_add(class_of(copies.read_nc(i)) as u32, 1);
+            }
+            thread::sync_threads();
+            if t < CLASSES as u32 {
+                let count = counts.get(t);
+                if count > 0 {
+                    atomic::reduce_add(classes.at(t as usize), count as u64);
+                }
+            }
+        }
+    }
+
+    /// Sets bit `i` of `bitmap` exactly if `copies[i]` is at least `least`, for `i` below `n`; bits of the last word past `n` are
+    /// cleared.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, [`BLOCK`] threads per block, any grid, no shared memory.
+    /// - `copies`: valid for `n` reads, not written while the kernel runs.
+    /// - `bitmap`: valid for `2 * n.div_ceil(64)` words of 32 bits; no other thread accesses it while the kernel runs.
+    pub unsafe fn kmers_frequent(copies: Global<u64>, n: usize, least: u64, bitmap: GlobalMut<u32>) {
+        let lane = warp::lane_id();
+        let mut first = (thread::index_1d() & !31) as usize;
+        while first < n.next_multiple_of(64) {
+            let i = first + lane as usize;
+            // SAFETY: `first` is the same for the lanes of a warp, so all of them vote; the word is the warp's own, and there.
+            unsafe {
+                let frequent = warp::ballot(warp::FULL_MASK, i < n && copies.read_nc(i) >= least);
+                if lane == 0 {
+                    bitmap.write(first / 32, frequent);
+                }
+            }
+            first += thread::grid_dim_x() as usize * BLOCK as usize;
+        }
+    }
+}
+
+#[cfg(all(test, not(target_arch = "nvptx64")))]
+mod tests {
+    use super::*;
+
+    /// Base by base.
+    fn plain(window: u64, k: u32) -> u64 {
+        let base = |i: u32| window >> (2 * i) & 3;
+        let forward = (0..k).fold(0, |kmer, i| kmer << 2 | base(i));
+        let reverse = (0..k).rev().fold(0, |kmer, i| kmer << 2 | (3 - base(i)));
+        Ord::min(forward, reverse)
+    }
+
+    #[test]
+    fn canonical_kmers_are_the_smaller_of_both_strands() {
+        for k in 1..=32 {
+            for window in (0..200).map(warpset_core::hash::finalise).chain([0, !0, 0x1b1b_1b1b_1b1b_1b1b]) {
+                assert_eq!(canonical(window, k), plain(window, k), "{k} {window:x}");
+            }
+        }
+    }
+
+    #[test]
+    fn windows_with_a_break_are_none() {
+        for k in 1..=32 {
+            for breaks in (0..200).map(|i| {
+                let random = warpset_core::hash::finalise(i);
+                random & random.rotate_left(7) & random.rotate_left(20) & random.rotate_left(41)
+            }) {
+                let wanted = (0..32).filter(|i| (breaks >> i) & (!0 >> (64 - k)) == 0).fold(0u32, |bits, i| bits | 1 << i);
+                assert_eq!(whole_windows(breaks, k), wanted, "{k} {breaks:x}");
+            }
+        }
+    }
+
+    #[test]
+    fn classes_begin_where_they_say() {
+        for class in 0..CLASSES {
+            let least = least_of(class);
+            assert_eq!(class_of(least), class);
+            assert!(class == 0 || class_of(least - 1) == class - 1);
+        }
+        assert_eq!(class_of(u64::MAX), CLASSES - 1);
+    }
+}
