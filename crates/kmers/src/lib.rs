@@ -18,6 +18,7 @@ mod count;
 mod error;
 mod feed;
 mod filling;
+mod gathering;
 pub mod gpu;
 mod parts;
 mod pieces;

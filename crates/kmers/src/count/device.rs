@@ -101,6 +101,6 @@ fn on_device(
     let needed = 8 * filter.layout().words();
     match settings.memory {
         Some(allowed) if needed > allowed => Err(Error::OverBudget { kmers, needed, allowed }),
-        _ => Ok(Table::new(settings.k, filter, kmers)),
+        _ => Ok(Table::new(settings.k, filter.to_host()?, kmers)),
     }
 }
