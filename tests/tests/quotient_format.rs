@@ -212,3 +212,17 @@ fn files_and_mapped_views() {
     assert!(StandardQuotientFilter::read_from(&mut reader).unwrap() == packed());
     assert!(reader.is_empty());
 }
+
+/// Large files get their checksum after their payload; they are the bytes of `to_bytes` all the same.
+#[test]
+fn large_files_are_the_saved_form() {
+    let filter = RankSelectBuilder::with_bits(18, 40).build_from(&(0..1u64 << 17).collect::<Vec<_>>()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large");
+    filter.save(&path).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    assert!(bytes.len() > 1 << 20);
+    assert!(bytes == filter.to_bytes());
+    assert!(RankSelectQuotientFilter::load(&path).unwrap() == filter);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}

@@ -5,6 +5,7 @@
 //! | `keys` | keys in device memory ([`DeviceKeys`]), and how kernels get their hashes ([`Hashing`], [`KernelKeys`]) |
 //! | `strings` | byte strings in device memory ([`DeviceStrings`], [`StringVec`]) |
 //! | `staging` | how keys on the host travel to a device in chunks, and replies back ([`Staging`]) |
+//! | `transfer` | large copies by several threads ([`upload_many`], [`download_large`]) |
 //! | `answers` | where answers go, and in which form ([`Answers`]); bits to booleans |
 //!
 //! A structure says how it hashes keys with one [`Hashing`]. From keys on the device it gets [`KernelKeys`]; keys on the host it
@@ -15,9 +16,11 @@ mod hashing;
 mod keys;
 mod staging;
 mod strings;
+mod transfer;
 
 pub use answers::{Answers, bits_to, expect_room};
 pub use hashing::Hashing;
 pub use keys::{DeviceKey, DeviceKeys, KernelKeys, KeyClass};
 pub use staging::{Chunk, DEFAULT_CHUNK_KEYS, Reply, Staging};
 pub use strings::{DeviceStrings, Offset, StringVec};
+pub use transfer::{download_large, upload_many};

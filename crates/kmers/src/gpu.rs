@@ -223,7 +223,9 @@ impl Counter {
         let mut bitmap = stream.alloc_uninit::<u64>(len.div_ceil(64))?;
         let (copies, bits) = (runs.copies.global(), bitmap.global_mut().cast());
         // SAFETY: the bitmap has a bit for each run, in whole words; all is freed in the order of the stream.
-        unsafe { kmers_frequent { copies, n: len, least, bitmap: bits }.launch(stream, self.grid(len, BLOCK as usize))? };
+        unsafe {
+            kmers_frequent { copies, n: len, least, bitmap: bits }.launch(stream, self.grid(len, BLOCK as usize))?
+        };
         let mut kept = 0;
         let mut cut = |from: &DeviceVec<u64>| -> Result<DeviceVec<u64>, Error> {
             let (mut to, mut count) = (stream.alloc_uninit(len)?, stream.alloc_uninit(1)?);

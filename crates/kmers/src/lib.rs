@@ -18,7 +18,6 @@ mod count;
 mod error;
 mod feed;
 mod filling;
-mod gathering;
 pub mod gpu;
 mod parts;
 mod pieces;

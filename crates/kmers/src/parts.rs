@@ -1,9 +1,9 @@
 //! Fingerprints of k-mers, grouped by their high bits, sorted and counted part by part.
 //!
 //! A k-mer's fingerprint is the one that its exact filter stores: a bijection of the k-mer, spread over all bits. Threads write
-//! fingerprints once, each into chunks of its own for each part. From time to time all parts are counted: one thread lays what a
-//! part has counted out with gaps, puts the new fingerprints in their places, and takes the gaps out again
-//! ([`gathering`](crate::gathering)). That happens in a core's own cache, and what is counted takes one word:
+//! fingerprints once, each into chunks of its own for each part. From time to time all parts are counted: one thread gathers the
+//! chunks of a part by the next bits of the fingerprint, so that a few stand in each place, sorts those, and merges them into
+//! what the part has counted before. That happens in a core's own cache, and what is counted takes one word:
 //!
 //! ```text
 //! | fingerprint without the bits of its part | copies, or 0 if they are too many and stand in a list beside |
@@ -11,20 +11,21 @@
 
 use rayon::prelude::*;
 
-use crate::gathering::Gathering;
-
 /// High bits of a fingerprint that say its part, at most: a part of a round is to fit in a core's own cache.
 const PART_BITS: u32 = 11;
 /// Most bits of the copies in a word.
 const COPY_BITS: u32 = 16;
+/// Fingerprints that share a place before they are sorted, about.
+const PER_PLACE: usize = 2;
+/// Places are at most 2^this, so that their ends stay in the cache.
+const MOST_PLACE_BITS: u32 = 14;
 
 /// How a fingerprint is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
     fingerprint_bits: u32,
     part_bits: u32,
-    /// Bits of the copies in a word.
-    pub(crate) copy_bits: u32,
+    copy_bits: u32,
 }
 
 impl Cut {
@@ -39,7 +40,7 @@ impl Cut {
     }
 
     /// Bits of a fingerprint without those of its part.
-    pub(crate) fn low_bits(self) -> u32 {
+    fn low_bits(self) -> u32 {
         self.fingerprint_bits - self.part_bits
     }
 
@@ -53,7 +54,7 @@ impl Cut {
     }
 
     /// Copies that a word cannot tell.
-    pub(crate) fn too_many(self) -> u64 {
+    fn too_many(self) -> u64 {
         1 << self.copy_bits
     }
 }
@@ -61,9 +62,9 @@ impl Cut {
 /// What has been counted of a part, in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counted {
-    pub(crate) words: Vec<u64>,
+    words: Vec<u64>,
     /// Places in `words`, ascending, whose copies are too many for it, with the copies.
-    pub(crate) many: Vec<(usize, u64)>,
+    many: Vec<(usize, u64)>,
 }
 
 impl Counted {
@@ -75,7 +76,7 @@ impl Counted {
         8 * self.words.capacity() as u64 + 16 * self.many.capacity() as u64
     }
 
-    pub(crate) fn push(&mut self, cut: Cut, low: u64, copies: u64) {
+    fn push(&mut self, cut: Cut, low: u64, copies: u64) {
         let copies = if copies < cut.too_many() {
             copies
         } else {
@@ -99,10 +100,25 @@ impl Counted {
     }
 
     /// With what `chunks` hold.
-    fn with(&self, cut: Cut, chunks: &[&[u64]], gathering: &mut Gathering) -> Counted {
-        gathering.begin(cut, self, chunks.iter().map(|chunk| chunk.len()).sum());
-        chunks.iter().copied().flatten().for_each(|&fingerprint| gathering.add(cut.low(fingerprint) << cut.copy_bits));
-        gathering.counted(cut)
+    fn with(&self, cut: Cut, chunks: &[&[u64]], scratch: &mut Scratch) -> Counted {
+        let sorted = scratch.sort(cut, chunks);
+        let Scratch { counted, fingerprints, .. } = scratch;
+        counted.words.clear();
+        counted.many.clear();
+        let mut old = self.from(cut, 0).peekable();
+        let runs = fingerprints[..sorted].chunk_by(|a, b| a == b);
+        for (fingerprint, mut copies) in runs.map(|run| (run[0], run.len() as u64)) {
+            let low = cut.low(fingerprint);
+            while let Some((low, copies)) = old.next_if(|&(old, _)| old < low) {
+                counted.push(cut, low, copies);
+            }
+            if let Some((_, before)) = old.next_if(|&(old, _)| old == low) {
+                copies += before;
+            }
+            counted.push(cut, low, copies);
+        }
+        old.for_each(|(low, copies)| counted.push(cut, low, copies));
+        counted.clone() // as long as it has to be
     }
 
     /// Without those of which there are fewer than `least` copies.
@@ -111,6 +127,75 @@ impl Counted {
         self.from(cut, 0).filter(|&(_, copies)| copies >= least).for_each(|(low, copies)| kept.push(cut, low, copies));
         kept.words.shrink_to_fit();
         *self = kept;
+    }
+}
+
+/// Memory of one thread, used for one part after the other.
+#[derive(Default)]
+struct Scratch {
+    fingerprints: Vec<u64>,
+    ends: Vec<u32>,
+    counted: Counted,
+}
+
+impl Scratch {
+    /// Writes the fingerprints of a part in ascending order to the start of `fingerprints`; says how many.
+    fn sort(&mut self, cut: Cut, chunks: &[&[u64]]) -> usize {
+        let Scratch { fingerprints, ends, .. } = self;
+        let len: usize = chunks.iter().map(|chunk| chunk.len()).sum();
+        if fingerprints.len() < len {
+            fingerprints.resize(len, 0);
+        }
+        // A part of 2^32 fingerprints is over any budget of memory but the largest; it is sorted in one place.
+        let place_bits = if len < u32::MAX as usize { (len / PER_PLACE).checked_ilog2().unwrap_or(0) } else { 0 };
+        let place_bits = place_bits.min(MOST_PLACE_BITS).min(cut.low_bits());
+        if place_bits == 0 {
+            let mut begin = 0;
+            for chunk in chunks {
+                fingerprints[begin..begin + chunk.len()].copy_from_slice(chunk);
+                begin += chunk.len();
+            }
+            fingerprints[..len].sort_unstable();
+            return len;
+        }
+        let shift = cut.low_bits() - place_bits;
+        let place = |fingerprint: u64| (fingerprint >> shift) as usize & ((1 << place_bits) - 1);
+        ends.clear();
+        ends.resize(1 << place_bits, 0);
+        for &fingerprint in chunks.iter().copied().flatten() {
+            ends[place(fingerprint)] += 1;
+        }
+        let mut begin = 0;
+        for end in ends.iter_mut() {
+            begin += std::mem::replace(end, begin);
+        }
+        for &fingerprint in chunks.iter().copied().flatten() {
+            let next = &mut ends[place(fingerprint)];
+            fingerprints[*next as usize] = fingerprint;
+            *next += 1;
+        }
+        let mut begin = 0;
+        for &end in ends.iter() {
+            sort_few(&mut fingerprints[begin..end as usize]);
+            begin = end as usize;
+        }
+        len
+    }
+}
+
+/// Sorts what is mostly a few.
+#[inline(always)]
+fn sort_few(items: &mut [u64]) {
+    if items.len() > 16 {
+        return items.sort_unstable();
+    }
+    for end in 1..items.len() {
+        let (item, mut at) = (items[end], end);
+        while at > 0 && items[at - 1] > item {
+            items[at] = items[at - 1];
+            at -= 1;
+        }
+        items[at] = item;
     }
 }
 
@@ -130,10 +215,10 @@ impl Parts {
     pub(crate) fn count<'a>(&mut self, of_part: impl Fn(usize) -> Vec<&'a [u64]> + Sync) {
         let cut = self.cut;
         let parts = self.counted.par_iter_mut().enumerate();
-        parts.with_max_len(8).for_each_init(Gathering::default, |gathering, (part, counted)| {
+        parts.with_max_len(8).for_each_init(Scratch::default, |scratch, (part, counted)| {
             let chunks = of_part(part);
             if !chunks.is_empty() {
-                *counted = counted.with(cut, &chunks, gathering);
+                *counted = counted.with(cut, &chunks, scratch);
             }
         });
     }

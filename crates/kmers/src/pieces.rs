@@ -255,7 +255,9 @@ mod tests {
         let read = |i: usize| format!("@{i}\n{}\n+\n{}\n", "ACGT".repeat(20), "IIII".repeat(20));
         let k = K::new(5).unwrap();
         for damaged in [0, 3, 7, 9] {
-            for (from, to) in [("+\n", "-\n"), ("IIII\n", "III\n"), ("IIII\n", ""), ("@", "#"), ("ACGT\n+", "ACGT\n\n+")] {
+            for (from, to) in
+                [("+\n", "-\n"), ("IIII\n", "III\n"), ("IIII\n", ""), ("@", "#"), ("ACGT\n+", "ACGT\n\n+")]
+            {
                 let one = |i| if i == damaged { read(i).replacen(from, to, 1) } else { read(i) };
                 let text: String = (0..10).map(one).collect();
                 if text.starts_with('@') {

@@ -16,6 +16,7 @@ pub struct Settings {
     pub(crate) threads: usize,
     pub(crate) progress: Progress,
     pub(crate) place: Place,
+    pub(crate) keeps_open: bool,
 }
 
 /// What counts. All give the same tables.
@@ -42,7 +43,15 @@ impl Settings {
     pub fn new(k: u32) -> Result<Settings, Error> {
         let threads = thread::available_parallelism().map_or(1, |threads| threads.get());
         let place = Place::Backend(Backend::default());
-        Ok(Settings { k: K::new(k)?, least: 1, memory: None, threads, progress: Progress::hidden(), place })
+        Ok(Settings {
+            k: K::new(k)?,
+            least: 1,
+            memory: None,
+            threads,
+            progress: Progress::hidden(),
+            place,
+            keeps_open: false,
+        })
     }
 
     /// K-mers of which there are fewer copies are left out. Default: 1.
@@ -73,6 +82,13 @@ impl Settings {
     /// What counts. Default: [`Backend::Auto`].
     pub fn backend(mut self, backend: Backend) -> Self {
         self.place = Place::Backend(backend);
+        self
+    }
+
+    /// Leaves a device that was opened for this open until the program ends: another count then finds it open, and a program that
+    /// has nothing more to do with it does not wait until it is closed. Default: it is closed.
+    pub fn keep_open(mut self) -> Self {
+        self.keeps_open = true;
         self
     }
 

@@ -9,7 +9,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use warpset_base::words::AlignedWords;
-use warpset_gpu::batch::{Hashing, Staging};
+use warpset_gpu::batch::{Hashing, Staging, download_large};
 use warpset_gpu::{Device, DeviceSlice, DeviceVec, Stream};
 
 use crate::slot_kind::Tally;
@@ -112,7 +112,8 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// A copy in host memory. Waits for all work on the device.
     pub fn to_host(&self) -> Result<cpu::QuotientFilter<S>, Error> {
         let mut words = AlignedWords::zeroed(self.layout.words())?;
-        self.words.copy_to_slice(words.as_mut_slice())?;
+        self.device.synchronize()?;
+        download_large(&self.device.new_stream()?, self.words.as_slice(), words.as_mut_slice())?;
         Ok(cpu::QuotientFilter::from_parts(self.layout, words, self.tally()))
     }
 

@@ -203,7 +203,8 @@ mod tests {
                 let random = warpset_core::hash::finalise(i);
                 random & random.rotate_left(7) & random.rotate_left(20) & random.rotate_left(41)
             }) {
-                let wanted = (0..32).filter(|i| (breaks >> i) & (!0 >> (64 - k)) == 0).fold(0u32, |bits, i| bits | 1 << i);
+                let wanted =
+                    (0..32).filter(|i| (breaks >> i) & (!0 >> (64 - k)) == 0).fold(0u32, |bits, i| bits | 1 << i);
                 assert_eq!(whole_windows(breaks, k), wanted, "{k} {breaks:x}");
             }
         }

@@ -58,8 +58,13 @@ fn pack_all(feed: &Feed<'_>, threads: usize, sender: SyncSender<Packed>, stop: &
 fn pack(feed: &Feed<'_>, sender: &SyncSender<Packed>, stop: &AtomicBool) -> Result<(), Error> {
     let (mut packed, mut share, mut more) = (Packed::new(), Share::default(), true);
     while more && !stop.load(Ordering::Relaxed) {
-        more = feed.step(&mut share, |letters| packed.push(letters)).inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
-        if !packed.is_empty() && (packed.words() >= HANDED || !more) && sender.send(std::mem::take(&mut packed)).is_err() {
+        more = feed
+            .step(&mut share, |letters| packed.push(letters))
+            .inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
+        if !packed.is_empty()
+            && (packed.words() >= HANDED || !more)
+            && sender.send(std::mem::take(&mut packed)).is_err()
+        {
             return Ok(());
         }
     }

@@ -155,7 +155,8 @@ mod tests {
             for place in 0..8 {
                 let mut eight = *b"ACGTacgt";
                 eight[place] = letter;
-                let each = eight.iter().enumerate().map(|(i, &letter)| is_base(letter).then(|| code(letter) << (2 * i)));
+                let each =
+                    eight.iter().enumerate().map(|(i, &letter)| is_base(letter).then(|| code(letter) << (2 * i)));
                 let wanted = each.collect::<Option<Vec<u64>>>().map(|codes| codes.iter().sum());
                 assert_eq!(codes_of_eight(u64::from_le_bytes(eight)), wanted, "{letter} {place}");
             }

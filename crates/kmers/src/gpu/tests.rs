@@ -78,7 +78,9 @@ fn tables_are_those_of_the_host() {
 #[test]
 fn windows_at_all_borders() {
     for device in devices(2) {
-        for (k, lens) in [(1, &[31, 32, 33][..]), (31, &[30, 31, 62, 63, 1023, 1024, 1025]), (32, &[31, 8191, 8192, 8200])] {
+        for (k, lens) in
+            [(1, &[31, 32, 33][..]), (31, &[30, 31, 62, 63, 1023, 1024, 1025]), (32, &[31, 8191, 8192, 8200])]
+        {
             let k = K::new(k).unwrap();
             let mut next = random(u64::from(k.get()));
             let sequences: Vec<Vec<u8>> =
@@ -167,7 +169,10 @@ fn errors_are_those_of_the_host() {
         let table = on(&device, &some, &settings.clone().least(1000)).unwrap();
         assert_eq!((table.distinct(), table.total()), (0, 0));
         for text in [&b""[..], b"hello\n", b">a\nACGT\n>b", b"@a\nACGT\n+\nIII\n"] {
-            let (here, there) = (count_bytes(text, &settings.clone().backend(Backend::Cpu)), count_bytes(text, &settings.clone().on(&device)));
+            let (here, there) = (
+                count_bytes(text, &settings.clone().backend(Backend::Cpu)),
+                count_bytes(text, &settings.clone().on(&device)),
+            );
             assert_eq!(here.unwrap_err().to_string(), there.unwrap_err().to_string());
         }
     }

@@ -45,7 +45,8 @@ impl<'a> Reads<'a> {
                 match first_record(&mut *input, self.end..u64::MAX).map_err(|source| self.text.failed(source))? {
                     Some(next) if next == self.at => return Ok(false),
                     Some(next) => {
-                        let reason = format!("a record ends at byte {}, and the next one begins at byte {next}", self.at);
+                        let reason =
+                            format!("a record ends at byte {}, and the next one begins at byte {next}", self.at);
                         return Err(Error::NotSequence { path: self.text.path().to_owned(), reason });
                     }
                     // What is left is no record, which is for the parser to say, unless it is empty lines.

@@ -1,0 +1,228 @@
+//! Large copies between host and device by several threads: each moves its chunks through pinned memory of its own, and while one
+//! chunk crosses the bus, it fills or empties another.
+//!
+//! A copy of ordinary memory goes through one thread of the driver. That thread also takes the page faults of memory that is new, which
+//! costs ten times the copy.
+
+use std::panic::resume_unwind;
+use std::thread;
+
+use bytemuck::Pod;
+
+use crate::error::Result;
+use crate::{DeviceSlice, DeviceSliceMut, PinnedVec, Stream};
+
+/// Threads, at most.
+const THREADS: usize = 8;
+/// Bytes of a chunk.
+const CHUNK: usize = 1 << 19;
+/// Bytes from which on several threads pay.
+const LARGE: usize = 1 << 22;
+
+/// Copies each slice to its place on the device, after what `stream` holds now, and waits.
+///
+/// # Errors
+/// Of a copy or an allocation; then some places may have been written.
+///
+/// # Panics
+/// If a slice and its place differ in length.
+pub fn upload_many<T: Pod + Sync>(stream: &Stream, moves: Vec<(&[T], DeviceSliceMut<'_, T>)>) -> Result<()> {
+    let bytes: usize = moves.iter().map(|(from, _)| size_of_val(*from)).sum();
+    if bytes < LARGE {
+        return moves.into_iter().try_for_each(|(from, to)| stream.upload(to, from));
+    }
+    upload_in_chunks(stream, moves, CHUNK, rayon::current_num_threads().min(THREADS))
+}
+
+/// Copies `from` to the host, after what `stream` holds now, and waits.
+///
+/// # Errors
+/// Of a copy or an allocation; then a part of `to` may have been written.
+///
+/// # Panics
+/// If both differ in length.
+pub fn download_large<T: Pod + Send>(stream: &Stream, from: DeviceSlice<'_, T>, to: &mut [T]) -> Result<()> {
+    if from.byte_len() < LARGE {
+        return stream.download(from, to);
+    }
+    download_in_chunks(stream, from, to, CHUNK, rayon::current_num_threads().min(THREADS))
+}
+
+fn upload_in_chunks<T: Pod + Sync>(
+    stream: &Stream,
+    moves: Vec<(&[T], DeviceSliceMut<'_, T>)>,
+    chunk: usize,
+    threads: usize,
+) -> Result<()> {
+    let mut shares: Vec<Vec<(&[u8], DeviceSliceMut<'_, u8>)>> = (0..threads).map(|_| Vec::new()).collect();
+    let mut next = (0..threads).cycle();
+    for (from, to) in moves {
+        assert_eq!(from.len(), to.len(), "a slice and its place on the device");
+        let mut rest = to.cast::<u8>()?;
+        for from in bytemuck::cast_slice::<T, u8>(from).chunks(chunk) {
+            let (to, after) = rest.split_at_mut(from.len());
+            rest = after;
+            shares[next.next().unwrap_or(0)].push((from, to));
+        }
+    }
+    on_threads(shares, |share| {
+        let mut lanes = [Lane::new(stream, chunk)?, Lane::new(stream, chunk)?];
+        for (i, (from, to)) in share.into_iter().enumerate() {
+            let lane = &mut lanes[i % 2];
+            lane.wait()?;
+            lane.bytes()[..from.len()].copy_from_slice(from);
+            lane.is_busy = true;
+            let from = &bytemuck::cast_slice::<u64, u8>(&lane.pinned)[..from.len()];
+            // SAFETY: the pinned memory is the lane's, which waits before it fills it again or gives it up.
+            unsafe { lane.stream.upload_async(to, from)? };
+        }
+        lanes.iter_mut().try_for_each(Lane::wait)
+    })
+}
+
+fn download_in_chunks<T: Pod + Send>(
+    stream: &Stream,
+    from: DeviceSlice<'_, T>,
+    to: &mut [T],
+    chunk: usize,
+    threads: usize,
+) -> Result<()> {
+    assert_eq!(from.len(), to.len(), "a slice on the device and its place");
+    let from = from.cast::<u8>()?;
+    let to = bytemuck::cast_slice_mut::<T, u8>(to);
+    let share = to.len().div_ceil(threads).next_multiple_of(chunk).max(chunk);
+    let shares: Vec<(usize, &mut [u8])> = to.chunks_mut(share).enumerate().map(|(i, to)| (i * share, to)).collect();
+    on_threads(shares, |(begin, to)| {
+        let mut lanes = [Lane::new(stream, chunk)?, Lane::new(stream, chunk)?];
+        let mut at = begin;
+        let mut before: Option<&mut [u8]> = None;
+        for (i, to) in to.chunks_mut(chunk).enumerate() {
+            let [lane, other] = if i % 2 == 0 { lanes.each_mut() } else { swapped(lanes.each_mut()) };
+            lane.is_busy = true;
+            let place = from.slice(at..at + to.len());
+            at += to.len();
+            let pinned = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut lane.pinned)[..to.len()];
+            // SAFETY: the pinned memory is the lane's, which waits before anyone reads it.
+            unsafe { lane.stream.download_async(place, pinned)? };
+            if let Some(before) = before.replace(to) {
+                other.hand_over(before)?;
+            }
+        }
+        match before {
+            Some(last) => lanes[(at - begin).div_ceil(chunk).saturating_sub(1) % 2].hand_over(last),
+            None => Ok(()),
+        }
+    })
+}
+
+fn swapped<T>([a, b]: [T; 2]) -> [T; 2] {
+    [b, a]
+}
+
+/// Runs `work` on each share, on a thread of its own each; the first error counts.
+fn on_threads<S: Send>(shares: Vec<S>, work: impl Fn(S) -> Result<()> + Sync) -> Result<()> {
+    let work = &work;
+    thread::scope(|scope| {
+        let threads: Vec<_> = shares.into_iter().map(|share| scope.spawn(move || work(share))).collect();
+        let join = |thread: thread::ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+        threads.into_iter().map(join).fold(Ok(()), Result::and)
+    })
+}
+
+/// A stream and a chunk of pinned memory.
+struct Lane {
+    stream: Stream,
+    pinned: PinnedVec<u64>,
+    is_busy: bool,
+}
+
+impl Lane {
+    fn new(after: &Stream, chunk: usize) -> Result<Lane> {
+        let device = after.device();
+        let stream = device.new_stream()?;
+        stream.wait_for(after)?;
+        Ok(Lane { pinned: PinnedVec::kept(device, chunk.div_ceil(8))?, stream, is_busy: false })
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        bytemuck::cast_slice_mut(&mut self.pinned)
+    }
+
+    /// Waits until nothing uses the pinned memory.
+    fn wait(&mut self) -> Result<()> {
+        if self.is_busy {
+            self.stream.synchronize()?;
+            self.is_busy = false;
+        }
+        Ok(())
+    }
+
+    /// Waits, and copies what has arrived.
+    fn hand_over(&mut self, to: &mut [u8]) -> Result<()> {
+        self.wait()?;
+        to.copy_from_slice(&self.bytes()[..to.len()]);
+        Ok(())
+    }
+}
+
+/// A lane that ends while a copy is under way, as on an error, waits for it.
+impl Drop for Lane {
+    fn drop(&mut self) {
+        match self.wait() {
+            Ok(()) => self.pinned.keep(),
+            Err(_) => self.pinned.leak(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::devices;
+
+    #[test]
+    fn copies_arrive_whole_and_in_place() {
+        for device in devices(8) {
+            let stream = device.new_stream().unwrap();
+            for lens in [&[0usize][..], &[1], &[7, 0, 1000], &[512, 512], &[4096, 3, 511, 513]] {
+                let items: Vec<Vec<u32>> =
+                    lens.iter().map(|&len| (0..len as u32).map(|i| i.wrapping_mul(0x9e37_79b9)).collect()).collect();
+                let all = items.concat();
+                for threads in [1, 3] {
+                    for chunk in [8, 128, 1 << 20] {
+                        let mut there = device.alloc_uninit::<u32>(all.len()).unwrap();
+                        let mut rest = there.as_mut_slice();
+                        let mut moves = Vec::new();
+                        for items in &items {
+                            let (to, after) = rest.split_at_mut(items.len());
+                            rest = after;
+                            moves.push((&items[..], to));
+                        }
+                        upload_in_chunks(&stream, moves, chunk, threads).unwrap();
+                        assert!(there.to_vec().unwrap() == all, "{lens:?} {threads} {chunk}");
+                        let mut back = vec![0u32; all.len()];
+                        download_in_chunks(&stream, there.as_slice(), &mut back, chunk, threads).unwrap();
+                        assert!(back == all, "{lens:?} {threads} {chunk}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Large enough for several threads, and after work that is queued on the stream.
+    #[test]
+    fn large_copies_come_after_the_streams_work() {
+        for device in devices(9) {
+            let stream = device.new_stream().unwrap();
+            let len = LARGE / 8 + 12_345;
+            let mut there = stream.alloc_uninit::<u64>(len).unwrap();
+            stream.fill_bytes(&mut there, 7).unwrap();
+            let mut back = vec![0; len];
+            download_large(&stream, there.as_slice(), &mut back).unwrap();
+            assert!(back.iter().all(|&word| word == 0x0707_0707_0707_0707));
+            let items: Vec<u64> = (0..len as u64).collect();
+            upload_many(&stream, vec![(&items[..], there.as_mut_slice())]).unwrap();
+            assert!(there.to_vec().unwrap() == items);
+        }
+    }
+}
