@@ -10,6 +10,7 @@ mod device_counted;
 mod device_updates;
 mod figures;
 mod kmers;
+mod kmers_device;
 mod memory;
 mod real;
 mod subject;
@@ -50,6 +51,7 @@ impl Suite for Quotient {
             steps.extend(figures::containers(setup.effort));
         }
         steps.extend(device::steps(setup));
+        steps.extend(kmers_device::steps(setup));
         steps
     }
 }
