@@ -52,7 +52,7 @@ fn count(texts: &[Text<'_>], settings: &Settings) -> Result<Table, Error> {
         Place::Backend(Backend::Cuda) => device::count(texts, settings, find),
         Place::Backend(Backend::Auto) if pays_on_device(texts, settings) => {
             match device::count(texts, settings, find) {
-                Err(Error::Device(why)) if why.is_unavailable() => host::count(texts, settings),
+                Err(error) if error.asks_for_cpu() => host::count(texts, settings),
                 counted => counted,
             }
         }

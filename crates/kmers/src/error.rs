@@ -131,3 +131,16 @@ pub enum Error {
     #[error(transparent)]
     Filter(#[from] warpset_quotient::Error),
 }
+
+impl Error {
+    /// Whether there is no device, or not enough memory on it, so that the CPU is the answer.
+    pub(crate) fn asks_for_cpu(&self) -> bool {
+        let why = match self {
+            Error::Device(why)
+            | Error::Primitives(warpset_primitives::Error::Gpu(why))
+            | Error::Filter(warpset_quotient::Error::Gpu(why)) => why,
+            _ => return false,
+        };
+        why.is_unavailable() || why.is_out_of_memory()
+    }
+}

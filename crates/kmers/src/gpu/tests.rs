@@ -178,6 +178,19 @@ fn errors_are_those_of_the_host() {
     }
 }
 
+/// A device whose memory does not suffice says so, in a way that `auto` turns to the CPU for.
+#[test]
+fn devices_that_are_too_small_say_so() {
+    for device in devices(7) {
+        let sequences = sequences(8, 400, 300);
+        device.set_memory_limit(400_000);
+        let error = on(&device, &sequences, &Settings::new(21).unwrap()).unwrap_err();
+        assert!(error.asks_for_cpu(), "{error}");
+        device.set_memory_limit(usize::MAX);
+        on(&device, &sequences, &Settings::new(21).unwrap()).unwrap();
+    }
+}
+
 /// Without a device, `auto` counts on the CPU, and `cuda` says what is missing.
 #[test]
 fn backends_are_chosen() {
