@@ -33,6 +33,21 @@ fn rates<S: SlotKind>(with_bits: impl Fn(u32, u32) -> Builder<S>) {
     }
 }
 
+/// Bytes per item at a load of 0.95 with the paper's remainders: its Table I has 0.94, 2.0 and 3.0 for 2.125 bits of metadata per
+/// slot; three bits per slot make that 1.05, 2.11 and 3.16.
+#[test]
+fn bytes_per_item_of_full_rank_and_select_filters() {
+    for (r, least, most, papers) in [(5, 1.05, 1.06, 0.94), (13, 2.10, 2.12, 2.0), (21, 3.15, 3.17, 3.0)] {
+        let builder = RankSelectBuilder::with_bits(18, r).max_load(0.95);
+        let keys: Vec<u64> = (0..builder.layout().unwrap().limit()).collect();
+        // In a set, keys that share a fingerprint would take one slot.
+        let filter = builder.duplicates(Duplicates::Kept).build_from(&keys).unwrap();
+        let bytes = filter.bits_per_key() / 8.0;
+        assert!((least..most).contains(&bytes), "{bytes}");
+        assert!((filter.load_factor() - 0.95).abs() < 1e-4 && bytes < 1.13 * papers);
+    }
+}
+
 /// The fullest filters spill over the last quotient by less than the region has room for, for any seed.
 #[test]
 fn hashed_keys_do_not_fill_the_overflow_region() {

@@ -18,7 +18,7 @@ mod staging;
 mod strings;
 mod transfer;
 
-pub use answers::{Answers, bits_to, expect_room};
+pub use answers::{Answers, Take, answers_bitmap, answers_count, answers_into, bits_to, expect_room};
 pub use hashing::Hashing;
 pub use keys::{DeviceKey, DeviceKeys, KernelKeys, KeyClass};
 pub use staging::{Chunk, DEFAULT_CHUNK_KEYS, Reply, Staging};

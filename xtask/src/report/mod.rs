@@ -3,6 +3,7 @@
 
 mod bloom;
 mod chart;
+mod choice;
 mod page;
 mod primitives;
 mod quotient;
@@ -57,12 +58,14 @@ impl Figure {
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let files = args.json.iter().map(|path| record::read(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let records: Vec<Record> = files.into_iter().flatten().collect();
-    let mut figures = bloom::figures(&records);
+    let mut figures = choice::figures(&records);
+    figures.extend(bloom::figures(&records));
     figures.extend(quotient::figures(&records));
     figures.extend(primitives::figures(&records));
     figures.extend(recsplit::figures(&records));
     figures.retain(|figure| !figure.chart.is_empty());
-    let mut tables = bloom::tables(&records);
+    let mut tables = choice::tables(&records);
+    tables.extend(bloom::tables(&records));
     tables.extend(quotient::tables(&records));
     tables.extend(recsplit::tables(&records));
 

@@ -1,7 +1,7 @@
 //! Operations on host slices: staged, chunked, waited for.
 
 use warpset_base::filter::same_length;
-use warpset_gpu::batch::{Answers, Reply, bits_to};
+use warpset_gpu::batch::{Answers, Reply, answers_bitmap, answers_count, answers_into};
 
 use super::{Bloom, DeviceLayout, DeviceOneBlock};
 use crate::{Bitmap, Error, Insert, Key};
@@ -46,33 +46,23 @@ impl<L: DeviceLayout> Bloom<L> {
     /// [`Bloom::contains_bulk`] into a slice of the same length.
     pub fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
         same_length(keys.len(), answers.len())?;
-        self.answer(keys, |first, words| {
-            let end = answers.len().min(first + words.len() * 64);
-            bits_to(&mut answers[first..end], words);
-        })
+        answers_into(answers, |take| self.answer(keys, take))
     }
 
     /// [`Bloom::contains_bulk`] as bytes 0 and 1.
     pub fn contains_bytes_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [u8]) -> Result<(), Error> {
         same_length(keys.len(), answers.len())?;
-        self.answer(keys, |first, words| {
-            let end = answers.len().min(first + words.len() * 64);
-            bits_to(&mut answers[first..end], words);
-        })
+        answers_into(answers, |take| self.answer(keys, take))
     }
 
     /// [`Bloom::contains_bulk`] as one bit per key.
     pub fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Result<Bitmap, Error> {
-        let mut bitmap = vec![0; keys.len().div_ceil(64)];
-        self.answer(keys, |first, words| bitmap[first / 64..][..words.len()].copy_from_slice(words))?;
-        Ok(Bitmap::from_words(bitmap, keys.len()))
+        answers_bitmap(keys.len(), |take| self.answer(keys, take))
     }
 
     /// How many of the keys may be in the filter.
     pub fn count_contained_bulk<K: Key>(&self, keys: &[K]) -> Result<usize, Error> {
-        let mut count = 0;
-        self.answer(keys, |_, words| count += words.iter().map(|w| w.count_ones() as usize).sum::<usize>())?;
-        Ok(count)
+        answers_count(|take| self.answer(keys, take))
     }
 
     /// Whether at least one of the keys may be in the filter. Stops early: asks 65,536 keys, then twice as many, and so on.

@@ -1,6 +1,7 @@
 //! Where the answers of a kernel go, and in which form.
 
 use rayon::prelude::*;
+use warpset_base::bitmap::Bitmap;
 use warpset_base::filter::LengthMismatch;
 use warpset_kernels::batch::results;
 use warpset_simt::GlobalMut;
@@ -86,9 +87,58 @@ pub fn bits_to<T: Send + From<bool>>(answers: &mut [T], words: &[u64]) {
     }
 }
 
+/// What takes the answers to a batch, a bit per key, as words: from the key of this number on, a multiple of 64; in any order.
+pub type Take<'a> = dyn FnMut(usize, &[u64]) + 'a;
+
+/// The answers that `answer` brings, as booleans or bytes in the order of the keys.
+pub fn answers_into<T: Send + From<bool>, E>(
+    answers: &mut [T],
+    answer: impl FnOnce(&mut Take<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    answer(&mut |first, words| {
+        let end = answers.len().min(first + words.len() * 64);
+        bits_to(&mut answers[first..end], words);
+    })
+}
+
+/// The answers to `keys` keys that `answer` brings, as one bit per key.
+pub fn answers_bitmap<E>(keys: usize, answer: impl FnOnce(&mut Take<'_>) -> Result<(), E>) -> Result<Bitmap, E> {
+    let mut bitmap = vec![0; keys.div_ceil(64)];
+    answer(&mut |first, words| bitmap[first / 64..][..words.len()].copy_from_slice(words))?;
+    Ok(Bitmap::from_words(bitmap, keys))
+}
+
+/// How many of the answers that `answer` brings are yes.
+pub fn answers_count<E>(answer: impl FnOnce(&mut Take<'_>) -> Result<(), E>) -> Result<usize, E> {
+    let mut count = 0;
+    answer(&mut |_, words| count += words.iter().map(|word| word.count_ones() as usize).sum::<usize>())?;
+    Ok(count)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn answers_come_in_any_order() {
+        let words: Vec<u64> = (0..5).map(warpset_core::hash::finalise).collect();
+        let answer = |take: &mut Take<'_>| {
+            take(128, &words[2..]);
+            take(0, &words[..2]);
+            Ok::<(), ()>(())
+        };
+        let (mut booleans, mut bytes) = ([false; 300], [9u8; 300]);
+        answers_into(&mut booleans, answer).unwrap();
+        answers_into(&mut bytes, answer).unwrap();
+        let bitmap = answers_bitmap(300, answer).unwrap();
+        for i in 0..300 {
+            let bit = words[i / 64] >> (i % 64) & 1 == 1;
+            assert_eq!((booleans[i], bytes[i], bitmap.get(i)), (bit, bit as u8, bit));
+        }
+        let ones = words.iter().map(|word| word.count_ones() as usize).sum();
+        assert_eq!(answers_count(answer), Ok(ones));
+        assert_eq!(answers_count(|_| Err(7)), Err(7));
+    }
 
     #[test]
     fn bits_become_booleans_and_bytes() {

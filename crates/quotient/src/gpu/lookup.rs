@@ -2,7 +2,7 @@
 
 use warpset_base::bitmap::Bitmap;
 use warpset_base::filter::same_length;
-use warpset_gpu::batch::{Answers, Reply, bits_to};
+use warpset_gpu::batch::{Answers, Reply, answers_bitmap, answers_count, answers_into};
 use warpset_gpu::{Device, DeviceSliceMut, Stream};
 
 use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, exact, hashing};
@@ -72,24 +72,17 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// [`QuotientFilter::contains_bulk`] into a slice of the same length.
     pub fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
         same_length(keys.len(), answers.len())?;
-        self.answer(keys, |first, words| {
-            let end = answers.len().min(first + words.len() * 64);
-            bits_to(&mut answers[first..end], words);
-        })
+        answers_into(answers, |take| self.answer(keys, take))
     }
 
     /// [`QuotientFilter::contains_bulk`] as one bit per key.
     pub fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Result<Bitmap, Error> {
-        let mut bitmap = vec![0; keys.len().div_ceil(64)];
-        self.answer(keys, |first, words| bitmap[first / 64..][..words.len()].copy_from_slice(words))?;
-        Ok(Bitmap::from_words(bitmap, keys.len()))
+        answers_bitmap(keys.len(), |take| self.answer(keys, take))
     }
 
     /// How many of the keys may be in the filter.
     pub fn count_contained_bulk<K: Key>(&self, keys: &[K]) -> Result<usize, Error> {
-        let mut count = 0;
-        self.answer(keys, |_, words| count += words.iter().map(|word| word.count_ones() as usize).sum::<usize>())?;
-        Ok(count)
+        answers_count(|take| self.answer(keys, take))
     }
 }
 

@@ -4,6 +4,7 @@
 //! Source of the figures: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU",
 //! IPDPS 2018, section VII: 2^23 slots, remainders of 5 bits, keys of 32 bits.
 
+mod choice;
 mod counted;
 mod device;
 mod device_counted;
@@ -47,6 +48,7 @@ impl Suite for Quotient {
                     steps.push(counted::step(size));
                 }
             }
+            steps.push(choice::step(if setup.effort == Effort::Quick { 16 } else { 22 }));
             steps.push(memory::step(if setup.effort == Effort::Quick { 16 } else { 20 }));
             steps.extend(figures::containers(setup.effort));
         }
@@ -179,6 +181,7 @@ mod tests {
         steps.push(whole::step(size));
         steps.push(counted::step(size));
         steps.push(memory::step(11));
+        steps.push(choice::step(11));
         steps.push(figures::container_step(9, &[1, 5, 6], &[0.5]));
         let rows = Session::rows_of(steps);
         let rows: Vec<&Record> = rows.iter().filter(|row| row.structure == "quotient").collect();
@@ -192,10 +195,14 @@ mod tests {
             counted::COUNTED,
             "memory",
             "containers",
+            choice::STUDY,
         ] {
             let rows = rows.iter().filter(|row| row.text("study") == Some(study));
             assert!(rows.clone().any(|row| row.implementation().is_none()), "{study}");
-            assert!(["containers", "memory"].contains(&study) || rows.clone().any(|row| row.peer.is_some()), "{study}");
+            assert!(
+                ["containers", "memory", choice::STUDY].contains(&study) || rows.clone().any(|row| row.peer.is_some()),
+                "{study}"
+            );
         }
     }
 
