@@ -39,12 +39,7 @@ pub(crate) fn pool(threads: usize) -> Result<rayon::ThreadPool, Error> {
 
 fn count(texts: &[Text<'_>], settings: &Settings) -> Result<Table, Error> {
     let find = || match Found::auto() {
-        Found::Cuda(device) => {
-            if settings.keeps_open {
-                std::mem::forget(device.clone());
-            }
-            Ok(device)
-        }
+        Found::Cuda(device) => Ok(device),
         Found::Cpu(why) => Err(why),
     };
     pool(settings.threads)?.install(|| match &settings.place {

@@ -165,7 +165,7 @@ fn count(args: &Count) -> Result<(), Error> {
     let start = Instant::now();
     let progress = Progress::of_files(&args.files);
     let mut settings = Settings::new(args.k)?.least(args.min_count).progress(progress.clone());
-    settings = settings.backend(args.backend.into()).keep_open();
+    settings = settings.backend(args.backend.into());
     if let Some(threads) = args.threads {
         settings = settings.threads(threads);
     }

@@ -1,6 +1,7 @@
 //! How to count.
 
-use std::thread;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
 
 use warpset_gpu::Device;
 
@@ -16,7 +17,7 @@ pub struct Settings {
     pub(crate) threads: usize,
     pub(crate) progress: Progress,
     pub(crate) place: Place,
-    pub(crate) keeps_open: bool,
+    pub(crate) closing: Closing,
 }
 
 /// What counts. All give the same tables.
@@ -38,6 +39,29 @@ pub(crate) enum Place {
     Device(Device),
 }
 
+/// Devices that are being closed, which takes some hundredths of a second: time in which a table can be saved.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Closing(Arc<Threads>);
+
+#[derive(Debug, Default)]
+struct Threads(Mutex<Vec<JoinHandle<()>>>);
+
+impl Closing {
+    /// Drops what is on a device, and with it the device, on a thread of its own.
+    pub(crate) fn close(&self, on_device: impl Send + 'static) {
+        let closing = thread::spawn(move || drop(on_device));
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner).push(closing);
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        let threads = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // A panic there has been reported, and nothing depends on it.
+        threads.drain(..).for_each(|thread| _ = thread.join());
+    }
+}
+
 impl Settings {
     /// For k-mers of `k` bases.
     pub fn new(k: u32) -> Result<Settings, Error> {
@@ -50,7 +74,7 @@ impl Settings {
             threads,
             progress: Progress::hidden(),
             place,
-            keeps_open: false,
+            closing: Closing::default(),
         })
     }
 
@@ -79,16 +103,10 @@ impl Settings {
         self
     }
 
-    /// What counts. Default: [`Backend::Auto`].
+    /// What counts. Default: [`Backend::Auto`]. A device that was opened for a count is closed on a thread of its own, which has ended
+    /// when all clones of these settings are gone.
     pub fn backend(mut self, backend: Backend) -> Self {
         self.place = Place::Backend(backend);
-        self
-    }
-
-    /// Leaves a device that was opened for this open until the program ends: another count then finds it open, and a program that
-    /// has nothing more to do with it does not wait until it is closed. Default: it is closed.
-    pub fn keep_open(mut self) -> Self {
-        self.keeps_open = true;
         self
     }
 

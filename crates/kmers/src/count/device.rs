@@ -104,8 +104,10 @@ fn on_device(
     settings.progress.say("building the table");
     let (filter, kmers) = counter.finish(settings.least)?;
     let needed = 8 * filter.layout().words();
-    match settings.memory {
+    let table = match settings.memory {
         Some(allowed) if needed > allowed => Err(Error::OverBudget { kmers, needed, allowed }),
         _ => Ok(Table::new(settings.k, filter.to_host()?, kmers)),
-    }
+    };
+    settings.closing.close((filter, device));
+    table
 }
