@@ -150,6 +150,8 @@ pub mod primitives {
     pub mod radix_sort;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "primitives_reduce", feature = "operators"))]
     pub mod reduce;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "primitives_resident_sort"))]
+    pub mod resident_sort;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "primitives_scan", feature = "operators"))]
     pub mod scan;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "primitives_segmented_sort"))]
@@ -204,6 +206,7 @@ modules! {
     "primitives_radix",
     "primitives_radix_sort",
     "primitives_reduce",
+    "primitives_resident_sort",
     "primitives_scan",
     "primitives_segmented_sort",
     "primitives_select",

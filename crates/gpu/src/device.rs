@@ -238,12 +238,13 @@ impl Device {
     /// Blocks of the shape of `config` that can be resident on the whole device at once: how many blocks a grid
     /// whose blocks wait for each other, or that walks its input by grid stride, should have.
     pub fn resident_blocks(&self, kernel: &'static KernelInfo, config: LaunchConfig) -> Result<u32> {
-        let blocks = match &self.0 {
+        match &self.0 {
             #[cfg(feature = "cuda")]
-            Executor::Cuda(device) => device.occupancy(kernel, config)?,
-            Executor::Emulator(device) => device.occupancy(kernel, config)?,
-        };
-        Ok(blocks.saturating_mul(self.properties().multiprocessors))
+            Executor::Cuda(device) => {
+                Ok(device.occupancy(kernel, config)?.saturating_mul(self.properties().multiprocessors))
+            }
+            Executor::Emulator(device) => device.resident_blocks(kernel, config),
+        }
     }
 
     /// An error unless `other` is this device; `operation` is the subject of the message.

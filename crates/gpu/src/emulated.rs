@@ -65,6 +65,7 @@ pub(crate) struct EmulatedDevice {
     pub(crate) pinned: PinnedPool,
     properties: DeviceProperties,
     emulator: Emulator,
+    resident_blocks: u32,
     pub(crate) asked: Asked,
 }
 
@@ -96,6 +97,7 @@ impl EmulatedDevice {
             budget: Budget::unlimited(),
             pinned: PinnedPool::new(),
             properties,
+            resident_blocks: options.config.resident_blocks.max(1),
             emulator: Emulator::new(options.config),
             asked: Asked::new(),
         }
@@ -181,14 +183,16 @@ impl EmulatedDevice {
         self.emulator.launch(info, config, thread).map_err(GpuError::Emulator)
     }
 
-    /// Blocks of this shape that fit on one multiprocessor: by threads and shared memory alone.
-    pub(crate) fn occupancy(&self, info: &'static KernelInfo, config: LaunchConfig) -> Result<u32> {
+    /// Blocks of this shape that fit on the device: by threads and shared memory alone, and no more than the emulator
+    /// runs at once.
+    pub(crate) fn resident_blocks(&self, info: &'static KernelInfo, config: LaunchConfig) -> Result<u32> {
         let device = &self.properties;
         launch::check(info, config, device, None)?;
         let by_threads = device.max_threads_per_multiprocessor / config.block.count() as u32;
         let shared = config.shared_bytes + device.reserved_shared_bytes_per_block;
         let by_shared = device.shared_bytes_per_multiprocessor / shared;
-        Ok(by_threads.min(by_shared).min(device.max_blocks_per_multiprocessor))
+        let on_one = by_threads.min(by_shared).min(device.max_blocks_per_multiprocessor);
+        Ok((on_one * device.multiprocessors).min(self.resident_blocks))
     }
 }
 

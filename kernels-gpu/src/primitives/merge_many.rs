@@ -70,10 +70,9 @@ unsafe fn merge_many<
     // SAFETY: the caller's promise; places of a tile in the outputs are those after the tiles before, which are
     // complete; each word of status bits is one warp's, and all threads come to each vote.
     unsafe {
-        let entry = Entry::read(table, warp::lane_id());
-        let part = part_of_lane(splits, tile, group);
+        let lane_run = || (Entry::read(table, warp::lane_id()), part_of_lane(splits, tile, group));
         let carry = PAIRS || with_status != 0;
-        let merged = merge_tile::<K, V, THREADS, ITEMS, PAIRS>(entry, part, odd, rounds, mask, carry);
+        let merged = merge_tile::<K, V, THREADS, ITEMS, PAIRS>(lane_run, odd, rounds, mask, carry);
         for u in 0..ITEMS {
             let i = t + u as u32 * THREADS;
             let mut place = 0;

@@ -1,7 +1,12 @@
 use std::fmt::Debug;
 
+use std::ops::Range;
+
+use warpset_kernels::primitives::onesweep_tile::PassShape;
+
+use super::passes::Limits;
 use super::*;
-use crate::cpu;
+use crate::{Error, cpu};
 use warpset_core::hash::mix;
 use warpset_gpu::Device;
 use warpset_gpu::testing::{cuda, devices};
@@ -22,6 +27,15 @@ fn check_keys<K: SortKey + Debug>(device: &Device, keys: &[K], by: &By) {
     unsafe { sort_keys_in_place_async(&stream, &mut input, by.clone()) }.unwrap();
     stream.synchronize().unwrap();
     assert!(input.to_vec().unwrap() == expected, "{} keys {by:?} in place", keys.len());
+    if (ONE_BLOCK + 1..1 << 20).contains(&keys.len()) {
+        // By passes, as longer inputs.
+        let input = device.from_slice(keys).unwrap();
+        let (source, target) = (Source::keys(input.as_slice()), Target::keys(out.as_mut_slice()));
+        let (widths, bits, n) = (Widths::keys::<K>(), by.range::<K>().unwrap(), keys.len());
+        // SAFETY: as above.
+        unsafe { sort_in_passes(&stream, widths, source, target, n, bits, by.flip(), false, LIMITS) }.unwrap();
+        assert!(out.to_vec().unwrap() == expected, "{n} keys {by:?} by passes");
+    }
 }
 
 /// The same with payloads.
@@ -46,6 +60,19 @@ fn check_pairs<K: SortKey + Debug, V: Payload + PartialEq>(device: &Device, keys
     stream.synchronize().unwrap();
     assert!(input.to_vec().unwrap() == expected, "{} pairs {by:?} in place", keys.len());
     assert!(payloads.to_vec().unwrap() == expected_payloads, "{} pairs {by:?} in place", keys.len());
+    if (ONE_BLOCK + 1..1 << 20).contains(&keys.len()) {
+        // By passes, as longer inputs, where the items are.
+        let (mut input, mut payloads) = (device.from_slice(keys).unwrap(), device.from_slice(values).unwrap());
+        let target = Target::pairs(input.as_mut_slice(), payloads.as_mut_slice());
+        let (widths, bits, n) = (Widths::pairs::<K, V>(), by.range::<K>().unwrap(), keys.len());
+        if !bits.is_empty() {
+            // SAFETY: as above.
+            unsafe { sort_in_passes(&stream, widths, target.as_source(), target, n, bits, by.flip(), true, LIMITS) }
+                .unwrap();
+            assert!(input.to_vec().unwrap() == expected, "{n} pairs {by:?} by passes");
+            assert!(payloads.to_vec().unwrap() == expected_payloads, "{n} pairs {by:?} by passes");
+        }
+    }
 }
 
 fn random<K>(n: usize, seed: u64, key: impl Fn(u64) -> K) -> Vec<K> {
@@ -191,6 +218,18 @@ fn sorted_reversed_and_equal_input() {
 }
 
 #[test]
+fn as_many_blocks_as_the_device_runs() {
+    // One block, several with several items a thread, and more items than an emulator of one block holds.
+    for (multiprocessors, blocks, n) in [(1, 1, 5000), (3, 3, 4500), (4, 2, 4200), (1, 1, 16_400)] {
+        let config = warpset_gpu::emulator::Config { resident_blocks: blocks, ..Default::default() };
+        let options = warpset_gpu::EmulatorOptions::default().multiprocessors(multiprocessors).config(config);
+        let device = Device::emulator_with(options);
+        let keys = random(n, 12, |x| x as u32);
+        check_pairs(&device, &keys, &places(n), &By::ascending());
+    }
+}
+
+#[test]
 fn bad_arguments_are_errors() {
     for device in devices(0) {
         let stream = device.new_stream().unwrap();
@@ -215,7 +254,7 @@ fn bad_arguments_are_errors() {
 #[test]
 fn large_inputs_on_cuda() {
     let Some(device) = cuda() else { return };
-    for n in [1 << 20, (1 << 24) + 12345] {
+    for n in [1 << 16, 200_001, 1 << 20, (1 << 21) + 1, (1 << 24) + 12345] {
         check_keys(&device, &random(n, 1, |x| x as u32), &By::ascending());
         check_keys(&device, &random(n, 1, |x| x), &By::descending());
         check_pairs(&device, &random(n, 1, |x| x as u32 % 5000), &places(n), &By::ascending());

@@ -80,21 +80,22 @@ unsafe fn merge_newest<
     // words of status bits that several warps share are changed by atomics.
     unsafe {
         let tile = look_back::ticket(ticket, shared::dynamic(rest + 24));
-        let entry = Entry::read(table, lane);
-        let part = part_of_lane(splits, tile, group);
-        if t < 32 {
+        let lane_run = || {
+            let entry = Entry::read(table, lane);
+            let part = part_of_lane(splits, tile, group);
             let any = warp::ballot(FULL_MASK, part.0 != 0) != 0;
             let mut key = K::default();
             if part.0 != 0 {
                 key = at_address::<K>(entry.keys).read_nc(part.0 as usize - 1) & mask;
             }
             let key = greatest(key);
-            if t == 0 {
+            if lane == 0 {
                 before.set(0, key);
                 exists.set(0, u32::from(any));
             }
-        }
-        let merged = merge_tile::<K, V, THREADS, ITEMS, PAIRS>(entry, part, odd, rounds, mask, true);
+            (entry, part)
+        };
+        let merged = merge_tile::<K, V, THREADS, ITEMS, PAIRS>(lane_run, odd, rounds, mask, true);
         let mut kept = [0; ITEMS];
         for u in 0..ITEMS {
             let i = t + u as u32 * THREADS;

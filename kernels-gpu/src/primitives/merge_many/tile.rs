@@ -9,14 +9,17 @@ use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK};
 use warpset_simt::{ShuffleWord, Word, thread};
 
-use super::runs::{Entry, at_address};
+use super::runs::{Entry, RUNS, at_address};
 use crate::primitives::merge_path::{MergeKey, crossing_in_shared, goes_first};
 
 /// The bit of a place that is the item's status.
 pub(super) const STATUS: u32 = 1 << 15;
 
-/// Chunks of 32 items that a warp loads at a time.
+/// Items that a thread has on their way from memory at a time.
 const BATCH: usize = 4;
+
+/// The most depths of a tree.
+pub const MOST_ROUNDS: u32 = 8;
 
 /// Where things stand in shared memory, in bytes.
 pub(super) struct Layout {
@@ -24,11 +27,12 @@ pub(super) struct Layout {
     places: u32,
     other_places: u32,
     values: u32,
+    plan: u32,
     /// Words for what a kernel does after the merge.
     pub(super) rest: u32,
 }
 
-/// Both buffers of keys and places, with room for what a thread looks at beyond the end, and values.
+/// Both buffers of keys and places, with room for what a thread looks at beyond the end, values, and the plan.
 pub(super) const fn layout<K, V>(threads: u32, items: u32, pairs: bool) -> Layout {
     let tile = threads * items;
     let room = tile + items + 1;
@@ -36,8 +40,88 @@ pub(super) const fn layout<K, V>(threads: u32, items: u32, pairs: bool) -> Layou
     let places = 2 * other_keys;
     let other_places = places + (room * 2).next_multiple_of(16);
     let values = other_places + (room * 2).next_multiple_of(16);
-    let rest = values + if pairs { (tile * size_of::<V>() as u32).next_multiple_of(16) } else { 0 };
-    Layout { other_keys, places, other_places, values, rest }
+    let plan = values + if pairs { (tile * size_of::<V>() as u32).next_multiple_of(16) } else { 0 };
+    Layout { other_keys, places, other_places, values, plan, rest: plan + PLAN_BYTES }
+}
+
+/// What one warp works out for the block.
+#[derive(Clone, Copy)]
+struct Plan {
+    /// For each run: addresses of keys, values and status bits, and what is added to a place in the tile.
+    runs: Shared<u64>,
+    /// For each merge: where its parts begin and end in the tile, and its first thread.
+    nodes: Shared<u32>,
+    /// For each depth: its first merge, how many there are, and their threads.
+    depths: Shared<u32>,
+    /// Where each run's part begins in the tile, and the tile's end.
+    begins: Shared<u32>,
+}
+
+const NODES_AT: u32 = RUNS as u32 * 32;
+const DEPTHS_AT: u32 = NODES_AT + RUNS as u32 * 16;
+const BEGINS_AT: u32 = DEPTHS_AT + MOST_ROUNDS * 16;
+const PLAN_BYTES: u32 = (BEGINS_AT + (RUNS as u32 + 1) * 4).next_multiple_of(16);
+
+impl Plan {
+    #[inline(always)]
+    fn at(offset: u32) -> Plan {
+        Plan {
+            runs: shared::dynamic(offset),
+            nodes: shared::dynamic(offset + NODES_AT),
+            depths: shared::dynamic(offset + DEPTHS_AT),
+            begins: shared::dynamic(offset + BEGINS_AT),
+        }
+    }
+
+    /// Works it out; by one warp. Each lane has the run and the merge of its number.
+    ///
+    /// # Safety
+    /// - All lanes of the warp come here together; the plan is in shared memory, which nothing else accesses before a
+    ///   barrier.
+    /// - `run` and its part are as [`merge_tile`] says; `rounds` is at most [`MOST_ROUNDS`].
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn draw_up<const ITEMS: usize>(self, run: Entry, (start, end): (u64, u64), rounds: u32) {
+        let lane = warp::lane_id();
+        // SAFETY: each lane writes what is its own; shuffles, votes and loops are the same for the whole warp.
+        unsafe {
+            let own = (end - start) as u32;
+            let ends = warp::inclusive_scan_add(FULL_MASK, own);
+            let begin = ends - own;
+            let words = [run.keys, run.values, run.status, start.wrapping_sub(u64::from(begin))];
+            for w in 0..4 {
+                self.runs.set(4 * lane + w, words[w as usize]);
+            }
+            self.begins.set(lane, begin);
+            if lane == 31 {
+                self.begins.set(32, ends);
+            }
+            let node = run.node;
+            let position = |number: u32| {
+                let last = warp::shuffle_idx(FULL_MASK, ends, number.wrapping_sub(1));
+                if number == 0 { 0 } else { last }
+            };
+            let (begin, middle, end) = (position(node & 0xff), position(node >> 8 & 0xff), position(node >> 16 & 0xff));
+            // At least one thread for each merge, so that their first ones differ.
+            let threads = if node != 0 { (end - begin).div_ceil(ITEMS as u32).max(1) } else { 0 };
+            let threads_end = warp::inclusive_scan_add(FULL_MASK, threads);
+            let mut first_thread = threads_end - threads;
+            for depth in 0..rounds {
+                let nodes = warp::ballot(FULL_MASK, (node != 0) & (node >> 24 == depth));
+                let (first, last) = (nodes.trailing_zeros(), 31 - nodes.leading_zeros());
+                let base = warp::shuffle_idx(FULL_MASK, threads_end - threads, first);
+                let total = warp::shuffle_idx(FULL_MASK, threads_end, last) - base;
+                if node >> 24 == depth {
+                    first_thread -= base;
+                }
+                if lane == 0 {
+                    let words = [first, last + 1 - first, total, 0];
+                    self.depths.set4(4 * depth, words);
+                }
+            }
+            self.nodes.set4(4 * lane, [begin, middle, end, first_thread]);
+        }
+    }
 }
 
 /// A tile that has been merged.
@@ -69,13 +153,13 @@ impl<K> Buffers<K> {
 }
 
 /// Loads and merges the block's tile, of which each run's part goes from `start` to `end` of the run of the lane's
-/// number. `odd` has a bit for each run that is an odd number of merges away from the end, `rounds` is the greatest
-/// number of merges; `carry` says whether places are needed.
+/// number: the first warp's lanes know `run` and part, other warps need not. `odd` has a bit for each run that is an odd
+/// number of merges away from the end, `rounds` is the greatest number of merges; `carry` says whether places are needed.
 ///
 /// # Safety
-/// - All threads of a block of `THREADS` threads come here together, each warp with the same parts, which are
-///   `THREADS * ITEMS` items at most, valid for reads and sorted, and which nothing writes meanwhile; bitmaps too.
-/// - Nodes are a tree over all runs that have items, its depths below `rounds`.
+/// - All threads of a block of `THREADS` threads come here together. The parts are `THREADS * ITEMS` items at most,
+///   valid for reads and sorted, and nothing writes them meanwhile; bitmaps too.
+/// - Nodes are a tree over all runs that have items, its depths below `rounds`, at most [`MOST_ROUNDS`].
 /// - Dynamic shared memory begins with the [`layout`], and nothing else accesses that.
 #[inline(always)]
 #[track_caller]
@@ -86,8 +170,7 @@ pub(super) unsafe fn merge_tile<
     const ITEMS: usize,
     const PAIRS: bool,
 >(
-    run: Entry,
-    (start, end): (u64, u64),
+    lane_run: impl FnOnce() -> (Entry, (u64, u64)),
     odd: u32,
     rounds: u32,
     mask: K,
@@ -99,111 +182,86 @@ pub(super) unsafe fn merge_tile<
         places: [shared::dynamic(at.places), shared::dynamic(at.other_places)],
     };
     let values: Shared<V> = shared::dynamic(at.values);
+    let plan = Plan::at(at.plan);
     let t = thread::thread_idx_x();
     let lane = warp::lane_id();
-    let (warp_index, warps) = (t / 32, THREADS / 32);
     // SAFETY: shuffles and votes are reached by whole warps, barriers by all threads; each item is loaded by one thread
     // to the place that is its own; a merge writes the places of its parts in the other buffer, each thread its own; a
     // thread looks at most `ITEMS` places beyond a part, for which there is room.
     unsafe {
-        // Items and chunks of the runs before, in one scan: a chunk is up to 32 neighbours of one run.
-        let own = (end - start) as u32;
-        let packed = own.div_ceil(32) << 16 | own;
-        let scanned = warp::inclusive_scan_add(FULL_MASK, packed);
-        let sums = warp::shuffle_idx(FULL_MASK, scanned, 31);
-        let (len, chunks) = (sums & 0xffff, sums >> 16);
-        let before = scanned - packed;
-        let first_chunk = before >> 16;
-        let with_status = warp::ballot(FULL_MASK, run.status != 0);
-
-        let mut chunk = warp_index;
-        while chunk < chunks {
+        if t < 32 {
+            let (run, part) = lane_run();
+            plan.draw_up::<ITEMS>(run, part, rounds);
+        }
+        thread::sync_threads();
+        let len = plan.begins.get(32);
+        let begin = plan.begins.get(lane);
+        let mut u = 0;
+        while u < ITEMS as u32 {
             let mut keys = [K::default(); BATCH];
             let mut loaded = [V::default(); BATCH];
             let mut places = [u32::MAX; BATCH];
-            for u in 0..BATCH {
-                let c = chunk + u as u32 * warps;
-                if c < chunks {
-                    // The last run that begins at or before the chunk; those without items come before one that has.
-                    let number = warp::ballot(FULL_MASK, first_chunk <= c).count_ones() - 1;
-                    let of_run = warp::shuffle_idx(FULL_MASK, before, number);
-                    let offset = (c - (of_run >> 16)) * 32 + lane;
-                    let items = warp::shuffle_idx(FULL_MASK, own, number);
-                    let from = warp::shuffle_idx(FULL_MASK, start, number) + u64::from(offset);
-                    let there = offset < items;
-                    let at = warp::shuffle_idx(FULL_MASK, run.keys, number);
-                    if there {
-                        keys[u] = at_address::<K>(at).read_nc(from as usize);
-                        places[u] = (odd >> number & 1) << 16 | ((of_run & 0xffff) + offset);
+            for b in 0..BATCH as u32 {
+                let first = t - lane + (u + b) * THREADS;
+                if u + b < ITEMS as u32 && first < len {
+                    let place = first + lane;
+                    // The last run that begins at or before the place; those without items come before one that has.
+                    let mut number = warp::ballot(FULL_MASK, begin <= first).count_ones() - 1;
+                    let mut borders = warp::ballot(FULL_MASK, (begin > first) & (begin - first < 32) & (begin < len));
+                    while borders != 0 {
+                        let next = borders.trailing_zeros();
+                        number = if warp::shuffle_idx(FULL_MASK, begin, next) <= place { next } else { number };
+                        borders &= borders - 1;
                     }
-                    if PAIRS {
-                        let at = warp::shuffle_idx(FULL_MASK, run.values, number);
-                        if there {
-                            loaded[u] = at_address::<V>(at).read_nc(from as usize);
+                    if place < len {
+                        let run = plan.runs.at(4 * number);
+                        let [keys_at, values_at] = run.get2(0);
+                        let [status_at, delta] = run.get2(2);
+                        let from = delta.wrapping_add(u64::from(place));
+                        keys[b as usize] = at_address::<K>(keys_at).read_nc(from as usize);
+                        if PAIRS {
+                            loaded[b as usize] = at_address::<V>(values_at).read_nc(from as usize);
                         }
-                    }
-                    if with_status >> number & 1 != 0 {
-                        let at = warp::shuffle_idx(FULL_MASK, run.status, number);
-                        if there && at_address::<u32>(at).read_nc((from / 32) as usize) >> (from % 32) & 1 != 0 {
-                            places[u] |= STATUS;
+                        places[b as usize] = (odd >> number & 1) << 16 | place;
+                        if carry && status_at != 0 {
+                            let word = at_address::<u32>(status_at).read_nc((from / 32) as usize);
+                            places[b as usize] |= if word >> (from % 32) & 1 != 0 { STATUS } else { 0 };
                         }
                     }
                 }
             }
-            for u in 0..BATCH {
-                if places[u] != u32::MAX {
-                    let place = places[u] & (STATUS - 1);
-                    let (to, to_places) = buffers.of(places[u] >> 16);
-                    to.set(place, keys[u]);
+            for b in 0..BATCH {
+                if places[b] != u32::MAX {
+                    let place = places[b] & (STATUS - 1);
+                    let (to, to_places) = buffers.of(places[b] >> 16);
+                    to.set(place, keys[b]);
                     if PAIRS {
-                        values.set(place, loaded[u]);
+                        values.set(place, loaded[b]);
                     }
                     if carry {
-                        to_places.set(place, places[u] as u16);
+                        to_places.set(place, places[b] as u16);
                     }
                 }
             }
-            chunk += BATCH as u32 * warps;
+            u += BATCH as u32;
         }
-
-        // The merge of the lane's number: where its parts begin and end in the tile, and which threads merge it, at
-        // least one. Those of a depth are neighbours.
-        let node = run.node;
-        let position = |number: u32| {
-            let last = warp::shuffle_idx(FULL_MASK, scanned, number.wrapping_sub(1)) & 0xffff;
-            if number == 0 { 0 } else { last }
-        };
-        let (node_begin, node_middle, node_end) =
-            (position(node & 0xff), position(node >> 8 & 0xff), position(node >> 16 & 0xff));
-        let is_node = node != 0;
-        let threads = if is_node { (node_end - node_begin).div_ceil(ITEMS as u32).max(1) } else { 0 };
-        let threads_end = warp::inclusive_scan_add(FULL_MASK, threads);
         thread::sync_threads();
 
         let mut depth = rounds;
         while depth > 0 {
             depth -= 1;
-            let nodes = warp::ballot(FULL_MASK, is_node & (node >> 24 == depth));
-            let first = nodes.trailing_zeros();
-            let last = 31 - nodes.leading_zeros();
-            let base = warp::shuffle_idx(FULL_MASK, threads_end - threads, first);
-            let total = warp::shuffle_idx(FULL_MASK, threads_end, last) - base;
-            let mut round = 0;
-            while round + warp_index * 32 < total {
-                let own = round + t;
+            let [first, nodes, total, _] = plan.depths.get4(4 * depth);
+            let mut own = t;
+            while own - lane < total {
                 let mut number = first;
-                for n in first..last {
-                    let end = warp::shuffle_idx(FULL_MASK, threads_end, n) - base;
-                    number = if end <= own { n + 1 } else { number };
+                for n in first + 1..first + nodes {
+                    number = if plan.nodes.get(4 * n + 3) <= own { n } else { number };
                 }
-                let of_node = warp::shuffle_idx(FULL_MASK, threads_end - threads, number) - base;
-                let begin = warp::shuffle_idx(FULL_MASK, node_begin, number);
-                let middle = warp::shuffle_idx(FULL_MASK, node_middle, number);
-                let end = warp::shuffle_idx(FULL_MASK, node_end, number);
-                let diagonal = ((own - of_node) * ITEMS as u32).min(end - begin);
+                let [begin, middle, end, first_thread] = plan.nodes.get4(4 * number);
+                let diagonal = ((own - first_thread) * ITEMS as u32).min(end - begin);
                 let part = Part { begin, middle, end, diagonal };
                 merge_part::<K, ITEMS>(buffers.of(depth + 1), buffers.of(depth), part, mask, carry);
-                round += THREADS;
+                own += THREADS;
             }
             thread::sync_threads();
         }

@@ -2,6 +2,7 @@
 //! against the speed at which the same machine copies as many bytes.
 
 mod case;
+mod levels;
 mod loading;
 mod merge;
 mod scan;
@@ -14,7 +15,7 @@ use super::suite::{Session, Setup, Step, Suite, Target};
 
 /// The steps of each family.
 const FAMILIES: &[fn(&Setup) -> Vec<Step>] =
-    &[scan::steps, sort::steps, merge::steps, search::steps, select::steps, loading::steps];
+    &[scan::steps, sort::steps, merge::steps, levels::steps, search::steps, select::steps, loading::steps];
 
 /// The primitives' benches.
 pub struct Primitives;

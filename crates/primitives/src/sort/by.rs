@@ -1,0 +1,56 @@
+//! Bits of keys, and a direction.
+
+use std::ops::Range;
+
+use super::SortKey;
+use crate::{Error, Result};
+
+/// Which bits of the keys decide, and in which direction. Items whose bits are equal keep their order either way.
+///
+/// ```
+/// use warpset_primitives::sort::By;
+/// let all_bits = By::ascending();
+/// let fingerprint = By::descending().bits(4..32);
+/// assert_ne!(all_bits, fingerprint);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct By {
+    bits: Option<Range<u32>>,
+    descending: bool,
+}
+
+impl By {
+    /// Least keys first, by all bits.
+    pub fn ascending() -> By {
+        By { bits: None, descending: false }
+    }
+
+    /// Greatest keys first, by all bits.
+    pub fn descending() -> By {
+        By { bits: None, descending: true }
+    }
+
+    /// By these bits only; bit 0 is the lowest. Time is paid for these bits only, in steps of 8. Default: all bits.
+    #[must_use]
+    pub fn bits(self, bits: Range<u32>) -> By {
+        By { bits: Some(bits), ..self }
+    }
+
+    /// The bits of keys of type `K`; `0..0` if there are none.
+    pub(crate) fn range<K: SortKey>(&self) -> Result<Range<u32>> {
+        let width = 8 * size_of::<K>() as u32;
+        let bits = self.bits.clone().unwrap_or(0..width);
+        if bits.start > bits.end || bits.end > width {
+            return Err(Error::InvalidBitRange { begin: bits.start, end: bits.end, width });
+        }
+        Ok(if bits.is_empty() { 0..0 } else { bits })
+    }
+
+    pub(crate) fn is_descending(&self) -> bool {
+        self.descending
+    }
+
+    pub(crate) fn flip(&self) -> u32 {
+        if self.descending { !0 } else { 0 }
+    }
+}

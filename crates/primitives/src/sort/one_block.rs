@@ -1,0 +1,49 @@
+//! Inputs that one block holds: one launch.
+
+use std::ops::Range;
+
+use warpset_gpu::{LaunchConfig, Stream};
+use warpset_kernels::primitives::radix_sort::{self as kernels, SMALL_BLOCK, SMALL_SHARED_BYTES};
+use warpset_kernels::primitives::ranking::DIGIT_BITS;
+
+use super::operands::{Source, Target};
+use super::words::{Widths, by_widths};
+use crate::Result;
+
+/// # Safety
+/// As [`sort_items`](super::sort_items).
+pub(super) unsafe fn sort_in_one_block(
+    stream: &Stream,
+    widths: Widths,
+    source: Source,
+    target: Target,
+    n: u32,
+    bits: Range<u32>,
+    flip: u32,
+) -> Result<()> {
+    let config = LaunchConfig::new(1, SMALL_BLOCK).shared(SMALL_SHARED_BYTES);
+    let width = bits.end - bits.start;
+    // SAFETY: `n` is in range, the bits are, and the caller answers for the items.
+    unsafe {
+        by_widths!(
+            widths,
+            kernels::{
+                radix_sort_small_u32, radix_sort_small_u32_u32, radix_sort_small_u32_u64, radix_sort_small_u64,
+                radix_sort_small_u64_u32, radix_sort_small_u64_u64
+            },
+            |kernel| kernel {
+                keys: source.keys.cast(),
+                values: source.values.cast(),
+                out_keys: target.keys.cast(),
+                out_values: target.values.cast(),
+                n,
+                begin: bits.start,
+                bits: width,
+                passes: width.div_ceil(DIGIT_BITS),
+                flip,
+            }
+            .launch(stream, config)?
+        )
+    };
+    Ok(())
+}
