@@ -2,7 +2,7 @@
 //!
 //! A group of lanes, one per run, finds one split. Of each run it is known that the split is not before `low` and not
 //! after `high`, and both bounds are the splits of some rank. In each round the lane with the widest range offers an
-//! item of it, each lane counts by a search in fourths how many of its own go before that item, and the sum, the item's
+//! item of it, each lane counts by a binary search how many of its own go before that item, and the sum, the item's
 //! rank, replaces one of both bounds. The item is chosen by interpolation, a little to the far side of the rank that is
 //! searched: so a bound that is far away comes near, and of two runs that have been drawn alike the range shrinks to
 //! about its square root. Every fourth round halves the widest range, whatever the keys, so that the search ends.
@@ -108,7 +108,10 @@ pub unsafe fn split_by_group<K: MergeKey + ShuffleWord>(
             if offers == lane {
                 (from, to) = (place, place);
             }
-            let goes_before = |own: K| if lane < offers { own & mask <= pivot } else { own & mask < pivot };
+            let before = |at: u64| {
+                let own = keys.read_nc(at as usize) & mask;
+                if lane < offers { own <= pivot } else { own < pivot }
+            };
             if done {
                 to = from;
             }
@@ -117,7 +120,7 @@ pub unsafe fn split_by_group<K: MergeKey + ShuffleWord>(
                 let guess = 2 * share(aim, range, whole) + 4;
                 if guess < range {
                     let at = if near_below { low + guess } else { high - 1 - guess };
-                    if goes_before(keys.read_nc(at as usize)) {
+                    if before(at) {
                         from = at + 1;
                     } else {
                         to = at;
@@ -125,20 +128,12 @@ pub unsafe fn split_by_group<K: MergeKey + ShuffleWord>(
                 }
             }
             while from < to {
-                // Three places at a time: their reads are on their way together.
-                let step = (to - from).div_ceil(4);
-                let place = [from + step - 1, from + 2 * step - 1, from + 3 * step - 1];
-                let mut own = [K::default(); 3];
-                for u in 0..3 {
-                    own[u] = keys.read_nc((if place[u] < to { place[u] } else { to - 1 }) as usize);
+                let middle = from + (to - from) / 2;
+                if before(middle) {
+                    from = middle + 1;
+                } else {
+                    to = middle;
                 }
-                let mut passed = 0;
-                for u in 0..3 {
-                    passed += u64::from((place[u] < to) & goes_before(own[u]));
-                }
-                let end = from + (passed + 1) * step - 1;
-                from += passed * step;
-                to = if end < to && passed < 3 { end } else { to };
             }
             let pivot_rank = sum(from, group);
             if !done {

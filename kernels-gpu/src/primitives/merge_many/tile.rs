@@ -207,7 +207,7 @@ pub(super) unsafe fn merge_tile<
                     let place = first + lane;
                     // The last run that begins at or before the place; those without items come before one that has.
                     let mut number = warp::ballot(FULL_MASK, begin <= first).count_ones() - 1;
-                    let mut borders = warp::ballot(FULL_MASK, (begin > first) & (begin - first < 32) & (begin < len));
+                    let mut borders = warp::ballot(FULL_MASK, (begin > first) & (begin < len) & (begin < first + 32));
                     while borders != 0 {
                         let next = borders.trailing_zeros();
                         number = if warp::shuffle_idx(FULL_MASK, begin, next) <= place { next } else { number };

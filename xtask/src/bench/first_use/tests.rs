@@ -30,7 +30,7 @@ const BUDGETS: &[(&str, usize, usize)] = &[
     ("quotient intersect", 185_000, 85_000),
     ("quotient intersection_count", 95_000, 85_000),
     ("quotient double", 140_000, 85_000),
-    ("sort u32", 115_000, 80_000),
+    ("sort u32", 45_000, 45_000),
 ];
 
 /// PTX that a call may need without having named it: that of a small kernel, or two.
