@@ -89,6 +89,8 @@ fn same<S: DeviceSlotKind>(
     prop_assert!(filter.to_host().unwrap() == *host);
     prop_assert_eq!(filter.fingerprint_counts().unwrap(), host.fingerprint_counts().collect::<Vec<_>>());
     prop_assert_eq!(filter.distinct().unwrap(), host.distinct());
+    prop_assert_eq!((filter.fpr().unwrap(), filter.expected_fpr(9)), (host.fpr(), host.expected_fpr(9)));
+    prop_assert_eq!(filter.measured_fpr(64, 1).unwrap(), host.measured_fpr(64, 1));
     prop_assert_eq!(filter.count_histogram(3).unwrap(), host.count_histogram(3));
     if host.len() < 1000 {
         prop_assert_eq!(filter.fingerprints().unwrap(), host.fingerprints().collect::<Vec<_>>());

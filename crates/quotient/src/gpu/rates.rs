@@ -24,11 +24,17 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// The rate of false positives of the filter as it is: the share of all fingerprints that are stored. Exact, if the
     /// hashes of the keys asked for are uniform.
     pub fn fpr(&self) -> Result<f64, Error> {
+        if self.layout.exact {
+            return Ok(0.0);
+        }
         Ok(rates::of_distinct(self.distinct()?, self.layout.fingerprint_bits()))
     }
 
     /// The rate of false positives to expect, were `keys` different keys in the filter.
     pub fn expected_fpr(&self, keys: u64) -> f64 {
+        if self.layout.exact {
+            return 0.0;
+        }
         rates::expected(keys, self.layout.fingerprint_bits())
     }
 
