@@ -65,6 +65,19 @@ pub mod kmers {
     pub mod letters;
 }
 
+/// Log-structured merge trees.
+#[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "lsm"))]
+pub mod lsm {
+    pub mod table;
+
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_batch"))]
+    pub mod batch;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_lookup"))]
+    pub mod lookup;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_range"))]
+    pub mod range;
+}
+
 /// Quotient filters.
 #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "quotient"))]
 pub mod quotient {
@@ -199,6 +212,9 @@ modules! {
     "bloom_words",
     "kmers_letters",
     "limits",
+    "lsm_batch",
+    "lsm_lookup",
+    "lsm_range",
     "primitives_by_key",
     "primitives_merge",
     "primitives_merge_many",

@@ -2,6 +2,9 @@
 
 use std::marker::PhantomData;
 
+use warpset_gpu::Device;
+
+use crate::gpu::{self, DeviceKey, DeviceValue};
 use crate::{Error, Lsm, OrderedKey, SortedArray, Value};
 
 /// [`Builder::batch_size`] unless set.
@@ -105,6 +108,34 @@ impl<K: OrderedKey, V: Value> Builder<K, V> {
     /// one counts.
     pub fn build_from(&self, keys: &[K], values: &[V]) -> Result<Lsm<K, V>, Error> {
         Lsm::from_pairs(self.settings.check()?, keys, values)
+    }
+}
+
+/// A [`Builder`] of trees in device memory: made by [`Builder::on`].
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct DeviceBuilder<K, V> {
+    settings: Builder<K, V>,
+    device: Device,
+}
+
+impl<K: DeviceKey, V: DeviceValue> Builder<K, V> {
+    /// The same settings for a tree in device memory.
+    pub fn on(&self, device: &Device) -> DeviceBuilder<K, V> {
+        DeviceBuilder { settings: *self, device: device.clone() }
+    }
+}
+
+impl<K: DeviceKey, V: DeviceValue> DeviceBuilder<K, V> {
+    /// An empty dictionary. Checks every setting.
+    pub fn build(&self) -> Result<gpu::Lsm<K, V>, Error> {
+        gpu::Lsm::empty(&self.device, self.settings.settings.check()?)
+    }
+
+    /// A dictionary of these keys and values, of which there are as many: sorted once, into one level. Of equal keys the last
+    /// one counts.
+    pub fn build_from(&self, keys: &[K], values: &[V]) -> Result<gpu::Lsm<K, V>, Error> {
+        gpu::Lsm::build_from_slices(&self.device, self.settings.settings.check()?, keys, values)
     }
 }
 

@@ -232,6 +232,10 @@ impl<K: OrderedKey, V: Value> Lsm<K, V> {
         self.levels.iter().map(|level| (level.index, level.elements.len() as u64)).collect()
     }
 
+    pub(crate) fn settings(&self) -> Settings {
+        self.settings
+    }
+
     pub(crate) fn levels(&self) -> &[Arc<Level<K, V>>] {
         &self.levels
     }

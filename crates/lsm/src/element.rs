@@ -15,6 +15,8 @@ pub trait OrderedKey: SortKey + Hash + Debug + sealed::Sealed {
     const MAX: Self;
     /// The key as a number.
     fn to_u64(self) -> u64;
+    /// The key of a number, of which high bits that it has no room for are dropped.
+    fn from_u64(number: u64) -> Self;
     /// The next key, if there is one.
     fn above(self) -> Option<Self>;
     /// The key before, if there is one.
@@ -44,6 +46,10 @@ macro_rules! integer {
             #[inline]
             fn to_u64(self) -> u64 {
                 self.into()
+            }
+            #[inline]
+            fn from_u64(number: u64) -> Self {
+                number as $type
             }
             #[inline]
             fn above(self) -> Option<Self> {

@@ -35,6 +35,7 @@ mod element;
 mod error;
 mod fences;
 mod format;
+pub mod gpu;
 mod invariants;
 mod level;
 mod merge;

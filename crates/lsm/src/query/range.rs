@@ -54,7 +54,7 @@ impl<K, V> Ranges<K, V> {
 }
 
 /// The least and the largest key of a range, unless it is empty.
-fn ends<K: OrderedKey>(range: &impl RangeBounds<K>) -> Option<(K, K)> {
+pub(crate) fn ends<K: OrderedKey>(range: &impl RangeBounds<K>) -> Option<(K, K)> {
     let least = match range.start_bound() {
         Bound::Included(&key) => key,
         Bound::Excluded(&key) => key.above()?,

@@ -1,0 +1,110 @@
+//! A batch becomes a sorted run on the device: in the order that `crate::batch` describes, queued without waiting.
+
+use warpset_gpu::{DeviceSlice, Stream};
+use warpset_kernels::lsm::batch::{BLOCK, INSERTION, lsm_gather, lsm_ones, lsm_order, lsm_reverse, lsm_take};
+use warpset_primitives::Error::TooLong;
+use warpset_primitives::sort::{By, sort_keys_in_place_async, sort_pairs_in_place_async};
+use warpset_simt::LaunchConfig;
+
+use super::elements::DeviceElements;
+use super::{DeviceKey, DeviceValue};
+use crate::Error;
+
+/// The most elements of a mixed batch, whose places share a word with a flag.
+const MOST_MIXED: usize = INSERTION as usize;
+/// Blocks of launches whose threads go on in strides.
+const MOST_BLOCKS: usize = 1 << 16;
+
+fn covering(n: usize) -> LaunchConfig {
+    LaunchConfig::new(n.div_ceil(BLOCK as usize).clamp(1, MOST_BLOCKS) as u32, BLOCK)
+}
+
+/// Queues insertions; there is at least one.
+///
+/// # Safety
+/// Until `stream` has passed this work, keys and values, of which there are as many, stay allocated and unchanged.
+pub(super) unsafe fn insertions<K: DeviceKey, V: DeviceValue>(
+    stream: &Stream,
+    keys: DeviceSlice<'_, K>,
+    values: DeviceSlice<'_, V::Stored>,
+) -> Result<DeviceElements<K, V>, Error> {
+    let n = keys.len();
+    let mut sorted = DeviceElements::<K, V>::uninit(stream, n, false)?;
+    // SAFETY: as many places as keys; the memory is new; the caller answers for the rest.
+    unsafe {
+        lsm_reverse {
+            keys: keys.global(),
+            values: values.global().cast(),
+            n,
+            value_words: V::WORDS,
+            out_keys: sorted.keys.global_mut(),
+            out_values: sorted.values.global_mut().cast(),
+        }
+        .launch(stream, covering(n))?;
+        V::sort(stream, &mut sorted.keys, &mut sorted.values)?;
+    }
+    Ok(sorted)
+}
+
+/// Queues removals; there is at least one.
+///
+/// # Safety
+/// As for [`insertions`].
+pub(super) unsafe fn removals<K: DeviceKey, V: DeviceValue>(
+    stream: &Stream,
+    keys: DeviceSlice<'_, K>,
+) -> Result<DeviceElements<K, V>, Error> {
+    let n = keys.len();
+    let mut sorted = DeviceElements::<K, V>::uninit(stream, n, true)?;
+    stream.copy(&mut sorted.keys, keys)?;
+    if V::WORDS != 0 {
+        stream.fill_bytes(&mut sorted.values, 0)?;
+    }
+    // SAFETY: the memory is new; the bitmap has a bit for each key.
+    unsafe {
+        sort_keys_in_place_async(stream, &mut sorted.keys, By::ascending())?;
+        if let Some(bitmap) = &mut sorted.tombstones {
+            lsm_ones { words: bitmap.global_mut(), n }.launch(stream, covering(n.div_ceil(32)))?;
+        }
+    }
+    Ok(sorted)
+}
+
+/// Queues insertions, and removals where `removed` is not zero; there is at least one element.
+///
+/// # Safety
+/// As for [`insertions`], for the flags too.
+pub(super) unsafe fn mixed<K: DeviceKey, V: DeviceValue>(
+    stream: &Stream,
+    keys: DeviceSlice<'_, K>,
+    values: DeviceSlice<'_, V::Stored>,
+    removed: DeviceSlice<'_, u8>,
+) -> Result<DeviceElements<K, V>, Error> {
+    let n = keys.len();
+    if n > MOST_MIXED {
+        return Err(TooLong { len: n, max: MOST_MIXED }.into());
+    }
+    let mut sorted = DeviceElements::<K, V>::uninit(stream, n, true)?;
+    let mut words = stream.alloc_uninit::<u32>(n)?;
+    // SAFETY: as many places as keys; the memory is new, and scratch is freed in the order of the stream; the caller answers for
+    // the rest.
+    unsafe {
+        lsm_order { removed: removed.global(), n, words: words.global_mut() }.launch(stream, covering(n))?;
+        sort_keys_in_place_async(stream, &mut words, By::ascending().bits(31..32))?;
+        let out = sorted.keys.global_mut();
+        lsm_gather { keys: keys.global(), words: words.global(), n, out }.launch(stream, covering(n))?;
+        sort_pairs_in_place_async(stream, &mut sorted.keys, &mut words, By::ascending())?;
+        if let Some(bitmap) = &mut sorted.tombstones {
+            lsm_take {
+                values: values.global().cast(),
+                value_words: V::WORDS,
+                words: words.global(),
+                n,
+                out_values: sorted.values.global_mut().cast(),
+                tombstones: bitmap.global_mut(),
+            }
+            .launch(stream, covering(n))?;
+        }
+    }
+    Ok(sorted)
+}

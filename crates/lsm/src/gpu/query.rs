@@ -1,0 +1,342 @@
+//! Lookups, counts and lists of ranges on the device.
+
+use std::ops::RangeBounds;
+
+use warpset_core::scan::Sum;
+use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
+use warpset_kernels::lsm::lookup::{self, lsm_lookup};
+use warpset_kernels::lsm::range::{self, lsm_count, lsm_range};
+use warpset_primitives::scan::exclusive_in_place_async;
+use warpset_simt::{GlobalMut, LaunchConfig};
+
+use super::{DeviceKey, DeviceValue, Lsm};
+use crate::error::one_per_key;
+use crate::query::range::ends;
+use crate::{Bitmap, Error, Ranges};
+
+/// Blocks of a launch whose threads go on in strides.
+const MOST_BLOCKS: usize = 1 << 16;
+
+/// The elements of several ranges of keys in device memory, one range after the other: made by [`Lsm::range_device`].
+pub struct DeviceRanges<K, V: DeviceValue> {
+    /// Where the elements of each range begin; one more than ranges, the last one is the number of all elements.
+    pub offsets: DeviceVec<u64>,
+    /// The keys, ascending within a range.
+    pub keys: DeviceVec<K>,
+    /// The value of each key; of `()` there are none.
+    pub values: DeviceVec<V::Stored>,
+}
+
+/// Queries from host memory.
+impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
+    /// The values of keys, in the order of the keys.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
+    pub fn get_bulk(&self, keys: &[K]) -> Result<Vec<Option<V>>, Error> {
+        let mut values = vec![V::NONE; keys.len()];
+        let found = self.get_bulk_into(keys, &mut values)?;
+        Ok(found.iter().zip(values).map(|(found, value)| found.then_some(value)).collect())
+    }
+
+    /// The values of keys into a slice of the same length, and which keys have one; the others get zero.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`], [`Error::Gpu`].
+    pub fn get_bulk_into(&self, keys: &[K], values: &mut [V]) -> Result<Bitmap, Error> {
+        one_per_key(keys.len(), "places for values", values.len())?;
+        let (words, stored) = self.look_up(keys, V::WORDS)?;
+        values.copy_from_slice(&V::from_stored(&stored, keys.len()));
+        Ok(Bitmap::from_words(words, keys.len()))
+    }
+
+    /// Whether each key has a value.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
+    pub fn contains_bulk(&self, keys: &[K]) -> Result<Vec<bool>, Error> {
+        Ok(self.contains_bitmap_bulk(keys)?.iter().collect())
+    }
+
+    /// [`Lsm::contains_bulk`] as one bit per key.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
+    pub fn contains_bitmap_bulk(&self, keys: &[K]) -> Result<Bitmap, Error> {
+        let (words, _) = self.look_up(keys, 0)?;
+        Ok(Bitmap::from_words(words, keys.len()))
+    }
+
+    /// How many of the keys have a value.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
+    pub fn count_contained_bulk(&self, keys: &[K]) -> Result<usize, Error> {
+        Ok(self.contains_bitmap_bulk(keys)?.count_ones())
+    }
+
+    /// The bits that say which keys have a value, and the values as they are stored, if they have words.
+    fn look_up(&self, keys: &[K], value_words: u32) -> Result<(Vec<u64>, Vec<V::Stored>), Error> {
+        let mut words = vec![0u64; keys.len().div_ceil(64)];
+        let mut values = vec![V::Stored::default(); if value_words == 0 { 0 } else { keys.len() }];
+        self.waiting(|stream| {
+            let on_device = stream.from_slice(keys)?;
+            let mut found = stream.alloc_zeroed::<u64>(words.len())?;
+            let mut stored = stream.alloc_uninit::<V::Stored>(values.len())?;
+            let (bits, out) = (found.global_mut().cast(), stored.global_mut().cast());
+            // SAFETY: a bit and a place for each key; the memory is freed in the order of the stream.
+            unsafe { self.queue_lookup(stream, on_device.as_slice(), out, value_words, bits)? };
+            stream.download(&found, &mut words)?;
+            stream.download(&stored, &mut values)?;
+            Ok(())
+        })?;
+        Ok((words, values))
+    }
+
+    /// How many keys of each range have a value; none if its end is below its start.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
+    pub fn count_range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Vec<u64>, Error> {
+        let mut counts = vec![0; ranges.len()];
+        self.waiting(|stream| {
+            let [lows, highs] = upload_ends(stream, ranges)?;
+            let mut on_device = stream.alloc_uninit(ranges.len())?;
+            // SAFETY: a place for each range; the memory is freed in the order of the stream.
+            unsafe { self.queue_count(stream, lows.as_slice(), highs.as_slice(), on_device.as_mut_slice())? };
+            Ok(stream.download(&on_device, &mut counts)?)
+        })?;
+        Ok(counts)
+    }
+
+    /// The keys of each range that have a value, with their values, in one piece of memory.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
+    pub fn range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Ranges<K, V>, Error> {
+        self.waiting(|stream| {
+            let [lows, highs] = upload_ends(stream, ranges)?;
+            // SAFETY: the memory is freed in the order of the stream.
+            let found = unsafe { self.list(stream, lows.as_slice(), highs.as_slice())? };
+            let mut offsets = vec![0; found.offsets.len()];
+            let mut keys = vec![K::MIN; found.keys.len()];
+            let mut values = vec![V::Stored::default(); found.values.len()];
+            stream.download(&found.offsets, &mut offsets)?;
+            stream.download(&found.keys, &mut keys)?;
+            stream.download(&found.values, &mut values)?;
+            let values = V::from_stored(&values, keys.len());
+            Ok(Ranges { offsets, keys, values })
+        })
+    }
+}
+
+/// Queries from device memory.
+impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
+    /// Looks up `keys`: bit `i % 64` of word `i / 64` of `found` says whether key `i` has a value, which is value `i` then, and zero
+    /// otherwise. Of `()` there are no values: pass an empty slice.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`]; memory of another device is refused.
+    pub fn get_device(
+        &self,
+        keys: DeviceSlice<'_, K>,
+        values: DeviceSliceMut<'_, V::Stored>,
+        found: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        // SAFETY: all memory is borrowed until the stream has been waited for.
+        self.waiting(|stream| unsafe { self.get_async(stream, keys, values, found) })
+    }
+
+    /// Queues the lookup of `keys`, as [`Lsm::get_device`].
+    ///
+    /// # Safety
+    /// Until `stream` has passed this work:
+    /// - the dictionary is not dropped, and only asked, or changed by work that comes after it on the stream;
+    /// - `keys`, `values` and `found` stay allocated, nothing writes the keys, and nothing else accesses the others.
+    ///
+    /// # Errors
+    /// As for [`Lsm::get_device`].
+    pub unsafe fn get_async(
+        &self,
+        stream: &Stream,
+        keys: DeviceSlice<'_, K>,
+        mut values: DeviceSliceMut<'_, V::Stored>,
+        mut found: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        let needed = if V::WORDS == 0 { 0 } else { keys.len() };
+        if values.len() != needed {
+            return Err(Error::LengthMismatch { keys: keys.len(), what: "places for values", found: values.len() });
+        }
+        if found.len() != keys.len().div_ceil(64) {
+            return Err(Error::LengthMismatch { keys: keys.len(), what: "words of answers", found: found.len() });
+        }
+        for device in [keys.device(), values.device(), found.device(), stream.device()] {
+            self.device.expect_same(device, "a lookup in a dictionary")?;
+        }
+        stream.fill_bytes(&mut found, 0)?;
+        let (bits, out) = (found.global_mut().cast(), values.global_mut().cast());
+        // SAFETY: lengths were checked; the caller answers for the rest.
+        unsafe { self.queue_lookup(stream, keys, out, V::WORDS, bits) }
+    }
+
+    /// Counts the keys from each of `lows` to that of `highs` that have a value. Waits.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`]; memory of another device is refused.
+    pub fn count_range_device(
+        &self,
+        lows: DeviceSlice<'_, K>,
+        highs: DeviceSlice<'_, K>,
+        counts: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        // SAFETY: all memory is borrowed until the stream has been waited for.
+        self.waiting(|stream| unsafe { self.count_range_async(stream, lows, highs, counts) })
+    }
+
+    /// Queues the counting of ranges, as [`Lsm::count_range_device`].
+    ///
+    /// # Safety
+    /// As for [`Lsm::get_async`].
+    ///
+    /// # Errors
+    /// As for [`Lsm::count_range_device`].
+    pub unsafe fn count_range_async(
+        &self,
+        stream: &Stream,
+        lows: DeviceSlice<'_, K>,
+        highs: DeviceSlice<'_, K>,
+        counts: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        one_per_key(lows.len(), "ends of ranges", highs.len())?;
+        one_per_key(lows.len(), "places for counts", counts.len())?;
+        for device in [lows.device(), highs.device(), counts.device(), stream.device()] {
+            self.device.expect_same(device, "a count in a dictionary")?;
+        }
+        // SAFETY: lengths were checked; the caller answers for the rest.
+        unsafe { self.queue_count(stream, lows, highs, counts) }
+    }
+
+    /// The elements from each of `lows` to that of `highs`, in memory of their own. Waits.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`]; memory of another device is refused.
+    pub fn range_device(
+        &self,
+        lows: DeviceSlice<'_, K>,
+        highs: DeviceSlice<'_, K>,
+    ) -> Result<DeviceRanges<K, V>, Error> {
+        one_per_key(lows.len(), "ends of ranges", highs.len())?;
+        for device in [lows.device(), highs.device()] {
+            self.device.expect_same(device, "a range of a dictionary")?;
+        }
+        // SAFETY: all memory is borrowed until the stream has been waited for.
+        self.waiting(|stream| unsafe { self.list(stream, lows, highs) })
+    }
+
+    /// # Safety
+    /// As for [`Lsm::get_async`]; `found` is valid for a bit per key, `out` for a value of so many words.
+    unsafe fn queue_lookup(
+        &self,
+        stream: &Stream,
+        keys: DeviceSlice<'_, K>,
+        out: GlobalMut<u32>,
+        value_words: u32,
+        found: GlobalMut<u32>,
+    ) -> Result<(), Error> {
+        let n = keys.len();
+        if n == 0 {
+            return Ok(());
+        }
+        let kernel = lsm_lookup {
+            table: self.table.global(),
+            levels: self.levels.len() as u32,
+            queries: keys.global(),
+            n,
+            out_values: out,
+            value_words,
+            found,
+        };
+        let config = LaunchConfig::new(n.div_ceil(lookup::BLOCK as usize).min(MOST_BLOCKS) as u32, lookup::BLOCK);
+        // SAFETY: the table is of these levels; the caller answers for the rest.
+        unsafe { kernel.launch(stream, config)? };
+        Ok(())
+    }
+
+    /// # Safety
+    /// As for [`Lsm::count_range_async`], lengths checked.
+    unsafe fn queue_count(
+        &self,
+        stream: &Stream,
+        lows: DeviceSlice<'_, K>,
+        highs: DeviceSlice<'_, K>,
+        mut counts: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        let n = lows.len();
+        if n == 0 {
+            return Ok(());
+        }
+        let kernel = lsm_count {
+            table: self.table.global(),
+            levels: self.levels.len() as u32,
+            lows: lows.global(),
+            highs: highs.global(),
+            n,
+            counts: counts.global_mut(),
+        };
+        // SAFETY: the table is of these levels; the caller answers for the rest.
+        unsafe { kernel.launch(stream, warps_for(n))? };
+        Ok(())
+    }
+
+    /// Counts, adds up, and lists. Waits for the stream in between.
+    ///
+    /// # Safety
+    /// As for [`Lsm::count_range_async`], lengths checked; nothing else is done with the result before the stream has passed.
+    unsafe fn list(
+        &self,
+        stream: &Stream,
+        lows: DeviceSlice<'_, K>,
+        highs: DeviceSlice<'_, K>,
+    ) -> Result<DeviceRanges<K, V>, Error> {
+        let n = lows.len();
+        let mut offsets = stream.alloc_zeroed::<u64>(n + 1)?;
+        let mut total = [0];
+        // SAFETY: the offsets are new, with a place for each count and one more; the caller answers for the rest.
+        unsafe {
+            self.queue_count(stream, lows, highs, offsets.slice_mut(..n))?;
+            exclusive_in_place_async::<Sum<u64>>(stream, offsets.as_mut_slice())?;
+        }
+        stream.download(offsets.slice(n..), &mut total)?;
+        let total = total[0] as usize;
+        let mut keys = stream.alloc_uninit::<K>(total)?;
+        let mut values = stream.alloc_uninit::<V::Stored>(if V::WORDS == 0 { 0 } else { total })?;
+        if n != 0 {
+            let kernel = lsm_range {
+                table: self.table.global(),
+                levels: self.levels.len() as u32,
+                lows: lows.global(),
+                highs: highs.global(),
+                n,
+                offsets: offsets.global(),
+                keys: keys.global_mut(),
+                values: values.global_mut().cast(),
+                value_words: V::WORDS,
+            };
+            // SAFETY: the outputs are new and as long as the counts add up to; the caller answers for the rest.
+            unsafe { kernel.launch(stream, warps_for(n))? };
+        }
+        Ok(DeviceRanges { offsets, keys, values })
+    }
+}
+
+/// A warp for each of `n` queries.
+fn warps_for(n: usize) -> LaunchConfig {
+    let warps = range::BLOCK as usize / 32;
+    LaunchConfig::new(n.div_ceil(warps).min(MOST_BLOCKS) as u32, range::BLOCK)
+}
+
+/// The least and the largest key of each range, on the device; the other way round for empty ranges.
+fn upload_ends<K: DeviceKey>(stream: &Stream, ranges: &[impl RangeBounds<K>]) -> Result<[DeviceVec<K>; 2], Error> {
+    let (lows, highs): (Vec<K>, Vec<K>) = ranges.iter().map(|range| ends(range).unwrap_or((K::MAX, K::MIN))).unzip();
+    Ok([stream.from_slice(&lows)?, stream.from_slice(&highs)?])
+}

@@ -1,0 +1,155 @@
+//! Trees on the emulator, and on a CUDA device where there is one, against those on the host: same answers, same bytes.
+
+use warpset_core::hash::mix;
+use warpset_gpu::{Device, testing};
+
+use super::{DeviceKey, DeviceValue};
+use crate::{CleanupPolicy, Error, Lsm, OrderedKey};
+
+/// Numbers that make few different keys, and the ends of their range.
+fn key<K: OrderedKey>(i: u64, seed: u64) -> K {
+    match mix(i, seed) % 700 {
+        0 => K::MIN,
+        1 => K::MAX,
+        few @ 2..400 => K::from_u64(few),
+        _ => K::from_u64(mix(i, !seed)),
+    }
+}
+
+fn streams_agree<K: DeviceKey, V: DeviceValue>(
+    device: &Device,
+    batch: u64,
+    policy: CleanupPolicy,
+    value: fn(u64) -> V,
+) {
+    let builder = Lsm::<K, V>::builder().batch_size(batch).cleanup(policy);
+    let mut host = builder.build().unwrap();
+    let mut there = builder.on(device).build().unwrap();
+    for step in 0..14u64 {
+        let len = [batch, 1, batch / 3, 2 * batch + 1, 0, 40][step as usize % 6];
+        let keys: Vec<K> = (0..len).map(|i| key(i, step)).collect();
+        let values: Vec<V> = (0..len).map(|i| value(mix(i, step + 100))).collect();
+        match step % 4 {
+            0 | 1 => {
+                host.insert_bulk(&keys, &values).unwrap();
+                there.insert_bulk(&keys, &values).unwrap();
+            }
+            2 => {
+                host.remove_bulk(&keys).unwrap();
+                there.remove_bulk(&keys).unwrap();
+            }
+            _ => {
+                let removed: Vec<bool> = (0..len).map(|i| mix(i, step + 7) % 3 == 0).collect();
+                host.update_bulk(&keys, &values, &removed).unwrap();
+                there.update_bulk(&keys, &values, &removed).unwrap();
+            }
+        }
+        if step == 9 {
+            host.cleanup().unwrap();
+            there.cleanup().unwrap();
+        }
+        assert_eq!(there.level_lens(), host.level_lens(), "step {step}");
+        if step % 3 == 0 || step == 13 {
+            let copy = there.to_host().unwrap();
+            copy.check_invariants().unwrap();
+            assert_eq!(copy.to_bytes().unwrap(), host.to_bytes().unwrap(), "step {step}");
+        }
+    }
+    let asked: Vec<K> = (0..500).map(|i| key(i, i % 14)).collect();
+    assert_eq!(there.get_bulk(&asked).unwrap(), host.get_bulk(&asked));
+    assert_eq!(there.contains_bulk(&asked).unwrap(), host.contains_bulk(&asked));
+    let ranges: Vec<_> = asked.chunks(2).map(|two| two[0]..=two[1]).chain([K::MIN..=K::MAX, K::MAX..=K::MIN]).collect();
+    assert_eq!(there.count_range_bulk(&ranges).unwrap(), host.count_range_bulk(&ranges));
+    assert_eq!(there.range_bulk(&ranges).unwrap(), host.range_bulk(&ranges).unwrap());
+    assert_eq!(there.len().unwrap(), host.len());
+
+    let mut again = host.to_device(device).unwrap();
+    assert!(again.to_host().unwrap() == host);
+    let snapshot = again.snapshot();
+    again.clear().unwrap();
+    assert!(again.is_empty().unwrap() && again.get_bulk(&asked).unwrap().iter().all(Option::is_none));
+    assert_eq!(snapshot.get_bulk(&asked).unwrap(), host.get_bulk(&asked));
+}
+
+#[test]
+fn streams_of_batches_as_on_the_host() {
+    for device in testing::devices(11) {
+        streams_agree::<u32, u32>(&device, 64, CleanupPolicy::Manual, |n| n as u32);
+        streams_agree::<u64, u64>(&device, 64, CleanupPolicy::default(), |n| n);
+        streams_agree::<u32, u64>(&device, 128, CleanupPolicy::EveryBatches(5), |n| n);
+        streams_agree::<u64, u32>(&device, 1024, CleanupPolicy::Manual, |n| n as u32);
+        streams_agree::<u32, ()>(&device, 64, CleanupPolicy::default(), |_| ());
+    }
+}
+
+#[test]
+fn full_batches_fill_all_levels() {
+    for device in testing::devices(12) {
+        let builder = Lsm::<u32, u32>::builder().batch_size(64).cleanup(CleanupPolicy::Manual);
+        let (mut host, mut there) = (builder.build().unwrap(), builder.on(&device).build().unwrap());
+        for batch in 0..15u64 {
+            let keys: Vec<u32> = (0..64).map(|i| (mix(i, batch) % 3000) as u32).collect();
+            host.insert_bulk(&keys, &keys).unwrap();
+            there.insert_bulk(&keys, &keys).unwrap();
+        }
+        assert_eq!(there.level_lens().len(), 4);
+        assert!(there.to_host().unwrap() == host);
+        // Long ranges, of which the warp takes 32 elements at a time once one level is left, and short ones.
+        let ranges: Vec<_> = (0..100u32).map(|i| 29 * i..=29 * i + i * i).collect();
+        assert_eq!(there.count_range_bulk(&ranges).unwrap(), host.count_range_bulk(&ranges));
+        there.cleanup().unwrap();
+        assert_eq!(there.range_bulk(&ranges).unwrap(), host.range_bulk(&ranges).unwrap());
+        host.cleanup().unwrap();
+        assert!(there.to_host().unwrap() == host);
+        let built = builder.on(&device).build_from(&[3, 1, 3], &[1, 2, 3]).unwrap();
+        assert!(built.to_host().unwrap() == builder.build_from(&[3, 1, 3], &[1, 2, 3]).unwrap());
+    }
+}
+
+#[test]
+fn device_memory_and_streams_of_the_caller() {
+    for device in testing::devices(13) {
+        let builder = Lsm::<u32, u32>::builder().batch_size(64).cleanup(CleanupPolicy::Manual);
+        let (mut host, mut there) = (builder.build().unwrap(), builder.on(&device).build().unwrap());
+        let batches: Vec<Vec<u32>> = (0..6).map(|b| (0..70).map(|i| (mix(i, b) % 200) as u32).collect()).collect();
+        let on_device: Vec<_> = batches.iter().map(|keys| device.from_slice(keys).unwrap()).collect();
+        let stream = device.new_stream().unwrap();
+        let mut found = device.alloc_zeroed::<u64>(2).unwrap();
+        let mut values = device.alloc_zeroed::<u32>(70).unwrap();
+        for (i, keys) in on_device.iter().enumerate() {
+            // SAFETY: all memory lives until the stream has been waited for, below.
+            unsafe {
+                if i == 3 {
+                    there.remove_async(&stream, keys.as_slice()).unwrap();
+                    host.remove_bulk(&batches[i]).unwrap();
+                } else {
+                    there.insert_async(&stream, keys.as_slice(), keys.as_slice()).unwrap();
+                    host.insert_bulk(&batches[i], &batches[i]).unwrap();
+                }
+            }
+        }
+        let asked = on_device[3].as_slice();
+        // SAFETY: as above.
+        unsafe { there.get_async(&stream, asked, values.as_mut_slice(), found.as_mut_slice()).unwrap() };
+        stream.synchronize().unwrap();
+        assert!(there.to_host().unwrap() == host);
+        let expected = host.get_bulk(&batches[3]);
+        assert_eq!(values.to_vec().unwrap(), expected.iter().map(|v| v.unwrap_or(0)).collect::<Vec<_>>());
+
+        let removed: Vec<bool> = (0..70).map(|i| i % 2 == 0).collect();
+        let flags = device.from_slice(&removed.iter().map(|&flag| flag.into()).collect::<Vec<u8>>()).unwrap();
+        let keys = on_device[0].as_slice();
+        there.update_device(keys, keys, flags.as_slice()).unwrap();
+        host.update_bulk(&batches[0], &batches[0], &removed).unwrap();
+        assert!(there.to_host().unwrap() == host);
+        let found = there.range_device(keys, on_device[1].as_slice()).unwrap();
+        let ranges: Vec<_> = batches[0].iter().zip(&batches[1]).map(|(&low, &high)| low..=high).collect();
+        assert_eq!(found.keys.to_vec().unwrap(), host.range_bulk(&ranges).unwrap().keys);
+
+        assert!(matches!(there.insert_device(keys, values.slice(1..)), Err(Error::LengthMismatch { .. })));
+        let elsewhere = Device::emulator(Default::default());
+        let foreign = elsewhere.from_slice(&[1u32]).unwrap();
+        assert!(matches!(there.remove_device(foreign.as_slice()), Err(Error::Gpu(_))));
+        assert!(there.to_host().unwrap() == host);
+    }
+}

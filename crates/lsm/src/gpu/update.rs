@@ -1,0 +1,323 @@
+//! Updates and cleanups on the device.
+
+use std::sync::{Arc, OnceLock};
+
+use warpset_gpu::{DeviceSlice, Stream};
+
+use super::elements::{DeviceElements, publish};
+use super::{DeviceKey, DeviceValue, Lsm, Retired, batch};
+use crate::Error;
+use crate::cpu::History;
+use crate::error::one_per_key;
+use crate::level::LevelIndex;
+
+/// What an update makes of a batch: [`Lsm::queue`] leaves it, [`Lsm::take`] takes it over.
+struct Made<K, V: DeviceValue> {
+    levels: Vec<(LevelIndex, Arc<DeviceElements<K, V>>)>,
+    table: warpset_gpu::DeviceVec<u64>,
+}
+
+/// Updates from host memory.
+impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
+    /// Inserts keys with their values, of which there are as many; replaces those of keys that are there. Of equal keys the
+    /// last one counts.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`], [`Error::Gpu`].
+    pub fn insert_bulk(&mut self, keys: &[K], values: &[V]) -> Result<(), Error> {
+        one_per_key(keys.len(), "values", values.len())?;
+        // SAFETY: what is queued has passed when the vectors are dropped.
+        self.update(keys.len(), |stream| unsafe {
+            let (keys, values) = (stream.from_slice(keys)?, stream.from_slice(V::stored(values))?);
+            batch::insertions(stream, keys.as_slice(), values.as_slice())
+        })
+    }
+
+    /// Removes keys, whether they have values or not.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
+    pub fn remove_bulk(&mut self, keys: &[K]) -> Result<(), Error> {
+        self.update(keys.len(), |stream| {
+            let on_device = stream.from_slice(keys)?;
+            // SAFETY: the memory is freed in the order of the stream.
+            unsafe { batch::removals(stream, on_device.as_slice()) }
+        })
+    }
+
+    /// Removes the keys whose flag in `removed` is set, and inserts the others with their values. Where a key is removed and
+    /// inserted, it is removed, wherever in the batch the two are.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] unless all three are of one length; [`Error::Gpu`].
+    pub fn update_bulk(&mut self, keys: &[K], values: &[V], removed: &[bool]) -> Result<(), Error> {
+        one_per_key(keys.len(), "values", values.len())?;
+        one_per_key(keys.len(), "flags", removed.len())?;
+        if !removed.contains(&true) {
+            return self.insert_bulk(keys, values);
+        }
+        let flags: Vec<u8> = removed.iter().map(|&flag| flag.into()).collect();
+        self.update(keys.len(), |stream| {
+            let (keys, values) = (stream.from_slice(keys)?, stream.from_slice(V::stored(values))?);
+            let flags = stream.from_slice(&flags)?;
+            // SAFETY: the memory is freed in the order of the stream.
+            unsafe { batch::mixed(stream, keys.as_slice(), values.as_slice(), flags.as_slice()) }
+        })
+    }
+}
+
+/// Updates from device memory. Of `()` there are no values: pass an empty slice.
+impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
+    /// [`Lsm::insert_bulk`] of keys and values on the device.
+    ///
+    /// # Errors
+    /// As there; memory of another device is refused.
+    pub fn insert_device(&mut self, keys: DeviceSlice<'_, K>, values: DeviceSlice<'_, V::Stored>) -> Result<(), Error> {
+        self.check_batch(keys, values)?;
+        // SAFETY: keys and values are borrowed until the work has been waited for.
+        self.update(keys.len(), |stream| unsafe { batch::insertions(stream, keys, values) })
+    }
+
+    /// [`Lsm::remove_bulk`] of keys on the device.
+    ///
+    /// # Errors
+    /// As there; memory of another device is refused.
+    pub fn remove_device(&mut self, keys: DeviceSlice<'_, K>) -> Result<(), Error> {
+        self.device.expect_same(keys.device(), "a removal from a dictionary")?;
+        // SAFETY: keys are borrowed until the work has been waited for.
+        self.update(keys.len(), |stream| unsafe { batch::removals(stream, keys) })
+    }
+
+    /// [`Lsm::update_bulk`] of keys, values and flags on the device; a flag is set if it is not zero.
+    ///
+    /// # Errors
+    /// As there; memory of another device is refused.
+    pub fn update_device(
+        &mut self,
+        keys: DeviceSlice<'_, K>,
+        values: DeviceSlice<'_, V::Stored>,
+        removed: DeviceSlice<'_, u8>,
+    ) -> Result<(), Error> {
+        self.check_batch(keys, values)?;
+        one_per_key(keys.len(), "flags", removed.len())?;
+        self.device.expect_same(removed.device(), "an update of a dictionary")?;
+        // SAFETY: all three are borrowed until the work has been waited for.
+        self.update(keys.len(), |stream| unsafe { batch::mixed(stream, keys, values, removed) })
+    }
+
+    /// Queues an insertion, and waits for nothing; cleans up by itself only in a later call that waits.
+    ///
+    /// # Safety
+    /// Until `stream` has passed this work:
+    /// - keys and values stay allocated, and nothing writes them;
+    /// - the dictionary is neither dropped nor asked, but by work that comes after it on the stream.
+    ///
+    /// # Errors
+    /// As for [`Lsm::insert_device`].
+    pub unsafe fn insert_async(
+        &mut self,
+        stream: &Stream,
+        keys: DeviceSlice<'_, K>,
+        values: DeviceSlice<'_, V::Stored>,
+    ) -> Result<(), Error> {
+        self.check_batch(keys, values)?;
+        // SAFETY: the caller's promise.
+        unsafe { self.update_on(stream, keys.len(), |stream| batch::insertions(stream, keys, values)) }
+    }
+
+    /// Queues a removal, as [`Lsm::insert_async`] an insertion.
+    ///
+    /// # Safety
+    /// As there.
+    ///
+    /// # Errors
+    /// As for [`Lsm::remove_device`].
+    pub unsafe fn remove_async(&mut self, stream: &Stream, keys: DeviceSlice<'_, K>) -> Result<(), Error> {
+        self.device.expect_same(keys.device(), "a removal from a dictionary")?;
+        // SAFETY: the caller's promise.
+        unsafe { self.update_on(stream, keys.len(), |stream| batch::removals(stream, keys)) }
+    }
+
+    fn check_batch(&self, keys: DeviceSlice<'_, K>, values: DeviceSlice<'_, V::Stored>) -> Result<(), Error> {
+        let values_needed = if V::WORDS == 0 { 0 } else { keys.len() };
+        if values.len() != values_needed {
+            return Err(Error::LengthMismatch { keys: keys.len(), what: "values", found: values.len() });
+        }
+        self.device.expect_same(keys.device(), "an insertion into a dictionary")?;
+        self.device.expect_same(values.device(), "an insertion into a dictionary")?;
+        Ok(())
+    }
+
+    /// Adds the batch of `len` elements that `queue` sorts, waits, and cleans up if that is due.
+    fn update(
+        &mut self,
+        len: usize,
+        queue: impl FnOnce(&Stream) -> Result<DeviceElements<K, V>, Error>,
+    ) -> Result<(), Error> {
+        if len == 0 {
+            return Ok(());
+        }
+        let made = self.waiting(|stream| {
+            let batch = queue(stream)?;
+            self.queue(stream, batch)
+        })?;
+        self.take(made);
+        self.retired.clear();
+        let History { live_at_cleanup, updates } = self.history;
+        if self.settings.is_due(self.resident_len(), live_at_cleanup, updates) {
+            // Where there is no memory for it now, the next update tries again.
+            let _ = self.cleanup();
+        }
+        Ok(())
+    }
+
+    /// The same on a stream, without waiting.
+    ///
+    /// # Safety
+    /// As for [`Lsm::insert_async`].
+    unsafe fn update_on(
+        &mut self,
+        stream: &Stream,
+        len: usize,
+        queue: impl FnOnce(&Stream) -> Result<DeviceElements<K, V>, Error>,
+    ) -> Result<(), Error> {
+        if len == 0 {
+            return Ok(());
+        }
+        self.device.expect_same(stream.device(), "an update of a dictionary")?;
+        let batch = queue(stream)?;
+        let made = self.queue(stream, batch)?;
+        self.take(made);
+        Ok(())
+    }
+
+    /// Queues the merge of a sorted batch with the levels that it fills up.
+    fn queue(&self, stream: &Stream, batch: DeviceElements<K, V>) -> Result<Made<K, V>, Error> {
+        let (index, merged) = self.place_for(batch.len);
+        let (newer, older) = self.levels.split_at(merged);
+        let elements = if newer.is_empty() {
+            batch
+        } else {
+            let mut runs: Vec<&DeviceElements<K, V>> = vec![&batch];
+            runs.extend(newer.iter().map(|(_, elements)| &**elements));
+            let tombstones = runs.iter().any(|run| run.tombstones.is_some());
+            let mut out = DeviceElements::uninit(stream, runs.iter().map(|run| run.len).sum(), tombstones)?;
+            // SAFETY: the output is new; levels are never written, and `take` keeps those that are replaced until the stream has
+            // passed; the batch is freed in its order.
+            unsafe { V::merge(stream, &runs, &mut out)? };
+            out
+        };
+        let mut levels = vec![(index, Arc::new(elements))];
+        levels.extend(older.iter().cloned());
+        let table = publish(stream, &levels)?;
+        Ok(Made { levels, table })
+    }
+
+    /// Makes the result of an update the dictionary's.
+    fn take(&mut self, made: Made<K, V>) {
+        let old = std::mem::replace(&mut self.levels, made.levels);
+        let table = std::mem::replace(&mut self.table, Arc::new(made.table));
+        self.retired.extend(old.into_iter().map(|(_, elements)| Retired::Level(elements)));
+        self.retired.push(Retired::Table(table));
+        self.live = OnceLock::new();
+        self.history.updates += 1;
+    }
+
+    /// Drops tombstones and stale elements; what lives is one level then, and answers are as they were. Waits.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
+    pub fn cleanup(&mut self) -> Result<(), Error> {
+        let live = self.waiting(|stream| self.live_elements(stream))?;
+        self.set_live(live)
+    }
+
+    /// What lives, in one run. Waits for the stream.
+    fn live_elements(&self, stream: &Stream) -> Result<DeviceElements<K, V>, Error> {
+        let runs: Vec<&DeviceElements<K, V>> = self.levels.iter().map(|(_, elements)| &**elements).collect();
+        let total: usize = runs.iter().map(|run| run.len).sum();
+        let mut live = DeviceElements::uninit(stream, total, false)?;
+        if total == 0 {
+            return Ok(live);
+        }
+        let mut count = stream.alloc_zeroed::<u64>(1)?;
+        // SAFETY: the outputs are new and as long as all runs, which nothing writes; this waits for the result.
+        unsafe { V::merge_live(stream, &runs, &mut live, count.as_mut_slice())? };
+        let mut len = [0];
+        stream.download(&count, &mut len)?;
+        live.len = len[0] as usize;
+        if live.len + live.len / 8 < total {
+            // Memory that the dropped ones took is given back.
+            let mut exact = DeviceElements::uninit(stream, live.len, false)?;
+            stream.copy(&mut exact.keys, live.keys())?;
+            stream.copy(&mut exact.values, live.values())?;
+            return Ok(exact);
+        }
+        Ok(live)
+    }
+
+    /// Replaces everything by these elements, which all live. Waits.
+    fn set_live(&mut self, elements: DeviceElements<K, V>) -> Result<(), Error> {
+        let len = elements.len;
+        let index = LevelIndex::holding(self.settings.batch_size, len);
+        let levels = if len == 0 { Vec::new() } else { vec![(index, Arc::new(elements))] };
+        let table = self.waiting(|stream| publish(stream, &levels))?;
+        (self.levels, self.table) = (levels, Arc::new(table));
+        self.history = History { live_at_cleanup: len as u64, updates: 0 };
+        self.live = OnceLock::from(len as u64);
+        self.retired.clear();
+        Ok(())
+    }
+
+    /// How many keys have a value. After an update the first call merges everything, in as much memory again.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
+    pub fn len(&self) -> Result<u64, Error> {
+        if let Some(&len) = self.live.get() {
+            return Ok(len);
+        }
+        let live = self.waiting(|stream| self.live_elements(stream))?;
+        Ok(*self.live.get_or_init(|| live.len as u64))
+    }
+
+    /// Whether no key has a value.
+    ///
+    /// # Errors
+    /// As for [`Lsm::len`].
+    pub fn is_empty(&self) -> Result<bool, Error> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Removes everything.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
+    pub fn clear(&mut self) -> Result<(), Error> {
+        self.device.synchronize()?;
+        *self = Lsm::empty(&self.device, self.settings)?;
+        Ok(())
+    }
+
+    /// A dictionary of these keys and values, sorted once.
+    pub(crate) fn build_from_slices(
+        device: &warpset_gpu::Device,
+        settings: crate::builder::Settings,
+        keys: &[K],
+        values: &[V],
+    ) -> Result<Self, Error> {
+        one_per_key(keys.len(), "values", values.len())?;
+        let mut lsm = Lsm::empty(device, settings)?;
+        if keys.is_empty() {
+            return Ok(lsm);
+        }
+        let sorted = lsm.waiting(|stream| {
+            let (keys, values) = (stream.from_slice(keys)?, stream.from_slice(V::stored(values))?);
+            // SAFETY: the memory is freed in the order of the stream.
+            unsafe { batch::insertions::<K, V>(stream, keys.as_slice(), values.as_slice()) }
+        })?;
+        lsm.levels = vec![(LevelIndex::holding(settings.batch_size, sorted.len), Arc::new(sorted))];
+        lsm.cleanup()?;
+        Ok(lsm)
+    }
+}
