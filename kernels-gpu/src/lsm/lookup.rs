@@ -94,7 +94,7 @@ kernel! {
     /// - `queries`: valid for `n` reads, not written while the kernel runs.
     /// - `out_values`: valid for `n` values of `value_words` words of 32 bits, 0, 1 or 2; `found`: for `n` bits in whole words; both
     ///   used by this launch alone.
-    #[launch_bounds(256, 8)]
+    #[launch_bounds(256, 6)]
     pub unsafe fn lsm_lookup<K>(
         table: Global<u64>, levels: u32, queries: Global<K>, n: usize, out_values: GlobalMut<u32>, value_words: u32,
         found: GlobalMut<u32>,

@@ -197,7 +197,7 @@ kernel! {
     /// - `table`: as `lsm_publish` left it; its first `levels` levels are valid, sorted, and not written while the kernel runs.
     /// - `lows` and `highs`: valid for `n` reads, not written while the kernel runs.
     /// - `counts`: valid for `n` words, used by this launch alone.
-    #[launch_bounds(256, 6)]
+    #[launch_bounds(256, 5)]
     pub unsafe fn lsm_count<K>(
         table: Global<u64>, levels: u32, lows: Global<K>, highs: Global<K>, n: usize, counts: GlobalMut<u64>,
     ) for [u32 => lsm_count_u32, u64 => lsm_count_u64] {
@@ -214,7 +214,7 @@ kernel! {
     /// - `offsets`: for each query the place of its first result; valid for `n` reads, not written while the kernel runs.
     /// - `keys` and `values`: valid for as many results as [`lsm_count`] counts, from each offset on, without overlap; values are of
     ///   `value_words` words of 32 bits, 0, 1 or 2; used by this launch alone.
-    #[launch_bounds(256, 6)]
+    #[launch_bounds(256, 5)]
     pub unsafe fn lsm_range<K>(
         table: Global<u64>, levels: u32, lows: Global<K>, highs: Global<K>, n: usize, offsets: Global<u64>,
         keys: GlobalMut<K>, values: GlobalMut<u32>, value_words: u32,

@@ -32,6 +32,9 @@ impl<K, V> Default for Folder<K, V> {
     }
 }
 
+/// As many elements are put in order one by one.
+const FEW: usize = 48;
+
 /// What is still to be merged.
 enum Piece<'a, K, V> {
     Run(Run<'a, K, V>),
@@ -151,6 +154,7 @@ impl<K: OrderedKey, V: Value> Folder<K, V> {
                     flags_of(piece, &mut result.flags);
                 }
             }
+            _ if len <= FEW => insert_in_order(pieces, &mut result),
             _ => {
                 let two = self.fold_to_two(pieces, with_flags);
                 if let [a, b] = &two[..] {
@@ -203,6 +207,29 @@ impl<K: OrderedKey, V: Value> Folder<K, V> {
             Piece::Run(_) => None,
             Piece::Merged(buffer) => Some(buffer),
         }));
+    }
+}
+
+/// Few elements, in the order of the pieces, go one by one to their places among those before them.
+fn insert_in_order<K: OrderedKey, V: Value>(pieces: &[Run<'_, K, V>], out: &mut Buffer<K, V>) {
+    let mut len = 0;
+    for piece in pieces {
+        for (i, (&key, &value)) in piece.keys.iter().zip(piece.values).enumerate() {
+            let flag = u8::from(piece.is_tombstone(i));
+            let mut to = len;
+            while to > 0 && out.keys[to - 1] > key {
+                (out.keys[to], out.values[to]) = (out.keys[to - 1], out.values[to - 1]);
+                if !out.flags.is_empty() {
+                    out.flags[to] = out.flags[to - 1];
+                }
+                to -= 1;
+            }
+            (out.keys[to], out.values[to]) = (key, value);
+            if !out.flags.is_empty() {
+                out.flags[to] = flag;
+            }
+            len += 1;
+        }
     }
 }
 

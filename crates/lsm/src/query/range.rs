@@ -68,16 +68,15 @@ pub(crate) fn ends<K: OrderedKey>(range: &impl RangeBounds<K>) -> Option<(K, K)>
     (least <= largest).then_some((least, largest))
 }
 
-/// Where the elements of a range are in a level.
-fn places<K: OrderedKey, V: Value, S: Sorted<K, V>>(level: &S, (least, largest): (K, K)) -> std::ops::Range<usize> {
+/// Where the elements of a range that begin at `begin` are in a level.
+fn places<K: OrderedKey, V: Value, S: Sorted<K, V>>(level: &S, begin: usize, largest: K) -> std::ops::Range<usize> {
     let keys = level.run().keys;
-    let begin = if least == K::MIN { 0 } else { lower_bound(level, least) };
     if largest == K::MAX {
         return begin..keys.len();
     }
     // Most ranges are short: in steps that double, then by halving.
     let rest = &keys[begin..];
-    let mut step = 16;
+    let mut step = 4;
     while step < rest.len() && rest[step] <= largest {
         step *= 4;
     }
@@ -85,17 +84,19 @@ fn places<K: OrderedKey, V: Value, S: Sorted<K, V>>(level: &S, (least, largest):
     begin..begin + near.partition_point(|&key| key <= largest)
 }
 
-/// The pieces of the levels in a range, and whether all their elements live for sure.
+/// The pieces of the levels in a range, which begin where `begin` says for each level, and whether all their elements live
+/// for sure.
 fn pieces<'a, K: OrderedKey, V: Value, S: Sorted<K, V>>(
     levels: &'a [S],
-    range: &impl RangeBounds<K>,
+    ends: Option<(K, K)>,
+    begin: impl Fn(usize, K) -> usize,
     pieces: &mut Vec<Run<'a, K, V>>,
 ) -> bool {
     pieces.clear();
-    let Some(ends) = ends(range) else { return true };
+    let Some((least, largest)) = ends else { return true };
     let mut from = None;
-    for level in levels {
-        let places = places(level, ends);
+    for (i, level) in levels.iter().enumerate() {
+        let places = places(level, begin(i, least), largest);
         if !places.is_empty() {
             pieces.push(level.run().slice(places));
             from = Some(level);
@@ -110,6 +111,32 @@ fn pieces<'a, K: OrderedKey, V: Value, S: Sorted<K, V>>(
     }
 }
 
+/// Where each level's elements of a group of ranges begin: the ranges of a task go down the fences of a level together.
+struct Begins {
+    /// By level, then by range.
+    places: Vec<usize>,
+    ranges: usize,
+}
+
+impl Begins {
+    fn of<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], ends: &[Option<(K, K)>]) -> Begins {
+        let leasts: Vec<K> = ends.iter().map(|ends| ends.map_or(K::MIN, |(least, _)| least)).collect();
+        let mut places = vec![0; levels.len() * leasts.len()];
+        for (level, places) in levels.iter().zip(places.chunks_mut(leasts.len().max(1))) {
+            let keys = level.run().keys;
+            match level.derived().fences() {
+                Some(fences) => fences.lower_bounds(keys, &leasts, places),
+                None => places.iter_mut().zip(&leasts).for_each(|(place, &key)| *place = level.run().lower_bound(key)),
+            }
+        }
+        Begins { places, ranges: leasts.len() }
+    }
+
+    fn at(&self, level: usize, range: usize) -> usize {
+        self.places[level * self.ranges + range]
+    }
+}
+
 /// Whether these few keys are all different.
 fn ascends<K: OrderedKey>(keys: &[K]) -> bool {
     keys.len() <= 32 && keys.windows(2).all(|two| two[0] < two[1])
@@ -121,22 +148,19 @@ pub(crate) fn range<'a, K: OrderedKey, V: Value, S: Sorted<K, V>>(
     range: &impl RangeBounds<K>,
 ) -> Range<'a, K, V> {
     let mut found = Vec::new();
-    pieces(levels, range, &mut found);
+    pieces(levels, ends(range), |level, least| lower_bound(&levels[level], least), &mut found);
     Range::new(found)
 }
 
 /// How many keys of a range have a value.
 pub(crate) fn count<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], range: &impl RangeBounds<K>) -> u64 {
-    count_with(levels, range, &mut Vec::new(), &mut Folder::default())
+    let mut found = Vec::new();
+    let begin = |level: usize, least| lower_bound(&levels[level], least);
+    let all_live = pieces(levels, ends(range), begin, &mut found);
+    count_pieces(&found, all_live, &mut Folder::default())
 }
 
-fn count_with<'a, K: OrderedKey, V: Value, S: Sorted<K, V>>(
-    levels: &'a [S],
-    range: &impl RangeBounds<K>,
-    found: &mut Vec<Run<'a, K, V>>,
-    folder: &mut Folder<K, ()>,
-) -> u64 {
-    let all_live = pieces(levels, range, found);
+fn count_pieces<K: OrderedKey, V: Value>(found: &[Run<'_, K, V>], all_live: bool, folder: &mut Folder<K, ()>) -> u64 {
     let candidates: usize = found.iter().map(Run::len).sum();
     if all_live {
         return candidates as u64;
@@ -158,8 +182,11 @@ pub(crate) fn count_bulk<K: OrderedKey, V: Value, S: Sorted<K, V> + Sync, R: Ran
     let tasks = ranges.par_chunks(TASK).zip(counts.par_chunks_mut(TASK));
     let scratch = || (Vec::new(), Folder::default());
     tasks.for_each_init(scratch, |(found, folder), (ranges, counts)| {
-        for (range, count) in ranges.iter().zip(counts) {
-            *count = count_with(levels, range, found, folder);
+        let ends: Vec<Option<(K, K)>> = ranges.iter().map(ends).collect();
+        let begins = Begins::of(levels, &ends);
+        for (i, (&ends, count)) in ends.iter().zip(counts).enumerate() {
+            let all_live = pieces(levels, ends, |level, _| begins.at(level, i), found);
+            *count = count_pieces(found, all_live, folder);
         }
     });
 }
@@ -175,9 +202,12 @@ pub(crate) fn range_bulk<K: OrderedKey, V: Value, S: Sorted<K, V> + Sync, R: Ran
         .par_chunks(TASK)
         .map_init(scratch, |(found, folder), ranges| {
             let mut part = Ranges { offsets: Vec::with_capacity(ranges.len()), keys: Vec::new(), values: Vec::new() };
-            for range in ranges {
+            let ends: Vec<Option<(K, K)>> = ranges.iter().map(ends).collect();
+            let begins = Begins::of(levels, &ends);
+            for (i, &ends) in ends.iter().enumerate() {
                 part.offsets.push(part.keys.len() as u64);
-                append(levels, range, found, folder, &mut part)?;
+                let all_live = pieces(levels, ends, |level, _| begins.at(level, i), found);
+                append(found, all_live, folder, &mut part)?;
             }
             Ok(part)
         })
@@ -207,16 +237,14 @@ pub(crate) fn range_bulk<K: OrderedKey, V: Value, S: Sorted<K, V> + Sync, R: Ran
     Ok(all)
 }
 
-/// Adds the live elements of one range.
-fn append<'a, K: OrderedKey, V: Value, S: Sorted<K, V>>(
-    levels: &'a [S],
-    range: &impl RangeBounds<K>,
-    found: &mut Vec<Run<'a, K, V>>,
+/// Adds the live elements of the pieces of one range.
+fn append<K: OrderedKey, V: Value>(
+    found: &[Run<'_, K, V>],
+    all_live: bool,
     folder: &mut Folder<K, V>,
     to: &mut Ranges<K, V>,
 ) -> Result<(), crate::Error> {
-    let all_live = pieces(levels, range, found);
-    if let (true, [piece]) = (all_live, &found[..]) {
+    if let (true, [piece]) = (all_live, found) {
         to.keys.extend_from_slice(piece.keys);
         to.values.extend_from_slice(piece.values);
     } else if found.iter().map(Run::len).sum::<usize>() > LARGE {
