@@ -251,6 +251,11 @@ fn dictionaries_on_the_host() {
 }
 
 #[test]
+fn dictionaries_on_devices() {
+    on_devices(|device| looks_up(Lsm::builder().batch_size(256).on(device).build().unwrap()));
+}
+
+#[test]
 fn filters_that_never_change() {
     let present = keys(1000, 1);
     answers_agree(&StaticFilter::builder(16).build_from(&present).unwrap(), &present);

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use warpset_gpu::{Device, DeviceVec, Stream};
+use warpset_gpu::{Device, DeviceVec, Event, Stream};
 
 use crate::builder::Settings;
 use crate::cpu::{self, History};
@@ -56,8 +56,8 @@ pub struct Lsm<K, V: DeviceValue> {
     table: Arc<DeviceVec<u64>>,
     history: History,
     live: OnceLock<u64>,
-    /// What work that was queued by `_async` methods may still read: kept until the device has been waited for.
-    retired: Vec<Retired<K, V>>,
+    /// What work that was queued by `_async` methods may still read, with the event after it.
+    retired: Vec<(Event, Vec<Retired<K, V>>)>,
 }
 
 /// Levels and tables that are no longer part of the dictionary.

@@ -18,7 +18,7 @@ fn key<K: OrderedKey>(i: u64, seed: u64) -> K {
 
 fn streams_agree<K: DeviceKey, V: DeviceValue>(
     device: &Device,
-    batch: u64,
+    (batch, steps): (u64, u64),
     policy: CleanupPolicy,
     value: fn(u64) -> V,
 ) {

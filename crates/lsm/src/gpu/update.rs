@@ -161,7 +161,7 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
             let batch = queue(stream)?;
             self.queue(stream, batch)
         })?;
-        self.take(made);
+        drop(self.take(made));
         self.retired.clear();
         let History { live_at_cleanup, updates } = self.history;
         if self.settings.is_due(self.resident_len(), live_at_cleanup, updates) {
@@ -186,8 +186,16 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
         }
         self.device.expect_same(stream.device(), "an update of a dictionary")?;
         let batch = queue(stream)?;
+        let passed = self.device.new_event()?;
         let made = self.queue(stream, batch)?;
-        self.take(made);
+        let replaced = self.take(made);
+        self.retired.retain(|(passed, _)| !passed.is_done().unwrap_or(false));
+        if let Err(error) = passed.record(stream) {
+            // Nothing tells when the stream has passed, so this waits before what was replaced is dropped.
+            self.device.synchronize()?;
+            return Err(error.into());
+        }
+        self.retired.push((passed, replaced));
         Ok(())
     }
 
@@ -213,14 +221,14 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
         Ok(Made { levels, table })
     }
 
-    /// Makes the result of an update the dictionary's.
-    fn take(&mut self, made: Made<K, V>) {
+    /// Makes the result of an update the dictionary's; gives what was replaced, which queued work may still read.
+    fn take(&mut self, made: Made<K, V>) -> Vec<Retired<K, V>> {
         let old = std::mem::replace(&mut self.levels, made.levels);
         let table = std::mem::replace(&mut self.table, Arc::new(made.table));
-        self.retired.extend(old.into_iter().map(|(_, elements)| Retired::Level(elements)));
-        self.retired.push(Retired::Table(table));
         self.live = OnceLock::new();
         self.history.updates += 1;
+        let levels = old.into_iter().map(|(_, elements)| Retired::Level(elements));
+        levels.chain([Retired::Table(table)]).collect()
     }
 
     /// Drops tombstones and stale elements; what lives is one level then, and answers are as they were. Waits.

@@ -4,6 +4,7 @@
 //! Source: Ashkiani et al., "GPU LSM", IPDPS 2018, section V. All keys are different, keys and values of 32 bits; sizes are those
 //! at which every level is full, the worst case for queries.
 
+mod device;
 mod host;
 
 use super::clock::Effort;
@@ -22,10 +23,14 @@ impl Suite for Lsm {
     }
 
     fn generated(&self, setup: &Setup) -> Vec<Step> {
-        if !setup.cpu() {
-            return Vec::new();
+        let mut steps = Vec::new();
+        if setup.cpu() {
+            steps.extend(shapes(setup.effort).into_iter().map(|shape| host::step(shape, setup.effort)));
         }
-        shapes(setup.effort).into_iter().map(|shape| host::step(shape, setup.effort)).collect()
+        for device in setup.devices() {
+            steps.extend(device::shapes(device, setup.effort).into_iter().map(|shape| device::step(shape, device)));
+        }
+        steps
     }
 }
 

@@ -1,0 +1,145 @@
+//! On a device, from device memory, by events on the device's clock: the tables of the paper.
+
+use warpset::gpu::Device;
+use warpset::lsm::gpu::Lsm;
+use warpset::lsm::{CleanupPolicy, Lsm as Host};
+
+use super::super::clock::Effort;
+use super::super::gpu_limits;
+use super::super::record::Record;
+use super::super::suite::{Session, Step, Target, Threads};
+use super::{INSERTED, OTHERS, SEED, Shape};
+use warpset_benches::keys::KeySpace;
+
+/// Queries that are asked at once.
+const QUERIES: usize = 1 << 24;
+/// Expected lengths of ranges, and how many queries.
+const LENGTHS: [(u64, usize); 2] = [(8, 1 << 22), (1024, 1 << 16)];
+
+pub fn step(shape: Shape, device: &Device) -> Step {
+    let device = device.clone();
+    let target = Target::Gpu(device.clone());
+    let title = format!("lsm: {} on {}", shape.name(), target.name());
+    Step::new(title, move |session| measure(session, &target, &device, shape))
+}
+
+/// The shapes for a device: of an emulated one, only whether it works.
+pub fn shapes(device: &Device, effort: Effort) -> Vec<Shape> {
+    let shape = |log2_n, log2_batch| Shape { log2_n, log2_batch };
+    match (device.is_emulator(), effort) {
+        (true, _) => vec![shape(9, 6)],
+        (_, Effort::Quick) => vec![shape(24, 16)],
+        _ => vec![shape(24, 16), shape(24, 20), shape(27, 16), shape(27, 20)],
+    }
+}
+
+fn row(shape: Shape, operation: &str, n: usize) -> Record {
+    Record::new("lsm", operation, n)
+        .by("lsm", false)
+        .param("elements", shape.len())
+        .param("batch", shape.batch())
+        .param("key", "u32")
+}
+
+fn measure(session: &mut Session, target: &Target, device: &Device, shape: Shape) -> anyhow::Result<()> {
+    let (n, few) = (shape.len(), device.is_emulator());
+    let stream = device.new_stream()?;
+    let keys = KeySpace::new(SEED).stream(INSERTED).u32_keys(n);
+    let on_device = device.from_slice(&keys)?;
+    let builder = Host::<u32, u32>::builder().batch_size(shape.batch() as u64).cleanup(CleanupPolicy::Manual);
+    let mut lsm: Lsm<u32, u32> = builder.on(device).build()?;
+    let (start, end) = (device.new_event()?, device.new_event()?);
+    let mut seconds = f64::INFINITY;
+    // The first turn pays for the kernels.
+    for _ in 0..if few { 1 } else { 3 } {
+        lsm.clear()?;
+        start.record(&stream)?;
+        for first in (0..n).step_by(shape.batch()) {
+            let batch = on_device.slice(first..first + shape.batch());
+            // SAFETY: keys live until the event has been waited for; the tree is asked by this stream alone before.
+            unsafe { lsm.insert_async(&stream, batch, batch)? };
+        }
+        end.record(&stream)?;
+        seconds = seconds.min(f64::from(end.elapsed_ms(&start)?) * 1e-3);
+    }
+    let right = lsm.resident_len() == n as u64;
+    session.add(target, Threads::All, row(shape, "insert batches", n).time(seconds), right);
+
+    let queries = if few { 64 } else { QUERIES };
+    // In no order that has to do with the order of insertion.
+    let present: Vec<u32> =
+        (0..queries as u64).map(|i| keys[(i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16) as usize % n]).collect();
+    let absent = KeySpace::new(SEED).stream(OTHERS).u32_keys(queries);
+    let mut values = device.alloc_zeroed::<u32>(queries)?;
+    let mut found = device.alloc_zeroed::<u64>(queries.div_ceil(64))?;
+    for (operation, asked, hit) in [("get, present", &present, true), ("get, absent", &absent, false)] {
+        let asked_there = device.from_slice(asked)?;
+        let seconds = gpu_limits::seconds(
+            device,
+            &stream,
+            session.effort,
+            || Ok(()),
+            || {
+                let (values, found) = (values.as_mut_slice(), found.as_mut_slice());
+                // SAFETY: all memory lives until the clock has waited.
+                unsafe { lsm.get_async(&stream, asked_there.as_slice(), values, found)? };
+                Ok(())
+            },
+        )?;
+        let bits: u64 = found.to_vec()?.iter().map(|word| u64::from(word.count_ones())).sum();
+        let right = bits == if hit { queries as u64 } else { 0 } && (!hit || values.to_vec()? == *asked);
+        session.add(target, Threads::All, row(shape, operation, queries).time(seconds), right);
+    }
+    for (length, count) in LENGTHS {
+        let count = if few { 16 } else { count };
+        let width = ((length << 32) / n as u64) as u32;
+        let lows = &absent[..count];
+        let highs: Vec<u32> = lows.iter().map(|&low| low.saturating_add(width)).collect();
+        let (lows, highs) = (device.from_slice(lows)?, device.from_slice(&highs)?);
+        let mut counts = device.alloc_zeroed::<u64>(count)?;
+        let counting = gpu_limits::seconds(
+            device,
+            &stream,
+            session.effort,
+            || Ok(()),
+            || {
+                let counts = counts.as_mut_slice();
+                // SAFETY: all memory lives until the clock has waited.
+                unsafe { lsm.count_range_async(&stream, lows.as_slice(), highs.as_slice(), counts)? };
+                Ok(())
+            },
+        )?;
+        let begin = std::time::Instant::now();
+        let listed = lsm.range_device(lows.as_slice(), highs.as_slice())?;
+        let listing = begin.elapsed().as_secs_f64();
+        let right = counts.to_vec()?.iter().sum::<u64>() == listed.keys.len() as u64
+            && (few || listed.keys.len() as u64 > length * count as u64 / 2);
+        for (operation, seconds) in [("count", counting), ("range", listing)] {
+            session.add(
+                target,
+                Threads::All,
+                row(shape, operation, count).param("length", length).time(seconds),
+                right,
+            );
+        }
+    }
+    let begin = std::time::Instant::now();
+    lsm.cleanup()?;
+    let seconds = begin.elapsed().as_secs_f64();
+    let right = lsm.len()? == n as u64 && lsm.level_lens().len() == 1;
+    session.add(target, Threads::All, row(shape, "cleanup", n).time(seconds), right);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_is_right_on_the_emulator() {
+        let device = Device::emulator(Default::default());
+        let steps = shapes(&device, Effort::Quick).into_iter().map(|shape| step(shape, &device)).collect();
+        let rows = Session::rows_of(steps);
+        assert!(rows.len() >= 8 && rows.iter().all(|row| row.checked || row.structure == "machine"), "{rows:?}");
+    }
+}
