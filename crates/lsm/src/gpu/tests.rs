@@ -39,7 +39,7 @@ fn streams_agree<K: DeviceKey, V: DeviceValue>(
                 there.remove_bulk(&keys).unwrap();
             }
             _ => {
-                let removed: Vec<bool> = (0..len).map(|i| mix(i, step + 7) % 3 == 0).collect();
+                let removed: Vec<bool> = (0..len).map(|i| mix(i, step + 7).is_multiple_of(3)).collect();
                 host.update_bulk(&keys, &values, &removed).unwrap();
                 there.update_bulk(&keys, &values, &removed).unwrap();
             }
