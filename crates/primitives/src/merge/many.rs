@@ -3,14 +3,14 @@
 mod newest;
 mod tree;
 
-use warpset_gpu::{DeviceSlice, DeviceSliceMut, LaunchConfig, Stream};
+use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::primitives::merge_many::runs::{RUNS, Runs, TABLE_WORDS};
 use warpset_kernels::primitives::merge_many::{self as kernels, SPLIT_BLOCK};
 use warpset_kernels::primitives::tile_shape::TileShape;
 use warpset_simt::{Global, GlobalMut, KernelInfo};
 
 use self::tree::Tree;
-use super::{Pairs, merge_keys_async, merge_pairs_async};
+use super::{Pairs, SHORT, merge_keys_async, merge_pairs_async};
 use crate::check::{apart, on_device_of, same_len, tiles};
 use crate::sort::{Payload, SortKey, Widths, by_widths};
 use crate::{Error, KeyMask, Result};
@@ -60,9 +60,19 @@ pub unsafe fn merge_many_keys_async<'a, K: SortKey>(
     let operands = Operands::of_keys(runs.iter().map(|&run| (run, None)), &out)?;
     same_len("merged keys", operands.total, out.len())?;
     on_device_of(stream, "a merge", &out)?;
-    if let Some([a, b]) = pair(runs.iter().map(|&run| (run.len(), run))) {
-        // SAFETY: the caller's promise is the same.
-        return unsafe { merge_keys_async(stream, a, b, mask, out) };
+    if operands.go_in_twos() {
+        let mut runs = runs.iter().copied().filter(|run| !run.is_empty());
+        let (Some(mut left), Some(mut right)) = (runs.next(), runs.next()) else { unreachable!("two runs at least") };
+        let mut merged: DeviceVec<K>;
+        for next in runs {
+            let mut both = stream.alloc_uninit(left.len() + right.len())?;
+            // SAFETY: the caller's promise; scratch is this call's own, and freed in the order of the stream.
+            unsafe { merge_keys_async(stream, left, right, mask, &mut both)? };
+            merged = both;
+            (left, right) = (merged.as_slice(), next);
+        }
+        // SAFETY: as above.
+        return unsafe { merge_keys_async(stream, left, right, mask, out) };
     }
     let out = Outputs { keys: out.global_mut(), values: out.global_mut(), status: None };
     // SAFETY: lengths were checked; the kernels without values do not look at any; the caller answers for the rest.
@@ -92,9 +102,20 @@ pub unsafe fn merge_many_pairs_async<'a, K: SortKey, V: Payload>(
     same_len("merged values", out_keys.len(), out_values.len())?;
     on_device_of(stream, "a merge", &out_keys)?;
     apart("merged keys and merged values", out_keys.as_slice(), &out_values)?;
-    if let Some([a, b]) = pair(runs.iter().map(|&run| (run.keys.len(), run))) {
-        // SAFETY: the caller's promise is the same.
-        return unsafe { merge_pairs_async(stream, a, b, mask, out_keys, out_values) };
+    if operands.go_in_twos() {
+        let mut runs = runs.iter().copied().filter(|run| !run.keys.is_empty());
+        let (Some(mut left), Some(mut right)) = (runs.next(), runs.next()) else { unreachable!("two runs at least") };
+        let mut merged: (DeviceVec<K>, DeviceVec<V>);
+        for next in runs {
+            let n = left.keys.len() + right.keys.len();
+            let (mut keys, mut values) = (stream.alloc_uninit(n)?, stream.alloc_uninit(n)?);
+            // SAFETY: the caller's promise; scratch is this call's own, and freed in the order of the stream.
+            unsafe { merge_pairs_async(stream, left, right, mask, &mut keys, &mut values)? };
+            merged = (keys, values);
+            (left, right) = (Pairs::new(&merged.0, &merged.1), next);
+        }
+        // SAFETY: as above.
+        return unsafe { merge_pairs_async(stream, left, right, mask, out_keys, out_values) };
     }
     let out = Outputs { keys: out_keys.global_mut(), values: out_values.global_mut(), status: None };
     // SAFETY: lengths were checked; the caller answers for the rest.
@@ -187,12 +208,6 @@ fn launched<K: SortKey>(widths: Widths) -> Vec<&'static KernelInfo> {
     vec![merge, kernels::merge_many_splits::<K>::INFO]
 }
 
-/// The two runs that have items, if there are two.
-fn pair<R>(runs: impl Iterator<Item = (usize, R)>) -> Option<[R; 2]> {
-    let with_items: Vec<R> = runs.filter(|run| run.0 != 0).map(|run| run.1).collect();
-    with_items.try_into().ok()
-}
-
 /// Bitmaps have a bit for each item, in the fewest words, and share no byte with the outputs.
 fn check_status<'a, K: SortKey>(
     runs: impl Iterator<Item = (usize, Option<DeviceSlice<'a, u32>>)>,
@@ -241,6 +256,16 @@ impl Operands {
                 self.runs.status[r] = status;
                 self.runs.lengths[r] = len as u64;
             }
+        }
+    }
+
+    /// Whether merges of two, one after the other, are faster: of two runs always; of four short ones, where the search
+    /// for splits takes longer than launches.
+    fn go_in_twos(&self) -> bool {
+        match self.lengths.len() {
+            2 => true,
+            3 | 4 => self.total <= SHORT,
+            _ => false,
         }
     }
 
@@ -303,7 +328,7 @@ struct Outputs<K, V> {
 
 /// What the first launch leaves for the second, in one allocation: the table of the runs, then the splits.
 struct Prepared {
-    memory: warpset_gpu::DeviceVec<u64>,
+    memory: DeviceVec<u64>,
     group: u32,
     tree: Tree,
     tiles: u32,
