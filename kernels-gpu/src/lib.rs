@@ -68,10 +68,15 @@ pub mod kmers {
 /// Log-structured merge trees.
 #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "lsm"))]
 pub mod lsm {
+    pub mod levels;
     pub mod table;
 
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_batch"))]
     pub mod batch;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_range"))]
+    pub mod chunks;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_derive"))]
+    pub mod derive;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_lookup"))]
     pub mod lookup;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_range"))]
@@ -132,6 +137,7 @@ pub mod quotient {
 #[cfg(any(
     not(target_arch = "nvptx64"),
     warpset_folder = "primitives",
+    warpset_folder = "lsm",
     warpset_module = "quotient_counts",
     feature = "operators"
 ))]
@@ -213,6 +219,7 @@ modules! {
     "kmers_letters",
     "limits",
     "lsm_batch",
+    "lsm_derive",
     "lsm_lookup",
     "lsm_range",
     "primitives_by_key",

@@ -4,6 +4,8 @@
 //! 2018. Departures: levels below the batch size gather batches that are not full (the paper pads them with copies of an
 //! element), levels may be partly full, and each level can have a filter of its keys.
 
+pub mod index;
+
 use crate::hash::mix;
 
 /// The smallest capacity of a level.

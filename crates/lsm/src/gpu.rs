@@ -5,6 +5,7 @@
 //! [`Lsm::to_host`].
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use warpset_gpu::{Device, DeviceVec, Event, Stream};
@@ -16,6 +17,7 @@ use crate::run::Elements;
 use crate::{CleanupPolicy, Error, Value};
 
 mod batch;
+mod derived;
 mod dictionary;
 mod element;
 mod elements;
@@ -23,6 +25,7 @@ mod query;
 mod update;
 
 pub use crate::builder::DeviceBuilder;
+pub use derived::LookupMethod;
 pub use element::{DeviceKey, DeviceValue};
 use elements::{DeviceElements, publish};
 pub use query::DeviceRanges;
@@ -54,6 +57,10 @@ pub struct Lsm<K, V: DeviceValue> {
     levels: Vec<(LevelIndex, Arc<DeviceElements<K, V>>)>,
     /// The addresses of `levels`, for kernels.
     table: Arc<DeviceVec<u64>>,
+    /// The same with those of filters and indexes, once they have been built.
+    prepared: OnceLock<Arc<DeviceVec<u64>>>,
+    /// Keys that the tree has been asked for, by calls that wait, since it was changed.
+    asked: AtomicU64,
     history: History,
     live: OnceLock<u64>,
     /// What work that was queued by `_async` methods may still read, with the event after it.
@@ -76,6 +83,8 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
             device: device.clone(),
             levels: Vec::new(),
             table: Arc::new(table),
+            prepared: OnceLock::new(),
+            asked: AtomicU64::new(0),
             history: History::default(),
             live: OnceLock::from(0),
             retired: Vec::new(),
@@ -122,6 +131,8 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
             device: self.device.clone(),
             levels: self.levels.clone(),
             table: self.table.clone(),
+            prepared: self.prepared.clone(),
+            asked: AtomicU64::new(self.asked.load(Ordering::Relaxed)),
             history: self.history,
             live: self.live.clone(),
             retired: Vec::new(),
@@ -153,7 +164,7 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
         self.levels.iter().map(|(_, elements)| elements.len as u64).sum()
     }
 
-    /// Bytes of device memory that the elements take.
+    /// Bytes of device memory that the elements take, with what [`Lsm::prepare`] made.
     pub fn memory_bytes(&self) -> u64 {
         self.levels.iter().map(|(_, elements)| elements.memory_bytes()).sum()
     }

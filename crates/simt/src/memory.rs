@@ -172,6 +172,18 @@ macro_rules! common {
 common!(Global, *const T);
 common!(GlobalMut, *mut T);
 
+impl<T> Global<T> {
+    /// A handle to `len` elements at an address that was read from memory, as tables of arrays hold them.
+    ///
+    /// The compiler does not know that such an address is one of global memory, so on the device these elements are
+    /// read by [`read_nc`](Self::read_nc) and the vector reads only, which say so themselves.
+    #[inline(always)]
+    #[must_use]
+    pub fn at_address(address: u64, len: usize) -> Self {
+        Self(imp::at_address(address, len))
+    }
+}
+
 impl<T> From<GlobalMut<T>> for Global<T> {
     #[inline(always)]
     fn from(handle: GlobalMut<T>) -> Self {

@@ -1,75 +1,42 @@
-//! Lookups in a log-structured merge tree: one thread per query goes through the levels, the newest first, with a binary search
-//! in each (sections III-D and IV-B of the paper: the individual approach).
+//! Lookups in a log-structured merge tree.
+//!
+//! Source: Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU", IPDPS
+//! 2018, section IV-B: one thread per key, levels from the newest to the oldest, the first element of the key decides.
+//! Departures: a filter says which levels may hold the key, and an index leads to the few elements where it would stand.
+//! A level that has neither is searched by halving, as in the paper.
 
-use warpset_simt::{Global, GlobalMut, thread, warp};
+use warpset_core::lsm::filter_hash;
+use warpset_simt::{Global, GlobalMut, thread};
 
-use super::table::{Level, LevelKey, Levels};
+use crate::batch::results;
+use crate::lsm::levels::{LevelKey, Levels};
+use crate::lsm::table::Addresses;
 
 /// Threads of a block.
 pub const BLOCK: u32 = 256;
 
-/// The level and the place of a key's newest element.
-///
-/// # Safety
-/// As for [`Level::read`], for `levels` levels.
+/// The newest element of the key, if it is not a tombstone: its level and its place there.
 #[inline(always)]
-unsafe fn newest<K: LevelKey>(table: Global<u64>, levels: u32, key: K) -> Option<(Level<K>, usize)> {
-    for i in 0..levels {
-        // SAFETY: the caller's promise; a place below the length has a key.
+fn find<K: LevelKey>(levels: Levels, count: u32, key: K) -> Option<(u32, usize)> {
+    let hash = filter_hash(key.into());
+    // The levels that may hold the key; all filters are asked before the first search, so that their reads overlap.
+    let mut candidates = 0u32;
+    for number in 0..count {
+        candidates |= (levels.may_hold(number, hash) as u32) << number;
+    }
+    while candidates != 0 {
+        let number = candidates.trailing_zeros();
+        candidates &= candidates - 1;
+        let level = levels.level::<K>(number);
+        let place = level.indexed().lower_bound(key);
+        // SAFETY: `place` is below the length where it is read.
         unsafe {
-            let level = Level::<K>::read(table, i);
-            let place = level.lower_bound(0, key);
             if place < level.len && level.keys.read_nc(place) == key {
-                return Some((level, place));
+                return if levels.tombstones(number).is_one(place) { None } else { Some((number, place)) };
             }
         }
     }
     None
-}
-
-/// # Safety
-/// As [`lsm_lookup`].
-#[inline(always)]
-unsafe fn look_up<K: LevelKey>(
-    table: Global<u64>,
-    levels: u32,
-    queries: Global<K>,
-    n: usize,
-    out_values: GlobalMut<u32>,
-    value_words: u32,
-    found: GlobalMut<u32>,
-) {
-    let lane = warp::lane_id() as usize;
-    let threads = thread::grid_dim_x() as usize * BLOCK as usize;
-    // The first query of the warp, so that all its lanes come to the vote.
-    let mut first = thread::index_1d() as usize - lane;
-    while first < n {
-        let i = first + lane;
-        let mut has_value = false;
-        // SAFETY: `i < n` where a query is read or answered; all lanes vote; the caller answers for the rest.
-        unsafe {
-            if i < n {
-                if let Some((level, place)) = newest(table, levels, queries.read_nc(i)) {
-                    has_value = !level.is_tombstone(place);
-                    if has_value {
-                        level.copy_value(place, value_words, out_values, i);
-                    }
-                }
-                if !has_value {
-                    if value_words == 1 {
-                        out_values.write(i, 0);
-                    } else if value_words == 2 {
-                        out_values.cast::<u64>().write(i, 0);
-                    }
-                }
-            }
-            let bits = warp::ballot(u32::MAX, has_value);
-            if lane == 0 {
-                found.write(first / 32, bits);
-            }
-        }
-        first += threads;
-    }
 }
 
 kernel! {
@@ -78,28 +45,38 @@ kernel! {
     /// # Safety
     /// - Launch: one block of 32 threads.
     /// - `table`: valid for [`TABLE_WORDS`](super::table::TABLE_WORDS) words, used by this launch alone.
-    pub unsafe fn lsm_publish(levels: Levels, table: GlobalMut<u64>) {
+    pub unsafe fn lsm_publish(levels: Addresses, table: GlobalMut<u64>) {
         // SAFETY: one level per thread, of as many as there are threads.
         unsafe { levels.write_to(table, thread::thread_idx_x()) }
     }
-}
 
-kernel! {
-    /// Looks up queries: bit `i % 32` of word `i / 32` of `found` becomes 1 if query `i` has a value, which then is at place `i`
-    /// of `out_values`; otherwise both become 0, and so do bits past the last query.
+    /// Looks up queries: bit `i % 64` of word `i / 64` of `found` becomes 1 if query `i` has a value, which then is at place
+    /// `i` of `out_values`; otherwise both become 0, and so do bits past the last query.
     ///
     /// # Safety
-    /// - Launch: 1-D, any number of blocks of [`BLOCK`] threads.
-    /// - `table`: as [`lsm_publish`] left it; its first `levels` levels are valid, sorted, and not written while the kernel runs.
+    /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
+    /// - `table`: as for [`Levels::new`]; it has `levels` levels.
     /// - `queries`: valid for `n` reads, not written while the kernel runs.
-    /// - `out_values`: valid for `n` values of `value_words` words of 32 bits, 0, 1 or 2; `found`: for `n` bits in whole words; both
-    ///   used by this launch alone.
+    /// - `out_values`: valid for `n` values of `value_words` words of 32 bits, 0, 1 or 2; `found`: for
+    ///   `results::words(results::BITS, n)` words; both used by this launch alone.
     #[launch_bounds(256, 6)]
     pub unsafe fn lsm_lookup<K>(
         table: Global<u64>, levels: u32, queries: Global<K>, n: usize, out_values: GlobalMut<u32>, value_words: u32,
-        found: GlobalMut<u32>,
+        found: GlobalMut<u64>,
     ) for [u32 => lsm_lookup_u32, u64 => lsm_lookup_u64] {
-        // SAFETY: the caller keeps this kernel's contract.
-        unsafe { look_up::<K>(table, levels, queries, n, out_values, value_words, found) }
+        let i = thread::index_1d() as usize;
+        // SAFETY: the caller keeps this kernel's contract; `i < n` where a query is read and answered; all threads come to
+        // `put`.
+        unsafe {
+            let tree = Levels::new(table);
+            let element = if i < n { find(tree, levels, queries.read_nc(i)) } else { None };
+            match element {
+                Some((number, place)) => tree.copy_value(number, place, value_words, out_values, i),
+                None if i < n && value_words == 1 => out_values.write(i, 0),
+                None if i < n && value_words == 2 => out_values.cast::<u64>().write(i, 0),
+                None => {}
+            }
+            results::put(results::BITS, found, i, n, element.is_some());
+        }
     }
 }

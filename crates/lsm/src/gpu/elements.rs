@@ -1,13 +1,14 @@
 //! Sorted runs in device memory, and the table of their addresses.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use warpset_gpu::{DeviceSlice, DeviceVec, Stream};
 use warpset_kernels::lsm::lookup::lsm_publish;
-use warpset_kernels::lsm::table::{LEVELS, Levels, TABLE_WORDS};
+use warpset_kernels::lsm::table::{Addresses, LEVELS, TABLE_WORDS};
 use warpset_primitives::Error::TooManyRuns;
 use warpset_simt::LaunchConfig;
 
+use super::derived::Derived;
 use super::{DeviceKey, DeviceValue};
 use crate::Error;
 use crate::level::LevelIndex;
@@ -20,6 +21,8 @@ pub struct DeviceElements<K, V: DeviceValue> {
     pub(crate) values: DeviceVec<V::Stored>,
     /// Whole words. Absent if no element is a tombstone; an update with flags on the device may leave one without any.
     pub(crate) tombstones: Option<DeviceVec<u32>>,
+    /// Once it has been built.
+    pub(super) derived: OnceLock<Derived>,
 }
 
 impl<K: DeviceKey, V: DeviceValue> DeviceElements<K, V> {
@@ -30,6 +33,7 @@ impl<K: DeviceKey, V: DeviceValue> DeviceElements<K, V> {
             keys: stream.alloc_uninit(len)?,
             values: stream.alloc_uninit(if V::WORDS == 0 { 0 } else { len })?,
             tombstones: if tombstones { Some(stream.alloc_uninit(len.div_ceil(32))?) } else { None },
+            derived: OnceLock::new(),
         })
     }
 
@@ -40,6 +44,7 @@ impl<K: DeviceKey, V: DeviceValue> DeviceElements<K, V> {
             keys: stream.from_slice(elements.keys.as_slice())?,
             values: stream.from_slice(V::stored(&elements.values))?,
             tombstones: bitmap.transpose()?,
+            derived: OnceLock::new(),
         })
     }
 
@@ -71,7 +76,8 @@ impl<K: DeviceKey, V: DeviceValue> DeviceElements<K, V> {
 
     pub(super) fn memory_bytes(&self) -> u64 {
         let bitmap = self.tombstones.as_ref().map_or(0, DeviceVec::byte_len);
-        (self.keys.byte_len() + self.values.byte_len() + bitmap) as u64
+        let derived = self.derived.get().map_or(0, Derived::memory_bytes);
+        (self.keys.byte_len() + self.values.byte_len() + bitmap + derived) as u64
     }
 }
 
@@ -83,13 +89,18 @@ pub(super) fn publish<K: DeviceKey, V: DeviceValue>(
     if levels.len() > LEVELS {
         return Err(TooManyRuns { runs: levels.len(), max: LEVELS }.into());
     }
-    let mut of = Levels { keys: [0; LEVELS], values: [0; LEVELS], tombstones: [0; LEVELS], lengths: [0; LEVELS] };
+    let mut of = Addresses::NONE;
     for (i, (_, elements)) in levels.iter().enumerate() {
         of.keys[i] = elements.keys.global().as_ptr().expose_provenance() as u64;
         of.values[i] = elements.values.global().as_ptr().expose_provenance() as u64;
         of.tombstones[i] =
             elements.tombstones.as_ref().map_or(0, |words| words.global().as_ptr().expose_provenance() as u64);
         of.lengths[i] = elements.len as u64;
+        if let Some(Derived { filter, index }) = elements.derived.get() {
+            of.filters[i] = filter.global().as_ptr().expose_provenance() as u64;
+            of.filter_words[i] = filter.len() as u64;
+            of.indexes[i] = index.global().as_ptr().expose_provenance() as u64;
+        }
     }
     let mut table = stream.alloc_uninit(TABLE_WORDS)?;
     // SAFETY: the table has a place for each level, and nobody else knows of it.

@@ -6,16 +6,19 @@ use warpset_core::scan::Sum;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::lsm::lookup::{self, lsm_lookup};
 use warpset_kernels::lsm::range::{self, lsm_count, lsm_range};
+use warpset_primitives::Error::TooLong;
 use warpset_primitives::scan::exclusive_in_place_async;
 use warpset_simt::{GlobalMut, LaunchConfig};
 
-use super::{DeviceKey, DeviceValue, Lsm};
+use super::{DeviceKey, DeviceValue, LookupMethod, Lsm};
 use crate::error::one_per_key;
 use crate::query::range::ends;
 use crate::{Bitmap, Error, Ranges};
 
-/// Blocks of a launch whose threads go on in strides.
-const MOST_BLOCKS: usize = 1 << 16;
+/// Blocks of [`lsm_count`] and [`lsm_range`] for each multiprocessor; they go on in strides.
+const BLOCKS: u32 = 8;
+/// What counting finds of the levels is kept for listing, if it takes no more words than this.
+const MOST_KEPT: usize = 1 << 25;
 
 /// The elements of several ranges of keys in device memory, one range after the other: made by [`Lsm::range_device`].
 pub struct DeviceRanges<K, V: DeviceValue> {
@@ -79,13 +82,14 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
     fn look_up(&self, keys: &[K], value_words: u32) -> Result<(Vec<u64>, Vec<V::Stored>), Error> {
         let mut words = vec![0u64; keys.len().div_ceil(64)];
         let mut values = vec![V::Stored::default(); if value_words == 0 { 0 } else { keys.len() }];
+        self.prepare_for(keys.len())?;
         self.waiting(|stream| {
             let on_device = stream.from_slice(keys)?;
-            let mut found = stream.alloc_zeroed::<u64>(words.len())?;
+            let mut found = stream.alloc_uninit::<u64>(words.len())?;
             let mut stored = stream.alloc_uninit::<V::Stored>(values.len())?;
-            let (bits, out) = (found.global_mut().cast(), stored.global_mut().cast());
+            let (bits, out) = (found.global_mut(), stored.global_mut().cast());
             // SAFETY: a bit and a place for each key; the memory is freed in the order of the stream.
-            unsafe { self.queue_lookup(stream, on_device.as_slice(), out, value_words, bits)? };
+            unsafe { self.queue_lookup(stream, LookupMethod::Auto, on_device.as_slice(), out, value_words, bits)? };
             stream.download(&found, &mut words)?;
             stream.download(&stored, &mut values)?;
             Ok(())
@@ -99,11 +103,12 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
     /// [`Error::Gpu`].
     pub fn count_range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Vec<u64>, Error> {
         let mut counts = vec![0; ranges.len()];
+        self.prepare_for(ranges.len())?;
         self.waiting(|stream| {
             let [lows, highs] = upload_ends(stream, ranges)?;
             let mut on_device = stream.alloc_uninit(ranges.len())?;
             // SAFETY: a place for each range; the memory is freed in the order of the stream.
-            unsafe { self.queue_count(stream, lows.as_slice(), highs.as_slice(), on_device.as_mut_slice())? };
+            unsafe { self.queue_count(stream, lows.as_slice(), highs.as_slice(), on_device.as_mut_slice(), None)? };
             Ok(stream.download(&on_device, &mut counts)?)
         })?;
         Ok(counts)
@@ -114,6 +119,7 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
     /// # Errors
     /// [`Error::Gpu`].
     pub fn range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Ranges<K, V>, Error> {
+        self.prepare_for(ranges.len())?;
         self.waiting(|stream| {
             let [lows, highs] = upload_ends(stream, ranges)?;
             // SAFETY: the memory is freed in the order of the stream.
@@ -143,8 +149,25 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
         values: DeviceSliceMut<'_, V::Stored>,
         found: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
+        self.get_device_with(keys, values, found, LookupMethod::Auto)
+    }
+
+    /// [`Lsm::get_device`] by a method.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn get_device_with(
+        &self,
+        keys: DeviceSlice<'_, K>,
+        values: DeviceSliceMut<'_, V::Stored>,
+        found: DeviceSliceMut<'_, u64>,
+        method: LookupMethod,
+    ) -> Result<(), Error> {
+        if method == LookupMethod::Auto {
+            self.prepare_for(keys.len())?;
+        }
         // SAFETY: all memory is borrowed until the stream has been waited for.
-        self.waiting(|stream| unsafe { self.get_async(stream, keys, values, found) })
+        self.waiting(|stream| unsafe { self.get_async_with(stream, keys, values, found, method) })
     }
 
     /// Queues the lookup of `keys`, as [`Lsm::get_device`].
@@ -160,8 +183,27 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
         &self,
         stream: &Stream,
         keys: DeviceSlice<'_, K>,
+        values: DeviceSliceMut<'_, V::Stored>,
+        found: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.get_async_with(stream, keys, values, found, LookupMethod::Auto) }
+    }
+
+    /// [`Lsm::get_async`] by a method.
+    ///
+    /// # Safety
+    /// As there.
+    ///
+    /// # Errors
+    /// As for [`Lsm::get_device`].
+    pub unsafe fn get_async_with(
+        &self,
+        stream: &Stream,
+        keys: DeviceSlice<'_, K>,
         mut values: DeviceSliceMut<'_, V::Stored>,
         mut found: DeviceSliceMut<'_, u64>,
+        method: LookupMethod,
     ) -> Result<(), Error> {
         let needed = if V::WORDS == 0 { 0 } else { keys.len() };
         if values.len() != needed {
@@ -173,10 +215,9 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
         for device in [keys.device(), values.device(), found.device(), stream.device()] {
             self.device.expect_same(device, "a lookup in a dictionary")?;
         }
-        stream.fill_bytes(&mut found, 0)?;
-        let (bits, out) = (found.global_mut().cast(), values.global_mut().cast());
+        let (bits, out) = (found.global_mut(), values.global_mut().cast());
         // SAFETY: lengths were checked; the caller answers for the rest.
-        unsafe { self.queue_lookup(stream, keys, out, V::WORDS, bits) }
+        unsafe { self.queue_lookup(stream, method, keys, out, V::WORDS, bits) }
     }
 
     /// Counts the keys from each of `lows` to that of `highs` that have a value. Waits.
@@ -189,6 +230,7 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
         highs: DeviceSlice<'_, K>,
         counts: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
+        self.prepare_for(lows.len())?;
         // SAFETY: all memory is borrowed until the stream has been waited for.
         self.waiting(|stream| unsafe { self.count_range_async(stream, lows, highs, counts) })
     }
@@ -213,7 +255,7 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
             self.device.expect_same(device, "a count in a dictionary")?;
         }
         // SAFETY: lengths were checked; the caller answers for the rest.
-        unsafe { self.queue_count(stream, lows, highs, counts) }
+        unsafe { self.queue_count(stream, lows, highs, counts, None) }
     }
 
     /// The elements from each of `lows` to that of `highs`, in memory of their own. Waits.
@@ -229,6 +271,7 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
         for device in [lows.device(), highs.device()] {
             self.device.expect_same(device, "a range of a dictionary")?;
         }
+        self.prepare_for(lows.len())?;
         // SAFETY: all memory is borrowed until the stream has been waited for.
         self.waiting(|stream| unsafe { self.list(stream, lows, highs) })
     }
@@ -238,17 +281,18 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
     unsafe fn queue_lookup(
         &self,
         stream: &Stream,
+        method: LookupMethod,
         keys: DeviceSlice<'_, K>,
         out: GlobalMut<u32>,
         value_words: u32,
-        found: GlobalMut<u32>,
+        found: GlobalMut<u64>,
     ) -> Result<(), Error> {
         let n = keys.len();
         if n == 0 {
             return Ok(());
         }
         let kernel = lsm_lookup {
-            table: self.table.global(),
+            table: self.table(method).global(),
             levels: self.levels.len() as u32,
             queries: keys.global(),
             n,
@@ -256,12 +300,14 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
             value_words,
             found,
         };
-        let config = LaunchConfig::new(n.div_ceil(lookup::BLOCK as usize).min(MOST_BLOCKS) as u32, lookup::BLOCK);
+        let config = LaunchConfig::new(lookup_blocks(n)?, lookup::BLOCK);
         // SAFETY: the table is of these levels; the caller answers for the rest.
         unsafe { kernel.launch(stream, config)? };
         Ok(())
     }
 
+    /// `spans` are a word for each query and level.
+    ///
     /// # Safety
     /// As for [`Lsm::count_range_async`], lengths checked.
     unsafe fn queue_count(
@@ -270,21 +316,25 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
         lows: DeviceSlice<'_, K>,
         highs: DeviceSlice<'_, K>,
         mut counts: DeviceSliceMut<'_, u64>,
+        spans: Option<DeviceSliceMut<'_, u64>>,
     ) -> Result<(), Error> {
         let n = lows.len();
         if n == 0 {
             return Ok(());
         }
         let kernel = lsm_count {
-            table: self.table.global(),
+            table: self.table(LookupMethod::Auto).global(),
             levels: self.levels.len() as u32,
             lows: lows.global(),
             highs: highs.global(),
             n,
             counts: counts.global_mut(),
+            keep: spans.is_some().into(),
+            // Nothing is written there if there are none to keep.
+            spans: spans.map_or(counts.global_mut(), |mut spans| spans.global_mut()),
         };
         // SAFETY: the table is of these levels; the caller answers for the rest.
-        unsafe { kernel.launch(stream, warps_for(n))? };
+        unsafe { kernel.launch(stream, self.warps_for(n).shared(range::COUNT_SHARED_BYTES))? };
         Ok(())
     }
 
@@ -301,9 +351,12 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
         let n = lows.len();
         let mut offsets = stream.alloc_zeroed::<u64>(n + 1)?;
         let mut total = [0];
+        let words = n * self.levels.len();
+        let mut spans = if words <= MOST_KEPT { Some(stream.alloc_uninit::<u64>(words)?) } else { None };
         // SAFETY: the offsets are new, with a place for each count and one more; the caller answers for the rest.
         unsafe {
-            self.queue_count(stream, lows, highs, offsets.slice_mut(..n))?;
+            let spans = spans.as_mut().map(DeviceVec::as_mut_slice);
+            self.queue_count(stream, lows, highs, offsets.slice_mut(..n), spans)?;
             exclusive_in_place_async::<Sum<u64>>(stream, offsets.as_mut_slice())?;
         }
         stream.download(offsets.slice(n..), &mut total)?;
@@ -312,27 +365,39 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
         let mut values = stream.alloc_uninit::<V::Stored>(if V::WORDS == 0 { 0 } else { total })?;
         if n != 0 {
             let kernel = lsm_range {
-                table: self.table.global(),
+                table: self.table(LookupMethod::Auto).global(),
                 levels: self.levels.len() as u32,
                 lows: lows.global(),
                 highs: highs.global(),
                 n,
+                kept: spans.is_some().into(),
+                // Nothing is read there if none are kept.
+                spans: spans.as_ref().unwrap_or(&offsets).global(),
                 offsets: offsets.global(),
                 keys: keys.global_mut(),
                 values: values.global_mut().cast(),
                 value_words: V::WORDS,
             };
             // SAFETY: the outputs are new and as long as the counts add up to; the caller answers for the rest.
-            unsafe { kernel.launch(stream, warps_for(n))? };
+            unsafe { kernel.launch(stream, self.warps_for(n).shared(range::range_shared_bytes::<K>()))? };
         }
         Ok(DeviceRanges { offsets, keys, values })
     }
+
+    /// Warps for `n` queries.
+    fn warps_for(&self, n: usize) -> LaunchConfig {
+        let most = self.device.properties().multiprocessors * BLOCKS;
+        LaunchConfig::new(n.div_ceil(range::WARPS as usize).min(most as usize) as u32, range::BLOCK)
+    }
 }
 
-/// A warp for each of `n` queries.
-fn warps_for(n: usize) -> LaunchConfig {
-    let warps = range::BLOCK as usize / 32;
-    LaunchConfig::new(n.div_ceil(warps).min(MOST_BLOCKS) as u32, range::BLOCK)
+/// Blocks for `n` queries, one per thread.
+fn lookup_blocks(n: usize) -> Result<u32, Error> {
+    let max = i32::MAX as usize * lookup::BLOCK as usize;
+    if n > max {
+        return Err(TooLong { len: n, max }.into());
+    }
+    Ok(n.div_ceil(lookup::BLOCK as usize) as u32)
 }
 
 /// The least and the largest key of each range, on the device; the other way round for empty ranges.

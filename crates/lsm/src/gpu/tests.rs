@@ -3,7 +3,7 @@
 use warpset_core::hash::mix;
 use warpset_gpu::{Device, testing};
 
-use super::{DeviceKey, DeviceValue};
+use super::{DeviceKey, DeviceValue, LookupMethod};
 use crate::{CleanupPolicy, Error, Lsm, OrderedKey};
 
 /// Numbers that make few different keys, and the ends of their range.
@@ -103,6 +103,55 @@ fn full_batches_fill_all_levels() {
         assert!(there.to_host().unwrap() == host);
         let built = builder.on(&device).build_from(&[3, 1, 3], &[1, 2, 3]).unwrap();
         assert!(built.to_host().unwrap() == builder.build_from(&[3, 1, 3], &[1, 2, 3]).unwrap());
+    }
+}
+
+/// With filters and indexes and without them, at lengths around those of a window, of a warp's chunk and of more than one.
+#[test]
+fn methods_agree() {
+    fn check<K: DeviceKey>(device: &Device, spread: fn(u64) -> K) {
+        let builder = Lsm::<K, u64>::builder().batch_size(256).cleanup(CleanupPolicy::Manual);
+        let (mut host, mut there) = (builder.build().unwrap(), builder.on(device).build().unwrap());
+        for batch in 0..7u64 {
+            let keys: Vec<K> = (0..256).map(|i| spread(mix(i, batch) % 3000)).collect();
+            let values: Vec<u64> = (0..256).map(|i| mix(i, batch)).collect();
+            let removed: Vec<bool> = (0..256).map(|i| i % 5 == 0).collect();
+            host.update_bulk(&keys, &values, &removed).unwrap();
+            there.update_bulk(&keys, &values, &removed).unwrap();
+        }
+        let snapshot = there.snapshot();
+        let before = there.memory_bytes();
+        there.prepare().unwrap();
+        assert!(there.memory_bytes() > before);
+        let asked: Vec<K> = (0..400).map(|i| spread(i * 8)).collect();
+        let on_device = device.from_slice(&asked).unwrap();
+        for method in [LookupMethod::Auto, LookupMethod::Halving] {
+            for tree in [&there, &snapshot] {
+                let mut values = device.alloc_zeroed::<u64>(400).unwrap();
+                let mut found = device.alloc_zeroed::<u64>(7).unwrap();
+                let keys = on_device.as_slice();
+                tree.get_device_with(keys, values.as_mut_slice(), found.as_mut_slice(), method).unwrap();
+                let (values, found) = (values.to_vec().unwrap(), found.to_vec().unwrap());
+                for (i, expected) in host.get_bulk(&asked).into_iter().enumerate() {
+                    let is_found = found[i / 64] >> (i % 64) & 1 != 0;
+                    assert_eq!((is_found, values[i]), (expected.is_some(), expected.unwrap_or(0)), "{method:?} {i}");
+                }
+            }
+        }
+        let widths = [0, 1, 30, 60, 100, 500, 900, 2999, 3000];
+        let ranges: Vec<_> = (0..90u64).map(|i| spread(i * 33)..=spread(i * 33 + widths[i as usize % 9])).collect();
+        for tree in [&there, &snapshot] {
+            assert_eq!(tree.count_range_bulk(&ranges).unwrap(), host.count_range_bulk(&ranges));
+            assert_eq!(tree.range_bulk(&ranges).unwrap(), host.range_bulk(&ranges).unwrap());
+        }
+        there.insert_bulk(&asked, &vec![1; 400]).unwrap();
+        assert!(there.get_bulk(&asked).unwrap().iter().all(|value| *value == Some(1)));
+        assert_eq!(snapshot.get_bulk(&asked).unwrap(), host.get_bulk(&asked));
+    }
+    for device in testing::devices(14) {
+        check::<u32>(&device, |i| i as u32);
+        check::<u32>(&device, |i| if i % 2 == 0 { i as u32 } else { u32::MAX - 7 * i as u32 });
+        check::<u64>(&device, |i| i << 51 | i);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Updates and cleanups on the device.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use warpset_gpu::{DeviceSlice, Stream};
@@ -225,10 +226,12 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
     fn take(&mut self, made: Made<K, V>) -> Vec<Retired<K, V>> {
         let old = std::mem::replace(&mut self.levels, made.levels);
         let table = std::mem::replace(&mut self.table, Arc::new(made.table));
+        let prepared = self.prepared.take();
+        self.asked = AtomicU64::new(0);
         self.live = OnceLock::new();
         self.history.updates += 1;
         let levels = old.into_iter().map(|(_, elements)| Retired::Level(elements));
-        levels.chain([Retired::Table(table)]).collect()
+        levels.chain([table].into_iter().chain(prepared).map(Retired::Table)).collect()
     }
 
     /// Drops tombstones and stale elements; what lives is one level then, and answers are as they were. Waits.
@@ -271,6 +274,7 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
         let levels = if len == 0 { Vec::new() } else { vec![(index, Arc::new(elements))] };
         let table = self.waiting(|stream| publish(stream, &levels))?;
         (self.levels, self.table) = (levels, Arc::new(table));
+        (self.prepared, self.asked) = (OnceLock::new(), AtomicU64::new(0));
         self.history = History { live_at_cleanup: len as u64, updates: 0 };
         self.live = OnceLock::from(len as u64);
         self.retired.clear();

@@ -21,6 +21,11 @@ impl<T> Raw<T> {
 }
 
 #[inline(always)]
+pub fn at_address<T>(address: u64, _len: usize) -> Raw<T> {
+    Raw(core::ptr::with_exposed_provenance_mut(address as usize))
+}
+
+#[inline(always)]
 pub fn at<T>(raw: Raw<T>, i: usize) -> Raw<T> {
     Raw(raw.0.wrapping_add(i))
 }

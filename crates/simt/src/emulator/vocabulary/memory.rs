@@ -32,6 +32,10 @@ impl<T> Raw<T> {
     }
 }
 
+pub fn at_address<T>(address: u64, len: usize) -> Raw<T> {
+    Raw { pointer: std::ptr::with_exposed_provenance_mut(address as usize), len }
+}
+
 pub fn at<T>(raw: Raw<T>, i: usize) -> Raw<T> {
     Raw { pointer: raw.pointer.wrapping_add(i), len: raw.len.saturating_sub(i) }
 }

@@ -1,0 +1,89 @@
+//! The index of a level: where the keys of each of many equal ranges of keys begin, so that a search looks at a few
+//! neighbouring keys and not at one key for each halving of the level.
+//!
+//! The keys from the least to the greatest of the level are cut into buckets of equal width, about one for
+//! [`ELEMENTS_PER_BUCKET`] elements. Entry `i` of the index is the number of elements in buckets below `i`. Keys that are
+//! spread unevenly make some buckets large; a search halves what its bucket has, so it is never longer than a search
+//! of the whole level.
+//!
+//! ```text
+//!  x = (key - least) << leading zeros of (greatest - least)       64 bits, order kept
+//!  bucket = floor(x * multiplier / 2^64)                          at most `buckets - 1` for the greatest key
+//! ```
+
+/// Elements per bucket, on average, of keys that are spread evenly: those of one 32-byte sector of `u32` keys.
+pub const ELEMENTS_PER_BUCKET: u64 = 8;
+
+/// How keys are mapped to buckets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buckets {
+    /// The least key.
+    pub least: u64,
+    /// The greatest key.
+    pub greatest: u64,
+    /// How far the distance to the least key is shifted.
+    pub shift: u32,
+    /// What the shifted distance is multiplied by.
+    pub multiplier: u64,
+}
+
+/// The number of buckets of a level with this many elements.
+#[inline]
+pub const fn bucket_count(len: u64) -> u64 {
+    len.div_ceil(ELEMENTS_PER_BUCKET)
+}
+
+impl Buckets {
+    /// Those of keys from `least` to `greatest`, of which there are `len`.
+    #[inline]
+    pub const fn new(least: u64, greatest: u64, len: u64) -> Self {
+        let span = greatest - least;
+        let shift = if span == 0 { 63 } else { span.leading_zeros() };
+        // The shifted span is at least 2^63, so its upper half has 32 bits, and `greatest` gets a bucket below
+        // `bucket_count`: x * multiplier < 2^64 * buckets.
+        let upper = ((span << shift) >> 32) + 1;
+        // For more than 2^32 buckets the last ones stay empty.
+        let buckets = bucket_count(len);
+        let buckets = if buckets > u32::MAX as u64 { u32::MAX as u64 } else { buckets };
+        Self { least, greatest, shift, multiplier: (buckets << 32) / upper }
+    }
+
+    /// The bucket of a key from the least to the greatest.
+    #[inline]
+    pub const fn of(self, key: u64) -> u64 {
+        ((((key - self.least) << self.shift) as u128 * self.multiplier as u128) >> 64) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_ascend_and_stay_in_bounds() {
+        let spans =
+            [(0, 0), (7, 7), (0, 1), (5, 6), (0, u64::MAX), (1, u64::MAX), (0, u32::MAX as u64), (100, 1_000_000)];
+        for (least, greatest) in spans {
+            for len in [1, 2, 7, 8, 9, 63, 64, 65, 1000, 1 << 20, (1 << 32) + 5, 1 << 40] {
+                let buckets = Buckets::new(least, greatest, len);
+                let steps = 1000u64.min(greatest - least).max(1);
+                let mut last = 0;
+                for step in 0..=steps {
+                    let key = least + ((greatest - least) as u128 * step as u128 / steps as u128) as u64;
+                    let bucket = buckets.of(key);
+                    assert!(bucket >= last && bucket < bucket_count(len), "{least}..={greatest} {len} {key}: {bucket}");
+                    last = bucket;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn even_keys_fill_nearly_all_buckets() {
+        for (least, greatest) in [(0, u32::MAX as u64), (0, u64::MAX), (3, 3 + (1 << 20)), (0, 0xa000_0000)] {
+            let len = 1 << 20;
+            let buckets = Buckets::new(least, greatest, len);
+            assert!(buckets.of(greatest) >= bucket_count(len) * 99 / 100, "{least}..={greatest}");
+        }
+    }
+}

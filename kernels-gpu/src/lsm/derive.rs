@@ -1,0 +1,76 @@
+//! What lookups want to know of a level before they read its keys: a filter, and an index of where keys lie.
+//!
+//! The filter is a Bloom filter whose bits of one key lie in one word of 64 bits (`warpset_core::lsm`): one read tells
+//! that a key is not in the level. The index says between which elements a key would stand (`warpset_core::lsm::index`).
+//! [`lsm_derive`] writes into the index the end of each bucket that has elements; the running maximum of these, a scan
+//! after it, is the number of elements up to the end of every bucket.
+
+use warpset_core::lsm::index::Buckets;
+use warpset_core::lsm::{filter_hash, filter_mask, filter_word};
+use warpset_simt::{Global, GlobalMut, atomic, thread};
+
+use crate::lsm::levels::INDEX_HEAD;
+
+/// Threads of a block of [`lsm_derive`].
+pub const BLOCK: u32 = 256;
+
+kernel! {
+    /// Writes the head of the index of `n` keys.
+    ///
+    /// # Safety
+    /// - Launch: one thread.
+    /// - `keys`: valid for `n > 0` reads, ascending, not written while the kernel runs.
+    /// - `index`: valid for [`INDEX_HEAD`] words, used by this launch alone.
+    pub unsafe fn lsm_index_head<K>(keys: Global<K>, n: usize, index: GlobalMut<u64>)
+    for [u32 => lsm_index_head_u32, u64 => lsm_index_head_u64] {
+        // SAFETY: the caller keeps this kernel's contract.
+        unsafe {
+            let (least, greatest): (u64, u64) = (keys.read_nc(0).into(), keys.read_nc(n - 1).into());
+            let buckets = Buckets::new(least, greatest, n as u64);
+            index.write(0, least);
+            index.write(1, greatest);
+            index.write(2, buckets.shift as u64);
+            index.write(3, buckets.multiplier);
+        }
+    }
+
+    /// Adds the keys to the filter, and writes the end of each bucket that has keys into the index.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads.
+    /// - `keys`: valid for `n` reads, ascending, not written while the kernel runs.
+    /// - `filter`: valid for `filter_words` words, only accessed atomically while the kernel runs; there may be none.
+    /// - `index`: starts with the head of these keys, which nothing writes meanwhile; `entries` are valid for one word
+    ///   per bucket and one more, used by this launch alone.
+    #[launch_bounds(256, 8)]
+    pub unsafe fn lsm_derive<K>(
+        keys: Global<K>, n: usize, filter: GlobalMut<u64>, filter_words: u64, index: Global<u64>, entries: GlobalMut<u32>,
+    ) for [u32 => lsm_derive_u32, u64 => lsm_derive_u64] {
+        // SAFETY: the head is there.
+        let buckets = unsafe {
+            Buckets {
+                least: index.read_nc(0),
+                greatest: index.read_nc(1),
+                shift: index.read_nc(2) as u32,
+                multiplier: index.read_nc(3),
+            }
+        };
+        for i in thread::grid_stride(n) {
+            // SAFETY: `i < n`; a filter's word is below their number; the bucket of a key is below the number of
+            // buckets, and only its last key writes its entry.
+            unsafe {
+                let key: u64 = keys.read_nc(i).into();
+                if filter_words != 0 {
+                    let hash = filter_hash(key);
+                    atomic::reduce_or(filter.at(filter_word(hash, filter_words) as usize), filter_mask(hash));
+                }
+                let bucket = buckets.of(key);
+                if i + 1 == n || buckets.of(keys.read_nc(i + 1).into()) != bucket {
+                    entries.write(bucket as usize + 1, (i + 1) as u32);
+                }
+            }
+        }
+    }
+}
+
+const _: () = assert!(INDEX_HEAD == 4);
