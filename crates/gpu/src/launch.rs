@@ -12,7 +12,7 @@ pub(crate) fn check(
     device: &DeviceProperties,
     attributes: Option<KernelAttributes>,
 ) -> Result<()> {
-    let LaunchConfig { grid, block, shared_bytes } = config;
+    let LaunchConfig { grid, block, shared_bytes, cooperative: _ } = config;
     let invalid = |reason: String| Err(GpuError::InvalidLaunch { kernel: info.name, reason });
     for (what, extent, limits) in [("grid", grid, device.max_grid), ("block", block, device.max_block)] {
         for (axis, size, limit) in [("x", extent.x, limits[0]), ("y", extent.y, limits[1]), ("z", extent.z, limits[2])]

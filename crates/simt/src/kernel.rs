@@ -132,13 +132,15 @@ pub struct LaunchConfig {
     pub block: Dim3,
     /// Bytes of dynamic shared memory for each block.
     pub shared_bytes: u32,
+    /// Whether all blocks have to run at once, because they wait for each other.
+    pub cooperative: bool,
 }
 
 impl LaunchConfig {
     /// `grid` blocks of `block` threads, without dynamic shared memory.
     #[must_use]
     pub fn new(grid: impl Into<Dim3>, block: impl Into<Dim3>) -> Self {
-        Self { grid: grid.into(), block: block.into(), shared_bytes: 0 }
+        Self { grid: grid.into(), block: block.into(), shared_bytes: 0, cooperative: false }
     }
 
     /// Enough blocks of `block` threads for one thread per item, at least one block and
@@ -153,6 +155,13 @@ impl LaunchConfig {
     #[must_use]
     pub fn shared(self, bytes: u32) -> Self {
         Self { shared_bytes: bytes, ..self }
+    }
+
+    /// The same for blocks that wait for each other: the launch begins when all of them can run, and is refused if the device
+    /// never has room for as many.
+    #[must_use]
+    pub fn cooperative(self) -> Self {
+        Self { cooperative: true, ..self }
     }
 }
 

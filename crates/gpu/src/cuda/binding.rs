@@ -83,6 +83,7 @@ driver_functions! {
     fn cuFuncSetAttribute(function: Handle, attribute: c_int, value: c_int);
     fn cuGetErrorString(code: c_uint, text: *mut *const c_char);
     fn cuInit(flags: c_uint);
+    fn cuLaunchCooperativeKernel(function: Handle, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared_bytes: c_uint, stream: Handle, arguments: *mut *mut c_void);
     fn cuLaunchKernel(function: Handle, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared_bytes: c_uint, stream: Handle, arguments: *mut *mut c_void, extra: *mut *mut c_void);
     fn cuLibraryGetModule(module: *mut Handle, library: Handle);
     fn cuLibraryLoadData(library: *mut Handle, image: *const c_void, compiler_options: *mut c_int, compiler_values: *mut *mut c_void, compiler_option_count: c_uint, options: *mut c_int, values: *mut *mut c_void, option_count: c_uint);

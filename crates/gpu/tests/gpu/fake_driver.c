@@ -236,6 +236,10 @@ R cuLaunchKernel(H function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
     violation("cuLaunchKernel", "a shape that the driver refuses");
   return (R)setting("FAKE_LAUNCH", OK);
 }
+R cuLaunchCooperativeKernel(H function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                            unsigned shared, H stream, void **arguments) {
+  return cuLaunchKernel(function, gx, gy, gz, bx, by, bz, shared, stream, arguments, 0);
+}
 R cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, H function, int threads, size_t shared) {
   ENTER("cuOccupancyMaxActiveBlocksPerMultiprocessor")
   need("cuOccupancy", MODULE, function);

@@ -62,7 +62,7 @@ impl Grid {
     }
 
     fn config(self) -> LaunchConfig {
-        LaunchConfig::new(self.blocks, self.shape.threads).shared(self.shape.shared_bytes(self.rows))
+        LaunchConfig::new(self.blocks, self.shape.threads).shared(self.shape.shared_bytes(self.rows)).cooperative()
     }
 }
 

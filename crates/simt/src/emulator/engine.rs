@@ -123,7 +123,7 @@ pub fn run(
 ) -> Result<(), Fault> {
     let refuse =
         |kind| Fault { kernel: info.name, block: None, thread: None, location: None, seed: config.seed, launch, kind };
-    check_launch(info, launch_config).map_err(refuse)?;
+    check_launch(info, launch_config, config.resident_blocks.max(1)).map_err(refuse)?;
     if !ENGINE.get().is_null() {
         return Err(refuse(FaultKind::BadLaunch { reason: "a kernel thread cannot launch kernels".into() }));
     }
@@ -194,7 +194,7 @@ fn erase<'a>(body: &'a (dyn Fn() + Sync + 'a)) -> *const (dyn Fn() + Sync + 'sta
     unsafe { std::mem::transmute(body) }
 }
 
-fn check_launch(info: &KernelInfo, config: LaunchConfig) -> Result<(), FaultKind> {
+fn check_launch(info: &KernelInfo, config: LaunchConfig, resident_blocks: u32) -> Result<(), FaultKind> {
     let bad = |reason: String| Err(FaultKind::BadLaunch { reason });
     let (grid, block) = (config.grid, config.block);
     if grid.count() == 0 || block.count() == 0 {
@@ -208,6 +208,9 @@ fn check_launch(info: &KernelInfo, config: LaunchConfig) -> Result<(), FaultKind
     }
     if config.shared_bytes > MAX_SHARED_BYTES {
         return bad(format!("{} bytes of shared memory exceed {MAX_SHARED_BYTES}", config.shared_bytes));
+    }
+    if config.cooperative && grid.count() > u64::from(resident_blocks) {
+        return bad(format!("{} blocks that wait for each other, and {resident_blocks} run at once", grid.count()));
     }
     match info.launch_bounds {
         Some(bounds) if block.count() > u64::from(bounds.max_threads) => {

@@ -111,6 +111,18 @@ fn launch_bounds_and_launch_shapes() {
     never(launch(one, one, 227 << 10));
 }
 
+#[test]
+fn blocks_that_wait_for_each_other_all_run_at_once() {
+    let emulator = Emulator::new(Config { resident_blocks: 3, ..Config::default() });
+    for (blocks, fits) in [(3, true), (4, false)] {
+        // SAFETY: does nothing.
+        let together = unsafe { bounded {}.launch(&emulator, LaunchConfig::new(blocks, 32).cooperative()) };
+        assert_eq!(together.is_ok(), fits, "{blocks} blocks");
+        // SAFETY: as above.
+        assert!(unsafe { bounded {}.launch(&emulator, LaunchConfig::new(blocks, 32)) }.is_ok());
+    }
+}
+
 kernel! {
     /// Panics in thread `which`, while the others wait at a barrier.
     pub unsafe fn panic_in(which: u32) {
