@@ -1,7 +1,7 @@
 //! On a device, from device memory, by events on the device's clock: the tables of the paper.
 
 use warpset::gpu::Device;
-use warpset::lsm::gpu::Lsm;
+use warpset::lsm::gpu::{LookupMethod, Lsm};
 use warpset::lsm::{CleanupPolicy, Lsm as Host};
 
 use super::super::clock::Effort;
@@ -72,8 +72,16 @@ fn measure(session: &mut Session, target: &Target, device: &Device, shape: Shape
     let absent = KeySpace::new(SEED).stream(OTHERS).u32_keys(queries);
     let mut values = device.alloc_zeroed::<u32>(queries)?;
     let mut found = device.alloc_zeroed::<u64>(queries.div_ceil(64))?;
-    for (operation, asked, hit) in [("get, present", &present, true), ("get, absent", &absent, false)] {
+    for (operation, asked, hit, method) in [
+        ("get, present, by halving", &present, true, LookupMethod::Halving),
+        ("get, absent, by halving", &absent, false, LookupMethod::Halving),
+        ("get, present", &present, true, LookupMethod::Auto),
+        ("get, absent", &absent, false, LookupMethod::Auto),
+    ] {
         let asked_there = device.from_slice(asked)?;
+        if method == LookupMethod::Auto {
+            lsm.prepare()?;
+        }
         let seconds = gpu_limits::seconds(
             device,
             &stream,
@@ -82,7 +90,7 @@ fn measure(session: &mut Session, target: &Target, device: &Device, shape: Shape
             || {
                 let (values, found) = (values.as_mut_slice(), found.as_mut_slice());
                 // SAFETY: all memory lives until the clock has waited.
-                unsafe { lsm.get_async(&stream, asked_there.as_slice(), values, found)? };
+                unsafe { lsm.get_async_with(&stream, asked_there.as_slice(), values, found, method)? };
                 Ok(())
             },
         )?;
@@ -109,6 +117,7 @@ fn measure(session: &mut Session, target: &Target, device: &Device, shape: Shape
                 Ok(())
             },
         )?;
+        drop(lsm.range_device(lows.as_slice(), highs.as_slice())?); // loads the kernels
         let begin = std::time::Instant::now();
         let listed = lsm.range_device(lows.as_slice(), highs.as_slice())?;
         let listing = begin.elapsed().as_secs_f64();
@@ -123,6 +132,7 @@ fn measure(session: &mut Session, target: &Target, device: &Device, shape: Shape
             );
         }
     }
+    lsm.snapshot().cleanup()?; // loads the kernels
     let begin = std::time::Instant::now();
     lsm.cleanup()?;
     let seconds = begin.elapsed().as_secs_f64();
