@@ -2,7 +2,7 @@
 //!
 //! `WARPSET_WRITE_FIXTURES=1 cargo test -p warpset-tests --test lsm_format` writes the fixtures of a new version.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use warpset::lsm::{CleanupPolicy, Error, FileError, HEADER_BYTES, Lsm, OrderedKey, SortedArray, Value, View, units};
 
@@ -35,8 +35,8 @@ trait Saved: Sized + PartialEq {
     type Value: Value;
     fn to_bytes(&self) -> Vec<u8>;
     fn from_bytes(bytes: &[u8]) -> Result<Self, Error>;
-    fn load(path: &PathBuf) -> Result<Self, Error>;
-    fn save(&self, path: &PathBuf);
+    fn load(path: &Path) -> Result<Self, Error>;
+    fn save(&self, path: &Path);
     fn elements(&self) -> Vec<(Self::Key, Self::Value)>;
     /// What must hold of everything that loads.
     fn check(&self);
@@ -53,10 +53,10 @@ macro_rules! saved {
             fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
                 $type::from_bytes(bytes)
             }
-            fn load(path: &PathBuf) -> Result<Self, Error> {
+            fn load(path: &Path) -> Result<Self, Error> {
                 $type::load(path)
             }
-            fn save(&self, path: &PathBuf) {
+            fn save(&self, path: &Path) {
                 self.save(path).unwrap();
             }
             fn elements(&self) -> Vec<(K, V)> {
@@ -113,7 +113,7 @@ fn ask<K: OrderedKey, V: Value>(view: &View<'_, K, V>) {
     view.count_range_bulk(&[(std::ops::Bound::Unbounded, std::ops::Bound::<K>::Unbounded)]);
     view.successor_bulk(&keys);
     view.predecessor_bulk(&keys);
-    (view.first_key_value(), view.last_key_value(), view.len());
+    let _ = (view.first_key_value(), view.last_key_value(), view.len());
 }
 
 fn damage<S: Saved>(structure: &S) {

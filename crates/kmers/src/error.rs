@@ -123,24 +123,46 @@ pub enum Error {
     },
     /// The device could not be opened, or refused an allocation, a copy or a launch.
     #[error(transparent)]
-    Device(#[from] warpset_gpu::GpuError),
+    Device(Box<warpset_gpu::GpuError>),
     /// Work on the device could not be queued.
     #[error(transparent)]
-    Primitives(#[from] warpset_primitives::Error),
+    Primitives(Box<warpset_primitives::Error>),
     /// The table could not be built, most likely for want of memory.
     #[error(transparent)]
-    Filter(#[from] warpset_quotient::Error),
+    Filter(Box<warpset_quotient::Error>),
 }
 
 impl Error {
     /// Whether there is no device, or not enough memory on it, so that the CPU is the answer.
     pub(crate) fn asks_for_cpu(&self) -> bool {
         let why = match self {
-            Error::Device(why)
-            | Error::Primitives(warpset_primitives::Error::Gpu(why))
-            | Error::Filter(warpset_quotient::Error::Gpu(why)) => why,
+            Error::Device(why) => why,
+            Error::Primitives(error) => match &**error {
+                warpset_primitives::Error::Gpu(why) => why,
+                _ => return false,
+            },
+            Error::Filter(error) => match &**error {
+                warpset_quotient::Error::Gpu(why) => why,
+                _ => return false,
+            },
             _ => return false,
         };
         why.is_unavailable() || why.is_out_of_memory()
     }
+}
+
+// In boxes, so that results stay small.
+macro_rules! from {
+    ($($source:ty => $variant:ident;)*) => {$(
+        impl From<$source> for Error {
+            fn from(source: $source) -> Self {
+                Error::$variant(Box::new(source))
+            }
+        }
+    )*};
+}
+from! {
+    warpset_gpu::GpuError => Device;
+    warpset_primitives::Error => Primitives;
+    warpset_quotient::Error => Filter;
 }

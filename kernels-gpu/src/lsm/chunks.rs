@@ -183,12 +183,12 @@ pub unsafe fn write<K: RangeKey>(levels: Levels, mut span: Span, bytes: Shared<u
     // spans. A chunk has at most `CHUNK` elements. As many elements are written as are valid.
     unsafe {
         loop {
-            let left = sum(span.len());
+            let left = sum(span.count());
             if left == 0 {
                 break;
             }
             // What the level offers; it has more if the chunk does not end the query.
-            let part = span.len();
+            let part = span.count();
             let offered = if left > CHUNK { part.min(part * SHARED / left + SLACK) } else { part };
             let start = load::<K>(levels, span.low, offered as u32, room);
             let mut taken = offered as u32;

@@ -9,7 +9,7 @@ use warpset_core::lsm::index::Buckets;
 use warpset_core::lsm::{filter_hash, filter_mask, filter_word};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
-use crate::lsm::levels::INDEX_HEAD;
+use crate::lsm::levels::{INDEX_HEAD, number};
 
 /// Threads of a block of [`lsm_derive`].
 pub const BLOCK: u32 = 256;
@@ -25,7 +25,7 @@ kernel! {
     for [u32 => lsm_index_head_u32, u64 => lsm_index_head_u64] {
         // SAFETY: the caller keeps this kernel's contract.
         unsafe {
-            let (least, greatest): (u64, u64) = (keys.read_nc(0).into(), keys.read_nc(n - 1).into());
+            let (least, greatest) = (number(keys.read_nc(0)), number(keys.read_nc(n - 1)));
             let buckets = Buckets::new(least, greatest, n as u64);
             index.write(0, least);
             index.write(1, greatest);
@@ -59,13 +59,13 @@ kernel! {
             // SAFETY: `i < n`; a filter's word is below their number; the bucket of a key is below the number of
             // buckets, and only its last key writes its entry.
             unsafe {
-                let key: u64 = keys.read_nc(i).into();
+                let key = number(keys.read_nc(i));
                 if filter_words != 0 {
                     let hash = filter_hash(key);
                     atomic::reduce_or(filter.at(filter_word(hash, filter_words) as usize), filter_mask(hash));
                 }
                 let bucket = buckets.of(key);
-                if i + 1 == n || buckets.of(keys.read_nc(i + 1).into()) != bucket {
+                if i + 1 == n || buckets.of(number(keys.read_nc(i + 1))) != bucket {
                     entries.write(bucket as usize + 1, (i + 1) as u32);
                 }
             }

@@ -16,6 +16,12 @@ pub trait LevelKey: MergeKey + Into<u64> {}
 impl LevelKey for u32 {}
 impl LevelKey for u64 {}
 
+/// The key as hashes and indexes take it.
+#[inline(always)]
+pub fn number<K: LevelKey>(key: K) -> u64 {
+    key.into()
+}
+
 /// The table.
 #[derive(Clone, Copy)]
 pub struct Levels {
@@ -47,7 +53,7 @@ impl Span {
 
     /// Elements.
     #[inline(always)]
-    pub fn len(self) -> usize {
+    pub fn count(self) -> usize {
         self.high - self.low
     }
 }

@@ -103,7 +103,7 @@ impl Groups {
     #[inline(always)]
     #[track_caller]
     unsafe fn total(self, span: Span) -> u32 {
-        let mut total = span.len().min(1 << 26) as u32;
+        let mut total = span.count().min(1 << 26) as u32;
         let mut distance = 1;
         while distance < self.lanes {
             // SAFETY: the caller's lanes all come here.
@@ -123,7 +123,10 @@ impl Groups {
         let from = group * self.lanes + self.level();
         // SAFETY: the caller's lanes all come here.
         let (low, len) = unsafe {
-            (warp::shuffle_idx(FULL_MASK, span.low as u64, from), warp::shuffle_idx(FULL_MASK, span.len() as u64, from))
+            (
+                warp::shuffle_idx(FULL_MASK, span.low as u64, from),
+                warp::shuffle_idx(FULL_MASK, span.count() as u64, from),
+            )
         };
         if lane_id() < self.count { Span { low: low as usize, high: (low + len) as usize } } else { Span::EMPTY }
     }
@@ -199,7 +202,7 @@ impl Short {
         let total = if is_short { total } else { 0 };
         // SAFETY: the caller's lanes all come here.
         unsafe {
-            let end = warp::inclusive_scan_add(FULL_MASK, span.len() as u32);
+            let end = warp::inclusive_scan_add(FULL_MASK, span.count() as u32);
             let query_end = warp::shuffle_idx(FULL_MASK, end, lane_id() | (groups.lanes - 1));
             Self { groups, span, end, total, query_end }
         }
@@ -220,7 +223,7 @@ impl Short {
             let last = 31 - fits.leading_zeros();
             let len = warp::shuffle_idx(FULL_MASK, self.query_end, last) - base;
             let source = chunks::first_above(self.end, base + lane);
-            let start = warp::shuffle_idx(FULL_MASK, self.end - self.span.len() as u32, source);
+            let start = warp::shuffle_idx(FULL_MASK, self.end - self.span.count() as u32, source);
             let low = warp::shuffle_idx(FULL_MASK, self.span.low as u64, source) as usize;
             let total = warp::shuffle_idx(FULL_MASK, self.total, source);
             let first = warp::shuffle_idx(FULL_MASK, self.query_end - self.total, source).wrapping_sub(base);
@@ -291,7 +294,7 @@ unsafe fn count_many<K: RangeKey>(levels: Levels, count: u32, span: Span, total:
             w += 32;
         }
         warp::sync_warp(FULL_MASK);
-        let occupied = warp::ballot(FULL_MASK, span.len() != 0);
+        let occupied = warp::ballot(FULL_MASK, span.count() != 0);
         for number in 0..count {
             if occupied >> number & 1 == 0 {
                 continue;
@@ -398,7 +401,7 @@ kernel! {
                 if has_level && query < n {
                     spans_here = span_of(level, lows.read_nc(query), highs.read_nc(query));
                     if keep != 0 {
-                        let len = (spans_here.len() as u64).min(LONG);
+                        let len = (spans_here.count() as u64).min(LONG);
                         spans.write(query * levels as usize + own as usize, (spans_here.low as u64) << LEN_BITS | len);
                     }
                 }

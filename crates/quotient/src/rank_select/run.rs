@@ -47,7 +47,7 @@ impl Fields {
         let differ = word ^ self.lows.wrapping_mul(value);
         // A sum sets the highest bit of a field where another is set, and carries nothing further.
         let below = self.highs() - self.lows;
-        !((differ & below) + below | differ) & self.highs()
+        !(((differ & below) + below) | differ) & self.highs()
     }
 
     /// Whether a field of `within`, the fields of which are the lowest ones, has this value.

@@ -99,7 +99,7 @@ fn more_runs_and_bad_lengths_are_errors() {
 type Marks = Option<Vec<u32>>;
 
 fn marks(n: usize, every: u64, seed: u64) -> Marks {
-    let bit = |i: usize| u32::from(mix(i as u64, seed) % every == 0) << (i % 32);
+    let bit = |i: usize| u32::from(mix(i as u64, seed).is_multiple_of(every)) << (i % 32);
     let words = (0..n.div_ceil(32)).map(|w| (32 * w..n.min(32 * w + 32)).fold(0, |word, i| word | bit(i)));
     (every != 0).then(|| words.collect())
 }
