@@ -40,8 +40,8 @@ pub const ONE_BLOCK: usize = SMALL_ITEMS;
 /// Queues a sort of `keys` into `out`.
 ///
 /// # Errors
-/// Before anything is queued: [`Error::LengthMismatch`] if `out` is not as long as `keys`, [`Error::InvalidBitRange`],
-/// [`Error::Overlap`].
+/// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch) if `out` is not as long as `keys`, [`InvalidBitRange`](crate::Error::InvalidBitRange),
+/// [`Overlap`](crate::Error::Overlap).
 ///
 /// # Safety
 /// Until `stream` has passed this work:
@@ -65,8 +65,8 @@ pub unsafe fn sort_keys_async<'a, K: SortKey>(
 /// Queues a sort of `keys` with `values` into `out_keys` and `out_values`.
 ///
 /// # Errors
-/// Before anything is queued: [`Error::LengthMismatch`] unless all four are of one length, [`Error::InvalidBitRange`],
-/// [`Error::Overlap`].
+/// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch) unless all four are of one length, [`InvalidBitRange`](crate::Error::InvalidBitRange),
+/// [`Overlap`](crate::Error::Overlap).
 ///
 /// # Safety
 /// Until `stream` has passed this work:
@@ -111,7 +111,7 @@ pub(crate) fn check_pairs<K: SortKey, V: Payload>(
 /// Queues a sort of `keys` where they are.
 ///
 /// # Errors
-/// Before anything is queued: [`Error::InvalidBitRange`].
+/// Before anything is queued: [`InvalidBitRange`](crate::Error::InvalidBitRange).
 ///
 /// # Safety
 /// Until `stream` has passed this work:
@@ -133,8 +133,8 @@ pub unsafe fn sort_keys_in_place_async<'a, K: SortKey>(
 /// Queues a sort of `keys` with `values` where they are.
 ///
 /// # Errors
-/// Before anything is queued: [`Error::LengthMismatch`] unless both are of one length, [`Error::InvalidBitRange`],
-/// [`Error::Overlap`].
+/// Before anything is queued: [`LengthMismatch`](crate::Error::LengthMismatch) unless both are of one length, [`InvalidBitRange`](crate::Error::InvalidBitRange),
+/// [`Overlap`](crate::Error::Overlap).
 ///
 /// # Safety
 /// Until `stream` has passed this work:

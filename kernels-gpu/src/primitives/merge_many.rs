@@ -1,7 +1,7 @@
 //! Merging up to 32 sorted runs in one pass over memory, stable: of equal keys those of earlier runs come first.
 //!
 //! A block merges one tile of the output. What each run contributes is found beforehand, by a group of lanes per tile
-//! ([`split`]); the block loads these parts side by side into shared memory and merges neighbours there ([`tile`]),
+//! ([`split`]); the block loads these parts side by side into shared memory and merges neighbours there (`tile`),
 //! until one is left: each item passes through global memory once, whatever the number of runs.
 //!
 //! [`newest`] keeps of equal keys the first alone, in the same pass.
