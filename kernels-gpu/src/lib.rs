@@ -68,13 +68,12 @@ pub mod kmers {
 /// Log-structured merge trees.
 #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "lsm"))]
 pub mod lsm {
+    pub mod chunks;
     pub mod levels;
     pub mod table;
 
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_batch"))]
     pub mod batch;
-    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_range"))]
-    pub mod chunks;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_derive"))]
     pub mod derive;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_lookup"))]

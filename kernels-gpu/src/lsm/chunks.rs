@@ -7,12 +7,35 @@
 //! side in shared memory, newest level first, and neighbours are merged, in rounds, until one run is left, stable: of
 //! equal keys the first is the newest.
 
-use warpset_simt::GlobalMut;
+use core::ops::Not;
+
 use warpset_simt::shared::Shared;
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
+use warpset_simt::{GlobalMut, ShuffleWord};
 
-use crate::lsm::levels::{Levels, Span, upper_bound};
-use crate::lsm::range::{RangeKey, sum};
+use crate::lsm::levels::{LevelKey, Levels, Span, upper_bound};
+
+/// A key that travels between lanes.
+pub trait RangeKey: LevelKey + ShuffleWord + Element + Not<Output = Self> {}
+impl RangeKey for u32 {}
+impl RangeKey for u64 {}
+
+/// The sum over the lanes.
+///
+/// # Safety
+/// All lanes of the warp come here together.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn sum(value: usize) -> usize {
+    let mut sum = value as u64;
+    let mut distance = 16;
+    while distance > 0 {
+        // SAFETY: the caller's lanes all come here.
+        sum += unsafe { warp::shuffle_xor(FULL_MASK, sum, distance) };
+        distance /= 2;
+    }
+    sum as usize
+}
 
 /// Elements of a chunk at most.
 const CHUNK: usize = 512;

@@ -16,14 +16,12 @@
 //! A range is counted first, because its place in the output depends on all before it. [`lsm_count`] can keep what it
 //! found of the levels for [`lsm_range`]: one word per query and level.
 
-use core::ops::Not;
-
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
-use warpset_simt::{Global, GlobalMut, ShuffleWord, allow, thread};
+use warpset_simt::{Global, GlobalMut, allow, thread};
 
-use crate::lsm::chunks::{self, Output};
-use crate::lsm::levels::{IndexedLevel, LevelKey, Levels, Span, lower_bound};
+use crate::lsm::chunks::{self, Output, RangeKey};
+use crate::lsm::levels::{IndexedLevel, Levels, Span, lower_bound};
 
 /// Threads of a block, in both kernels.
 pub const BLOCK: u32 = 256;
@@ -35,28 +33,6 @@ const SEEN_WORDS: u32 = 1024;
 const AT_ONCE: u32 = 4;
 /// Bytes of dynamic shared memory of a block of [`lsm_count`].
 pub const COUNT_SHARED_BYTES: u32 = WARPS * SEEN_WORDS * 4;
-
-/// A key that travels between lanes.
-pub trait RangeKey: LevelKey + ShuffleWord + chunks::Element + Not<Output = Self> {}
-impl RangeKey for u32 {}
-impl RangeKey for u64 {}
-
-/// The sum over the lanes.
-///
-/// # Safety
-/// All lanes of the warp come here together.
-#[inline(always)]
-#[track_caller]
-pub unsafe fn sum(value: usize) -> usize {
-    let mut sum = value as u64;
-    let mut distance = 16;
-    while distance > 0 {
-        // SAFETY: the caller's lanes all come here.
-        sum += unsafe { warp::shuffle_xor(FULL_MASK, sum, distance) };
-        distance /= 2;
-    }
-    sum as usize
-}
 
 /// Bits of a kept span that hold its length; the others hold where it begins.
 const LEN_BITS: u32 = 24;

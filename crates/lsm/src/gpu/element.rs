@@ -3,9 +3,10 @@
 use bytemuck::Pod;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::lsm::batch::{lsm_gather, lsm_reverse};
+use warpset_kernels::lsm::chunks::RangeKey;
 use warpset_kernels::lsm::derive::{lsm_derive, lsm_index_head};
 use warpset_kernels::lsm::lookup::lsm_lookup;
-use warpset_kernels::lsm::range::{RangeKey, lsm_count, lsm_range};
+use warpset_kernels::lsm::range::{lsm_count, lsm_range};
 use warpset_primitives::merge::{
     Marked, Pairs, WithStatus, merge_many_keys_async, merge_many_keys_with_status_async, merge_many_pairs_async,
     merge_many_pairs_with_status_async, merge_newest_keys_async, merge_newest_pairs_async,
