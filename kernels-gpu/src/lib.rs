@@ -264,14 +264,15 @@ mod tests {
     #[test]
     fn the_table_names_the_modules_that_are_declared() {
         let text = include_str!("lib.rs");
+        // Only in the conditions of modules: here the name would not begin with a letter.
         let mut declared: Vec<_> = text
-            .lines()
-            .filter_map(|line| {
-                line.trim().strip_prefix("#[cfg(any(not(target_arch = \"nvptx64\"), warpset_module = \"")
-            })
+            .split("warpset_module = \"")
+            .skip(1)
             .map(|rest| rest.split('"').next().expect("the name ends"))
+            .filter(|name| name.starts_with(|first: char| first.is_ascii_lowercase()))
             .collect();
         declared.sort_unstable();
+        declared.dedup(); // some modules need another's as well
         assert_eq!(MODULES.iter().map(|module| module.name).collect::<Vec<_>>(), declared);
     }
 }
