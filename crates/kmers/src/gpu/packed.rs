@@ -76,7 +76,7 @@ impl Packed {
             self.breaks.push(!0);
         }
         let place = self.taken;
-        // The positions that are there anew are set to breaks before, so that they only have to be taken back.
+        // The positions that are new are set to breaks before, so that they only have to be taken back.
         let not_broken = (!breaks as u64 & !(!0 << count)) << place;
         let codes = (codes as u128) << (2 * place);
         if let (Some(bases), Some(broken)) = (self.bases.last_mut(), self.breaks.last_mut()) {

@@ -19,7 +19,7 @@ use crate::Error;
 
 /// A level of fewer elements is searched by halving.
 const LEAST: usize = 256;
-/// Building takes as long as asking for one key per so many elements saves.
+/// Building takes about as long as asking for one key per 32 elements saves.
 const ELEMENTS_PER_QUERY: u64 = 32;
 
 /// Filter and index of a level.

@@ -103,7 +103,7 @@ pub(super) fn publish<K: DeviceKey, V: DeviceValue>(
         }
     }
     let mut table = stream.alloc_uninit(TABLE_WORDS)?;
-    // SAFETY: the table has a place for each level, and nobody else knows of it.
+    // SAFETY: the table has a place for each level, and no other code has its address yet.
     unsafe { lsm_publish { levels: of, table: table.global_mut() }.launch(stream, LaunchConfig::new(1, 32))? };
     Ok(table)
 }

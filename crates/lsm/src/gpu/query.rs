@@ -277,7 +277,7 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
     }
 
     /// # Safety
-    /// As for [`Lsm::get_async`]; `found` is valid for a bit per key, `out` for a value of so many words.
+    /// As for [`Lsm::get_async`]; `found` is valid for a bit per key, `out` for a value of `value_words` words per key.
     unsafe fn queue_lookup(
         &self,
         stream: &Stream,

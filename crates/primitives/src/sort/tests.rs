@@ -219,7 +219,7 @@ fn sorted_reversed_and_equal_input() {
 
 #[test]
 fn as_many_blocks_as_the_device_runs() {
-    // One block, several with several items a thread, and more items than an emulator of one block holds.
+    // One block, several with several items per thread, and more items than an emulator of one block holds.
     for (multiprocessors, blocks, n) in [(1, 1, 5000), (3, 3, 4500), (4, 2, 4200), (1, 1, 16_400)] {
         let config = warpset_gpu::emulator::Config { resident_blocks: blocks, ..Default::default() };
         let options = warpset_gpu::EmulatorOptions::default().multiprocessors(multiprocessors).config(config);
