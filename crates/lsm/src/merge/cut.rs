@@ -1,6 +1,6 @@
 //! Where runs are cut, so that tasks can merge the pieces side by side.
 //!
-//! Every run gives samples at equal distances; of all samples in their order those at equal distances are borders. A part then has at
+//! Every run gives samples at equal distances. All samples are put in order, and every one at a fixed step is a border. A part then has at
 //! most twice the elements that it should have, and a distance per run.
 
 use rayon::prelude::*;

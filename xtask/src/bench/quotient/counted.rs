@@ -37,7 +37,7 @@ impl Skew {
         }
     }
 
-    /// `n` keys with repetitions, in no order, of so many different ones.
+    /// `n` keys with repetitions, in no order, drawn from `different` ones.
     pub fn keys(self, different: usize, n: usize) -> Vec<u32> {
         let different = keys(INSERTED, different);
         let random = keys(ABSENT, n);

@@ -51,7 +51,7 @@ impl Multiset<'_> {
     ) -> anyhow::Result<()> {
         let Size { quotient_bits, remainder_bits } = self.size;
         let builder = Builder::<S>::with_bits(quotient_bits, remainder_bits).max_load(MAX_LOAD).duplicates(duplicates);
-        // With a slot per copy only so many fit.
+        // With a slot per copy, no more than this many fit.
         let n = if duplicates == Duplicates::Kept { self.keys.len().min(self.size.keys(0.7)) } else { self.keys.len() };
         let keys = self.keys.slice(..n);
         let build = || builder.on(device).build_from_device(keys);
