@@ -253,6 +253,7 @@ fn dictionaries_on_the_host() {
 #[test]
 fn dictionaries_on_devices() {
     on_devices(|device| looks_up(Lsm::builder().batch_size(256).on(device).build().unwrap()));
+    on_devices(|device| looks_up(SortedArray::builder().on(device).build().unwrap()));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use warpset_gpu::Device;
+use warpset_gpu::{Device, DeviceSlice};
 
 use crate::gpu::{self, DeviceKey, DeviceValue};
 use crate::{Error, Lsm, OrderedKey, SortedArray, Value};
@@ -111,31 +111,68 @@ impl<K: OrderedKey, V: Value> Builder<K, V> {
     }
 }
 
-/// A [`Builder`] of trees in device memory: made by [`Builder::on`].
+/// Makes a dictionary in device memory, of one of its forms: made by [`Builder::on`] and [`SortedArrayBuilder::on`].
+///
+/// ```
+/// use warpset_gpu::{Device, DeviceSlice};
+/// use warpset_lsm::Lsm;
+///
+/// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
+/// let (keys, values) = (device.from_slice(&[3u32, 1, 3])?, device.from_slice(&[30u64, 10, 33])?);
+/// let lsm = Lsm::<u32, u64>::builder().on(&device).build_from_device(keys.as_slice(), values.as_slice())?;
+/// assert_eq!(lsm.get_bulk(&[1, 3])?, [Some(10), Some(33)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build`"]
-pub struct DeviceBuilder<K, V> {
-    settings: Builder<K, V>,
+pub struct DeviceBuilder<K, V, F = gpu::Tree> {
+    form: F,
     device: Device,
+    elements: PhantomData<(K, V)>,
 }
 
 impl<K: DeviceKey, V: DeviceValue> Builder<K, V> {
     /// The same settings for a tree in device memory.
     pub fn on(&self, device: &Device) -> DeviceBuilder<K, V> {
-        DeviceBuilder { settings: *self, device: device.clone() }
+        DeviceBuilder { form: gpu::Tree::new(self.settings), device: device.clone(), elements: PhantomData }
     }
 }
 
-impl<K: DeviceKey, V: DeviceValue> DeviceBuilder<K, V> {
+impl<K: DeviceKey, V: DeviceValue> SortedArrayBuilder<K, V> {
+    /// The same for an array in device memory.
+    pub fn on(&self, device: &Device) -> DeviceBuilder<K, V, gpu::Array> {
+        DeviceBuilder { form: gpu::Array, device: device.clone(), elements: PhantomData }
+    }
+}
+
+impl<K: DeviceKey, V: DeviceValue, F: gpu::Form> DeviceBuilder<K, V, F> {
     /// An empty dictionary. Checks every setting.
-    pub fn build(&self) -> Result<gpu::Lsm<K, V>, Error> {
-        gpu::Lsm::empty(&self.device, self.settings.settings.check()?)
+    ///
+    /// # Errors
+    /// What is wrong with a setting; [`Error::Gpu`].
+    pub fn build(&self) -> Result<gpu::Ordered<K, V, F>, Error> {
+        gpu::Ordered::empty(&self.device, self.form.checked()?)
     }
 
     /// A dictionary of these keys and values, of which there are as many: sorted once, into one level. Of equal keys the last
     /// one counts.
-    pub fn build_from(&self, keys: &[K], values: &[V]) -> Result<gpu::Lsm<K, V>, Error> {
-        gpu::Lsm::build_from_slices(&self.device, self.settings.settings.check()?, keys, values)
+    ///
+    /// # Errors
+    /// As for [`DeviceBuilder::build`]; [`Error::LengthMismatch`].
+    pub fn build_from(&self, keys: &[K], values: &[V]) -> Result<gpu::Ordered<K, V, F>, Error> {
+        gpu::Ordered::build_from_slices(&self.device, self.form.checked()?, keys, values)
+    }
+
+    /// [`DeviceBuilder::build_from`] of keys and values on the device. Of `()` there are no values: pass an empty slice. Waits.
+    ///
+    /// # Errors
+    /// As there; memory of another device is refused.
+    pub fn build_from_device(
+        &self,
+        keys: DeviceSlice<'_, K>,
+        values: DeviceSlice<'_, V::Stored>,
+    ) -> Result<gpu::Ordered<K, V, F>, Error> {
+        gpu::Ordered::build_from_device(&self.device, self.form.checked()?, keys, values)
     }
 }
 

@@ -122,7 +122,7 @@ impl<K: OrderedKey, V: Value> SortedArray<K, V> {
         &self.elements().values
     }
 
-    fn elements(&self) -> &Elements<K, V> {
+    pub(crate) fn elements(&self) -> &Elements<K, V> {
         &self.levels[0].elements
     }
 

@@ -14,7 +14,7 @@ use warpset_primitives::scan::inclusive_in_place_async;
 use warpset_simt::LaunchConfig;
 
 use super::elements::{DeviceElements, publish};
-use super::{DeviceKey, DeviceValue, Lsm};
+use super::{DeviceKey, DeviceValue, Ordered};
 use crate::Error;
 
 /// A level of fewer elements is searched by halving.
@@ -64,7 +64,7 @@ impl Derived {
 /// How keys are looked up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LookupMethod {
-    /// By filters and indexes once they have been built, which [`Lsm::prepare`] does, and calls that wait do once the tree
+    /// By filters and indexes once they have been built, which [`Ordered::prepare`] does, and calls that wait do once the tree
     /// has been asked for enough keys; by halving before that.
     #[default]
     Auto,
@@ -72,7 +72,7 @@ pub enum LookupMethod {
     Halving,
 }
 
-impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
+impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
     /// Builds what makes lookups, counts and ranges fast for the levels that do not have it: 1.5 bytes per element for a filter
     /// and half a byte for an index. Waits. Answers do not change.
     ///

@@ -1,11 +1,11 @@
-//! [`Dictionary`] of trees in device memory.
+//! [`Dictionary`] of trees and sorted arrays in device memory.
 
 use std::ops::RangeBounds;
 
-use super::{DeviceKey, DeviceValue, Lsm};
+use super::{DeviceKey, DeviceValue, Form, Ordered};
 use crate::{Dictionary, Error, Ranges};
 
-impl<K: DeviceKey, V: DeviceValue> Dictionary<K, V> for Lsm<K, V> {
+impl<K: DeviceKey, V: DeviceValue, F: Form> Dictionary<K, V> for Ordered<K, V, F> {
     fn insert_bulk(&mut self, keys: &[K], values: &[V]) -> Result<(), Error> {
         self.insert_bulk(keys, values)
     }

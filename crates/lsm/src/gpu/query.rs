@@ -10,7 +10,7 @@ use warpset_primitives::Error::TooLong;
 use warpset_primitives::scan::exclusive_in_place_async;
 use warpset_simt::{GlobalMut, LaunchConfig};
 
-use super::{DeviceKey, DeviceValue, LookupMethod, Lsm};
+use super::{DeviceKey, DeviceValue, LookupMethod, Ordered};
 use crate::error::one_per_key;
 use crate::query::range::ends;
 use crate::{Bitmap, Error, Ranges};
@@ -20,7 +20,7 @@ const BLOCKS: u32 = 8;
 /// What counting finds of the levels is kept for listing, if it takes no more words than this.
 const MOST_KEPT: usize = 1 << 25;
 
-/// The elements of several ranges of keys in device memory, one range after the other: made by [`Lsm::range_device`].
+/// The elements of several ranges of keys in device memory, one range after the other: made by [`Ordered::range_device`].
 pub struct DeviceRanges<K, V: DeviceValue> {
     /// Where the elements of each range begin; one more than ranges, the last one is the number of all elements.
     pub offsets: DeviceVec<u64>,
@@ -31,7 +31,7 @@ pub struct DeviceRanges<K, V: DeviceValue> {
 }
 
 /// Queries from host memory.
-impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
+impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
     /// The values of keys, in the order of the keys.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
         Ok(self.contains_bitmap_bulk(keys)?.iter().collect())
     }
 
-    /// [`Lsm::contains_bulk`] as one bit per key.
+    /// [`Ordered::contains_bulk`] as one bit per key.
     ///
     /// # Errors
     /// [`Error::Gpu`].
@@ -137,7 +137,7 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
 }
 
 /// Queries from device memory.
-impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
+impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
     /// Looks up `keys`: bit `i % 64` of word `i / 64` of `found` says whether key `i` has a value, which is value `i` then, and zero
     /// otherwise. Of `()` there are no values: pass an empty slice.
     ///
@@ -152,7 +152,7 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
         self.get_device_with(keys, values, found, LookupMethod::Auto)
     }
 
-    /// [`Lsm::get_device`] by a method.
+    /// [`Ordered::get_device`] by a method.
     ///
     /// # Errors
     /// As there.
@@ -170,7 +170,7 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
         self.waiting(|stream| unsafe { self.get_async_with(stream, keys, values, found, method) })
     }
 
-    /// Queues the lookup of `keys`, as [`Lsm::get_device`].
+    /// Queues the lookup of `keys`, as [`Ordered::get_device`].
     ///
     /// # Safety
     /// Until `stream` has passed this work:
@@ -178,7 +178,7 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
     /// - `keys`, `values` and `found` stay allocated, nothing writes the keys, and nothing else accesses the others.
     ///
     /// # Errors
-    /// As for [`Lsm::get_device`].
+    /// As for [`Ordered::get_device`].
     pub unsafe fn get_async(
         &self,
         stream: &Stream,
@@ -190,13 +190,13 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
         unsafe { self.get_async_with(stream, keys, values, found, LookupMethod::Auto) }
     }
 
-    /// [`Lsm::get_async`] by a method.
+    /// [`Ordered::get_async`] by a method.
     ///
     /// # Safety
     /// As there.
     ///
     /// # Errors
-    /// As for [`Lsm::get_device`].
+    /// As for [`Ordered::get_device`].
     pub unsafe fn get_async_with(
         &self,
         stream: &Stream,
@@ -235,13 +235,13 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
         self.waiting(|stream| unsafe { self.count_range_async(stream, lows, highs, counts) })
     }
 
-    /// Queues the counting of ranges, as [`Lsm::count_range_device`].
+    /// Queues the counting of ranges, as [`Ordered::count_range_device`].
     ///
     /// # Safety
-    /// As for [`Lsm::get_async`].
+    /// As for [`Ordered::get_async`].
     ///
     /// # Errors
-    /// As for [`Lsm::count_range_device`].
+    /// As for [`Ordered::count_range_device`].
     pub unsafe fn count_range_async(
         &self,
         stream: &Stream,
@@ -277,7 +277,7 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
     }
 
     /// # Safety
-    /// As for [`Lsm::get_async`]; `found` is valid for a bit per key, `out` for a value of `value_words` words per key.
+    /// As for [`Ordered::get_async`]; `found` is valid for a bit per key, `out` for a value of `value_words` words per key.
     unsafe fn queue_lookup(
         &self,
         stream: &Stream,
@@ -309,7 +309,7 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
     /// `spans` are a word for each query and level.
     ///
     /// # Safety
-    /// As for [`Lsm::count_range_async`], lengths checked.
+    /// As for [`Ordered::count_range_async`], lengths checked.
     unsafe fn queue_count(
         &self,
         stream: &Stream,
@@ -341,7 +341,7 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
     /// Counts, adds up, and lists. Waits for the stream in between.
     ///
     /// # Safety
-    /// As for [`Lsm::count_range_async`], lengths checked; nothing else is done with the result before the stream has passed.
+    /// As for [`Ordered::count_range_async`], lengths checked; nothing else is done with the result before the stream has passed.
     unsafe fn list(
         &self,
         stream: &Stream,

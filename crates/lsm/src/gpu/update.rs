@@ -6,20 +6,19 @@ use std::sync::{Arc, OnceLock};
 use warpset_gpu::{DeviceSlice, Stream};
 
 use super::elements::{DeviceElements, publish};
-use super::{DeviceKey, DeviceValue, Lsm, Retired, batch};
+use super::{DeviceKey, DeviceValue, Form, Ordered, Retired, batch};
 use crate::Error;
-use crate::cpu::History;
 use crate::error::one_per_key;
 use crate::level::LevelIndex;
 
-/// What an update makes of a batch: [`Lsm::queue`] leaves it, [`Lsm::take`] takes it over.
+/// What an update makes of a batch: [`Ordered::queue`] leaves it, [`Ordered::take`] takes it over.
 struct Made<K, V: DeviceValue> {
     levels: Vec<(LevelIndex, Arc<DeviceElements<K, V>>)>,
     table: warpset_gpu::DeviceVec<u64>,
 }
 
 /// Updates from host memory.
-impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
+impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
     /// Inserts keys with their values, of which there are as many; replaces those of keys that are there. Of equal keys the
     /// last one counts.
     ///
@@ -67,9 +66,9 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
     }
 }
 
-/// Updates from device memory. Of `()` there are no values: pass an empty slice.
-impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
-    /// [`Lsm::insert_bulk`] of keys and values on the device.
+/// Updates from device memory, which wait unless their names end in `_async`. Of `()` there are no values: pass an empty slice.
+impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
+    /// [`Ordered::insert_bulk`] of keys and values on the device.
     ///
     /// # Errors
     /// As there; memory of another device is refused.
@@ -79,7 +78,7 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
         self.update(keys.len(), |stream| unsafe { batch::insertions(stream, keys, values) })
     }
 
-    /// [`Lsm::remove_bulk`] of keys on the device.
+    /// [`Ordered::remove_bulk`] of keys on the device.
     ///
     /// # Errors
     /// As there; memory of another device is refused.
@@ -89,7 +88,7 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
         self.update(keys.len(), |stream| unsafe { batch::removals(stream, keys) })
     }
 
-    /// [`Lsm::update_bulk`] of keys, values and flags on the device; a flag is set if it is not zero.
+    /// [`Ordered::update_bulk`] of keys, values and flags on the device; a flag is set if it is not zero.
     ///
     /// # Errors
     /// As there; memory of another device is refused.
@@ -99,9 +98,7 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
         values: DeviceSlice<'_, V::Stored>,
         removed: DeviceSlice<'_, u8>,
     ) -> Result<(), Error> {
-        self.check_batch(keys, values)?;
-        one_per_key(keys.len(), "flags", removed.len())?;
-        self.device.expect_same(removed.device(), "an update of a dictionary")?;
+        self.check_flags(keys, values, removed)?;
         // SAFETY: all three are borrowed until the work has been waited for.
         self.update(keys.len(), |stream| unsafe { batch::mixed(stream, keys, values, removed) })
     }
@@ -114,7 +111,7 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
     /// - the dictionary is neither dropped nor asked, but by work that comes after it on the stream.
     ///
     /// # Errors
-    /// As for [`Lsm::insert_device`].
+    /// As for [`Ordered::insert_device`].
     pub unsafe fn insert_async(
         &mut self,
         stream: &Stream,
@@ -126,20 +123,54 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
         unsafe { self.update_on(stream, keys.len(), |stream| batch::insertions(stream, keys, values)) }
     }
 
-    /// Queues a removal, as [`Lsm::insert_async`] an insertion.
+    /// Queues a removal, as [`Ordered::insert_async`] an insertion.
     ///
     /// # Safety
     /// As there.
     ///
     /// # Errors
-    /// As for [`Lsm::remove_device`].
+    /// As for [`Ordered::remove_device`].
     pub unsafe fn remove_async(&mut self, stream: &Stream, keys: DeviceSlice<'_, K>) -> Result<(), Error> {
         self.device.expect_same(keys.device(), "a removal from a dictionary")?;
         // SAFETY: the caller's promise.
         unsafe { self.update_on(stream, keys.len(), |stream| batch::removals(stream, keys)) }
     }
 
-    fn check_batch(&self, keys: DeviceSlice<'_, K>, values: DeviceSlice<'_, V::Stored>) -> Result<(), Error> {
+    /// Queues insertions and removals, as [`Ordered::insert_async`] insertions; a flag is set if it is not zero.
+    ///
+    /// # Safety
+    /// As there, for the flags too.
+    ///
+    /// # Errors
+    /// As for [`Ordered::update_device`].
+    pub unsafe fn update_async(
+        &mut self,
+        stream: &Stream,
+        keys: DeviceSlice<'_, K>,
+        values: DeviceSlice<'_, V::Stored>,
+        removed: DeviceSlice<'_, u8>,
+    ) -> Result<(), Error> {
+        self.check_flags(keys, values, removed)?;
+        // SAFETY: the caller's promise.
+        unsafe { self.update_on(stream, keys.len(), |stream| batch::mixed(stream, keys, values, removed)) }
+    }
+
+    fn check_flags(
+        &self,
+        keys: DeviceSlice<'_, K>,
+        values: DeviceSlice<'_, V::Stored>,
+        removed: DeviceSlice<'_, u8>,
+    ) -> Result<(), Error> {
+        self.check_batch(keys, values)?;
+        one_per_key(keys.len(), "flags", removed.len())?;
+        Ok(self.device.expect_same(removed.device(), "an update of a dictionary")?)
+    }
+
+    pub(super) fn check_batch(
+        &self,
+        keys: DeviceSlice<'_, K>,
+        values: DeviceSlice<'_, V::Stored>,
+    ) -> Result<(), Error> {
         let values_needed = if V::WORDS == 0 { 0 } else { keys.len() };
         if values.len() != values_needed {
             return Err(Error::LengthMismatch { keys: keys.len(), what: "values", found: values.len() });
@@ -158,14 +189,20 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
         if len == 0 {
             return Ok(());
         }
+        if F::ALWAYS_CLEAN {
+            let live = self.waiting(|stream| {
+                let batch = queue(stream)?;
+                self.merged_live(stream, Some(&batch))
+            })?;
+            return self.set_live(live);
+        }
         let made = self.waiting(|stream| {
             let batch = queue(stream)?;
             self.queue(stream, batch)
         })?;
         drop(self.take(made));
         self.retired.clear();
-        let History { live_at_cleanup, updates } = self.history;
-        if self.settings.is_due(self.resident_len(), live_at_cleanup, updates) {
+        if self.form.is_due(self.resident_len()) {
             // Where there is no memory for it now, the next update tries again.
             let _ = self.cleanup();
         }
@@ -175,7 +212,7 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
     /// The same on a stream, without waiting.
     ///
     /// # Safety
-    /// As for [`Lsm::insert_async`].
+    /// As for [`Ordered::insert_async`].
     unsafe fn update_on(
         &mut self,
         stream: &Stream,
@@ -202,7 +239,8 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
 
     /// Queues the merge of a sorted batch with the levels that it fills up.
     fn queue(&self, stream: &Stream, batch: DeviceElements<K, V>) -> Result<Made<K, V>, Error> {
-        let (index, merged) = self.place_for(batch.len);
+        let lengths = self.levels.iter().map(|(index, elements)| (*index, elements.len));
+        let (index, merged) = self.form.place_for(batch.len, lengths);
         let (newer, older) = self.levels.split_at(merged);
         let elements = if newer.is_empty() {
             batch
@@ -229,107 +267,8 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
         let prepared = self.prepared.take();
         self.asked = AtomicU64::new(0);
         self.live = OnceLock::new();
-        self.history.updates += 1;
+        self.form.note_update();
         let levels = old.into_iter().map(|(_, elements)| Retired::Level(elements));
         levels.chain([table].into_iter().chain(prepared).map(Retired::Table)).collect()
-    }
-
-    /// Drops tombstones and stale elements; what lives is one level then, and answers are as they were. Waits.
-    ///
-    /// # Errors
-    /// [`Error::Gpu`].
-    pub fn cleanup(&mut self) -> Result<(), Error> {
-        let live = self.waiting(|stream| self.live_elements(stream))?;
-        self.set_live(live)
-    }
-
-    /// What lives, in one run. Waits for the stream.
-    fn live_elements(&self, stream: &Stream) -> Result<DeviceElements<K, V>, Error> {
-        let runs: Vec<&DeviceElements<K, V>> = self.levels.iter().map(|(_, elements)| &**elements).collect();
-        let total: usize = runs.iter().map(|run| run.len).sum();
-        let mut live = DeviceElements::uninit(stream, total, false)?;
-        if total == 0 {
-            return Ok(live);
-        }
-        let mut count = stream.alloc_zeroed::<u64>(1)?;
-        // SAFETY: the outputs are new and as long as all runs, which nothing writes; this waits for the result.
-        unsafe { V::merge_live(stream, &runs, &mut live, count.as_mut_slice())? };
-        let mut len = [0];
-        stream.download(&count, &mut len)?;
-        live.len = len[0] as usize;
-        if live.len + live.len / 8 < total {
-            // Memory that the dropped ones took is given back.
-            let mut exact = DeviceElements::uninit(stream, live.len, false)?;
-            stream.copy(&mut exact.keys, live.keys())?;
-            stream.copy(&mut exact.values, live.values())?;
-            return Ok(exact);
-        }
-        Ok(live)
-    }
-
-    /// Replaces everything by these elements, which all live. Waits.
-    fn set_live(&mut self, elements: DeviceElements<K, V>) -> Result<(), Error> {
-        let len = elements.len;
-        let index = LevelIndex::holding(self.settings.batch_size, len);
-        let levels = if len == 0 { Vec::new() } else { vec![(index, Arc::new(elements))] };
-        let table = self.waiting(|stream| publish(stream, &levels))?;
-        (self.levels, self.table) = (levels, Arc::new(table));
-        (self.prepared, self.asked) = (OnceLock::new(), AtomicU64::new(0));
-        self.history = History { live_at_cleanup: len as u64, updates: 0 };
-        self.live = OnceLock::from(len as u64);
-        self.retired.clear();
-        Ok(())
-    }
-
-    /// How many keys have a value. After an update the first call merges everything, in as much memory again.
-    ///
-    /// # Errors
-    /// [`Error::Gpu`].
-    pub fn len(&self) -> Result<u64, Error> {
-        if let Some(&len) = self.live.get() {
-            return Ok(len);
-        }
-        let live = self.waiting(|stream| self.live_elements(stream))?;
-        Ok(*self.live.get_or_init(|| live.len as u64))
-    }
-
-    /// Whether no key has a value.
-    ///
-    /// # Errors
-    /// As for [`Lsm::len`].
-    pub fn is_empty(&self) -> Result<bool, Error> {
-        Ok(self.len()? == 0)
-    }
-
-    /// Removes everything.
-    ///
-    /// # Errors
-    /// [`Error::Gpu`].
-    pub fn clear(&mut self) -> Result<(), Error> {
-        self.device.synchronize()?;
-        *self = Lsm::empty(&self.device, self.settings)?;
-        Ok(())
-    }
-
-    /// A dictionary of these keys and values, sorted once.
-    pub(crate) fn build_from_slices(
-        device: &warpset_gpu::Device,
-        settings: crate::builder::Settings,
-        keys: &[K],
-        values: &[V],
-    ) -> Result<Self, Error> {
-        one_per_key(keys.len(), "values", values.len())?;
-        let mut lsm = Lsm::empty(device, settings)?;
-        if keys.is_empty() {
-            return Ok(lsm);
-        }
-        let sorted = lsm.waiting(|stream| {
-            let (keys, values) = (stream.from_slice(keys)?, stream.from_slice(V::stored(values))?);
-            // SAFETY: the memory is freed in the order of the stream.
-            unsafe { batch::insertions::<K, V>(stream, keys.as_slice(), values.as_slice()) }
-        })?;
-        lsm.levels = vec![(LevelIndex::holding(settings.batch_size, sorted.len), Arc::new(sorted))];
-        lsm.cleanup()?;
-        Ok(lsm)
     }
 }

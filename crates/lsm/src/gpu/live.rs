@@ -1,0 +1,264 @@
+//! What lives: cleanups, the number of live elements, and all of them in the order of their keys.
+
+use std::fmt;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
+
+use warpset_gpu::{DeviceSlice, Stream};
+
+use super::elements::{DeviceElements, publish};
+use super::{DeviceKey, DeviceValue, Form, Ordered};
+use crate::Error;
+
+impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
+    /// Drops tombstones and stale elements; what lives is one level then, and answers are as they were. Waits.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
+    pub fn cleanup(&mut self) -> Result<(), Error> {
+        let len = self.resident_len();
+        if self.is_clean() && self.levels.iter().all(|(index, level)| *index == self.form.level_for(level.len)) {
+            self.form.note_cleanup(len);
+            return Ok(());
+        }
+        let live = self.waiting(|stream| self.merged_live(stream, None))?;
+        self.set_live(live)
+    }
+
+    /// Replaces everything by these elements, which all live. Waits.
+    pub(super) fn set_live(&mut self, elements: DeviceElements<K, V>) -> Result<(), Error> {
+        let len = elements.len;
+        let index = self.form.level_for(len);
+        let levels = if len == 0 { Vec::new() } else { vec![(index, Arc::new(elements))] };
+        let table = self.waiting(|stream| publish(stream, &levels))?;
+        (self.levels, self.table) = (levels, Arc::new(table));
+        (self.prepared, self.asked) = (OnceLock::new(), AtomicU64::new(0));
+        self.form.note_cleanup(len as u64);
+        self.live = OnceLock::from(len as u64);
+        self.retired.clear();
+        Ok(())
+    }
+
+    /// Removes everything.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
+    pub fn clear(&mut self) -> Result<(), Error> {
+        self.device.synchronize()?;
+        let mut form = self.form;
+        form.note_cleanup(0);
+        *self = Ordered::empty(&self.device, form)?;
+        Ok(())
+    }
+}
+
+/// What lives.
+impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
+    /// How many keys have a value. After an update the first call merges everything, in as much memory again.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
+    pub fn len(&self) -> Result<u64, Error> {
+        if let Some(&len) = self.live.get() {
+            return Ok(len);
+        }
+        let live = self.waiting(|stream| self.merged_live(stream, None))?;
+        Ok(*self.live.get_or_init(|| live.len as u64))
+    }
+
+    /// Whether no key has a value.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
+    pub fn is_empty(&self) -> Result<bool, Error> {
+        Ok(self.len()? == 0)
+    }
+
+    /// All keys that have a value, with their values, ascending, in device memory. Waits.
+    ///
+    /// Of a dictionary that is clean (a [`SortedArray`](super::SortedArray) after updates that wait, or any after
+    /// [`cleanup`](Ordered::cleanup)) this is its only level, without a copy; of others everything is merged, in as much
+    /// memory again.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
+    pub fn live_elements(&self) -> Result<LiveElements<K, V>, Error> {
+        Ok(LiveElements(self.live_run()?))
+    }
+
+    /// All keys that have a value, with their values, ascending: copied to the host in chunks. Starts with
+    /// [`live_elements`](Ordered::live_elements), so it goes on unchanged while the dictionary changes.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`], of this call and of each item.
+    pub fn iter(&self) -> Result<Iter<K, V>, Error> {
+        Ok(self.live_elements()?.into_iter())
+    }
+
+    pub(super) fn live_run(&self) -> Result<Arc<DeviceElements<K, V>>, Error> {
+        if let (true, [(_, level)]) = (self.is_clean(), &self.levels[..]) {
+            return Ok(level.clone());
+        }
+        let live = self.waiting(|stream| self.merged_live(stream, None))?;
+        let _ = self.live.set(live.len as u64); // or it is known
+        Ok(Arc::new(live))
+    }
+
+    /// What lives, of a sorted batch, if there is one, and of all levels, in one run. Waits for the stream.
+    pub(super) fn merged_live(
+        &self,
+        stream: &Stream,
+        batch: Option<&DeviceElements<K, V>>,
+    ) -> Result<DeviceElements<K, V>, Error> {
+        let levels = self.levels.iter().map(|(_, elements)| &**elements);
+        let runs: Vec<&DeviceElements<K, V>> = batch.into_iter().chain(levels).collect();
+        let total: usize = runs.iter().map(|run| run.len).sum();
+        let mut live = DeviceElements::uninit(stream, total, false)?;
+        if total == 0 {
+            return Ok(live);
+        }
+        let mut count = stream.alloc_zeroed::<u64>(1)?;
+        // SAFETY: the outputs are new and as long as all runs, which nothing writes; this waits for the result.
+        unsafe { V::merge_live(stream, &runs, &mut live, count.as_mut_slice())? };
+        let mut len = [0];
+        stream.download(&count, &mut len)?;
+        live.len = len[0] as usize;
+        if live.len + live.len / 8 < total {
+            // Memory that the dropped ones took is given back.
+            let mut exact = DeviceElements::uninit(stream, live.len, false)?;
+            stream.copy(&mut exact.keys, live.keys())?;
+            stream.copy(&mut exact.values, live.values())?;
+            return Ok(exact);
+        }
+        Ok(live)
+    }
+}
+
+/// Elements that all live, in device memory, ascending by their keys, which are all different: made by
+/// [`Ordered::live_elements`]. They stay as they are, whatever happens to the dictionary.
+///
+/// ```
+/// use warpset_gpu::Device;
+/// use warpset_lsm::Lsm;
+///
+/// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
+/// let mut lsm = Lsm::<u32, u64>::builder().on(&device).build()?;
+/// lsm.insert_bulk(&[3, 1, 2], &[30, 10, 20])?;
+/// lsm.remove_bulk(&[2])?;
+/// let live = lsm.live_elements()?;
+/// assert_eq!(live.keys().to_vec()?, [1, 3]);
+/// assert_eq!(live.values().to_vec()?, [10, 30]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct LiveElements<K, V: DeviceValue>(Arc<DeviceElements<K, V>>);
+
+impl<K: DeviceKey, V: DeviceValue> LiveElements<K, V> {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.len == 0
+    }
+
+    /// The keys.
+    pub fn keys(&self) -> DeviceSlice<'_, K> {
+        self.0.keys()
+    }
+
+    /// The value of each key; of `()` there are none.
+    pub fn values(&self) -> DeviceSlice<'_, V::Stored> {
+        self.0.values()
+    }
+}
+
+/// In chunks that are copied to the host.
+impl<K: DeviceKey, V: DeviceValue> IntoIterator for LiveElements<K, V> {
+    type Item = Result<(K, V), Error>;
+    type IntoIter = Iter<K, V>;
+
+    fn into_iter(self) -> Iter<K, V> {
+        Iter { left: 0..self.len(), live: self, keys: Vec::new(), values: Vec::new(), at: 0 }
+    }
+}
+
+impl<K: DeviceKey, V: DeviceValue> fmt::Debug for LiveElements<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LiveElements").field("len", &self.len()).finish()
+    }
+}
+
+/// Elements that are copied at a time.
+const CHUNK: usize = 1 << 16;
+
+/// The live elements of a dictionary in device memory, ascending, in chunks that are copied to the host: made by
+/// [`Ordered::iter`]. Ends after an error.
+///
+/// ```
+/// use warpset_gpu::Device;
+/// use warpset_lsm::{Error, SortedArray};
+///
+/// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
+/// let array = SortedArray::<u32, u32>::builder().on(&device).build_from(&[3, 1], &[30, 10])?;
+/// let elements: Vec<(u32, u32)> = array.iter()?.collect::<Result<_, Error>>()?;
+/// assert_eq!(elements, [(1, 10), (3, 30)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Iter<K, V: DeviceValue> {
+    live: LiveElements<K, V>,
+    /// Which of them have not been copied yet.
+    left: std::ops::Range<usize>,
+    keys: Vec<K>,
+    values: Vec<V>,
+    at: usize,
+}
+
+impl<K: DeviceKey, V: DeviceValue> Iter<K, V> {
+    /// Copies the next chunk.
+    fn refill(&mut self) -> Result<(), Error> {
+        let len = self.left.len().min(CHUNK);
+        let next = self.left.start..self.left.start + len;
+        self.keys = self.live.keys().slice(next.clone()).to_vec()?;
+        let stored = if V::WORDS == 0 { Vec::new() } else { self.live.values().slice(next).to_vec()? };
+        self.values = V::from_stored(&stored, len);
+        self.left.start += len;
+        self.at = 0;
+        Ok(())
+    }
+}
+
+impl<K: DeviceKey, V: DeviceValue> Iterator for Iter<K, V> {
+    type Item = Result<(K, V), Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.at == self.keys.len() {
+            if self.left.is_empty() {
+                return None;
+            }
+            if let Err(error) = self.refill() {
+                self.left.start = self.left.end;
+                return Some(Err(error));
+            }
+        }
+        let item = (self.keys[self.at], self.values[self.at]);
+        self.at += 1;
+        Some(Ok(item))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        // One is left at least, if only an error, unless all have been copied.
+        let ready = self.keys.len() - self.at;
+        (ready + usize::from(!self.left.is_empty()), Some(ready + self.left.len()))
+    }
+}
+
+impl<K: DeviceKey, V: DeviceValue> std::iter::FusedIterator for Iter<K, V> {}
+
+impl<K: DeviceKey, V: DeviceValue> fmt::Debug for Iter<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Iter").field("at_most", &self.size_hint().1).finish_non_exhaustive()
+    }
+}
