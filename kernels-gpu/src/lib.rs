@@ -78,6 +78,8 @@ pub mod lsm {
     pub mod derive;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_lookup"))]
     pub mod lookup;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_neighbours"))]
+    pub mod neighbours;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_range"))]
     pub mod range;
 }
@@ -220,6 +222,7 @@ modules! {
     "lsm_batch",
     "lsm_derive",
     "lsm_lookup",
+    "lsm_neighbours",
     "lsm_range",
     "primitives_by_key",
     "primitives_merge",

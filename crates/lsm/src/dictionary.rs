@@ -39,6 +39,14 @@ pub trait Dictionary<K: OrderedKey, V: Value> {
     fn count_range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Vec<u64>, Error>;
     /// The keys of each range that have a value, with their values.
     fn range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Ranges<K, V>, Error>;
+    /// The smallest key above each key that has a value, with its value.
+    fn successor_bulk(&self, keys: &[K]) -> Result<Vec<Option<(K, V)>>, Error>;
+    /// The largest key below each key that has a value, with its value.
+    fn predecessor_bulk(&self, keys: &[K]) -> Result<Vec<Option<(K, V)>>, Error>;
+    /// The smallest key that has a value, with its value.
+    fn first_key_value(&self) -> Result<Option<(K, V)>, Error>;
+    /// The largest key that has a value, with its value.
+    fn last_key_value(&self) -> Result<Option<(K, V)>, Error>;
     /// How many keys have a value.
     fn len(&self) -> Result<u64, Error>;
     /// Whether no key has a value.
@@ -82,6 +90,18 @@ macro_rules! dictionary {
             }
             fn range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Ranges<K, V>, Error> {
                 self.range_bulk(ranges)
+            }
+            fn successor_bulk(&self, keys: &[K]) -> Result<Vec<Option<(K, V)>>, Error> {
+                Ok(self.successor_bulk(keys))
+            }
+            fn predecessor_bulk(&self, keys: &[K]) -> Result<Vec<Option<(K, V)>>, Error> {
+                Ok(self.predecessor_bulk(keys))
+            }
+            fn first_key_value(&self) -> Result<Option<(K, V)>, Error> {
+                Ok(self.first_key_value())
+            }
+            fn last_key_value(&self) -> Result<Option<(K, V)>, Error> {
+                Ok(self.last_key_value())
             }
             fn len(&self) -> Result<u64, Error> {
                 Ok(self.len())

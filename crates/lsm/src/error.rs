@@ -64,6 +64,19 @@ pub enum Error {
         /// Where.
         place: u64,
     },
+    /// The elements of ranges do not fit in device memory.
+    #[error(
+        "the ranges have {elements} elements, which take {bytes} bytes, and {free} are free on the device: take them in \
+         smaller pieces (`range_pieces_device`), or ask for fewer at a time"
+    )]
+    RangesTooLarge {
+        /// Elements of all ranges that were asked for at once.
+        elements: u64,
+        /// Bytes that they take.
+        bytes: u64,
+        /// Bytes of device memory that are free.
+        free: u64,
+    },
     /// The driver or the device refused.
     #[error(transparent)]
     Gpu(#[from] warpset_gpu::GpuError),

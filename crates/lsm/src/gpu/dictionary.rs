@@ -33,8 +33,23 @@ impl<K: DeviceKey, V: DeviceValue, F: Form> Dictionary<K, V> for Ordered<K, V, F
     fn range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Ranges<K, V>, Error> {
         self.range_bulk(ranges)
     }
+    fn successor_bulk(&self, keys: &[K]) -> Result<Vec<Option<(K, V)>>, Error> {
+        self.successor_bulk(keys)
+    }
+    fn predecessor_bulk(&self, keys: &[K]) -> Result<Vec<Option<(K, V)>>, Error> {
+        self.predecessor_bulk(keys)
+    }
+    fn first_key_value(&self) -> Result<Option<(K, V)>, Error> {
+        self.first_key_value()
+    }
+    fn last_key_value(&self) -> Result<Option<(K, V)>, Error> {
+        self.last_key_value()
+    }
     fn len(&self) -> Result<u64, Error> {
         self.len()
+    }
+    fn is_empty(&self) -> Result<bool, Error> {
+        self.is_empty()
     }
     fn resident_len(&self) -> u64 {
         self.resident_len()

@@ -6,6 +6,7 @@ use warpset_kernels::lsm::batch::{lsm_gather, lsm_reverse};
 use warpset_kernels::lsm::chunks::RangeKey;
 use warpset_kernels::lsm::derive::{lsm_derive, lsm_index_head};
 use warpset_kernels::lsm::lookup::lsm_lookup;
+use warpset_kernels::lsm::neighbours::lsm_neighbours;
 use warpset_kernels::lsm::range::{lsm_count, lsm_range};
 use warpset_primitives::merge::{
     Marked, Pairs, WithStatus, merge_many_keys_async, merge_many_keys_with_status_async, merge_many_pairs_async,
@@ -22,6 +23,7 @@ use crate::{OrderedKey, Value};
 pub trait DeviceKey:
     OrderedKey
     + EntryOf<lsm_lookup<Self>>
+    + EntryOf<lsm_neighbours<Self>>
     + EntryOf<lsm_count<Self>>
     + EntryOf<lsm_range<Self>>
     + EntryOf<lsm_reverse<Self>>

@@ -71,14 +71,17 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
     /// # Errors
     /// [`Error::Gpu`].
     pub fn is_empty(&self) -> Result<bool, Error> {
-        Ok(self.len()? == 0)
+        match self.live.get() {
+            Some(&len) => Ok(len == 0),
+            None => Ok(self.first_key_value()?.is_none()),
+        }
     }
 
     /// All keys that have a value, with their values, ascending, in device memory. Waits.
     ///
     /// Of a dictionary that is clean (a [`SortedArray`](super::SortedArray) after updates that wait, or any after
     /// [`cleanup`](Ordered::cleanup)) this is its only level, without a copy; of others everything is merged, in as much
-    /// memory again.
+    /// memory again. Where that is too much, ask for [pieces of ranges](Ordered::range_pieces_device).
     ///
     /// # Errors
     /// [`Error::Gpu`].

@@ -10,6 +10,7 @@ use warpset_primitives::Error::TooLong;
 use warpset_primitives::scan::exclusive_in_place_async;
 use warpset_simt::{GlobalMut, LaunchConfig};
 
+use super::pieces::room_for;
 use super::{DeviceKey, DeviceValue, LookupMethod, Ordered};
 use crate::error::one_per_key;
 use crate::query::range::ends;
@@ -114,11 +115,8 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         Ok(counts)
     }
 
-    /// The keys of each range that have a value, with their values, in one piece of memory.
-    ///
-    /// # Errors
-    /// [`Error::Gpu`].
-    pub fn range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Ranges<K, V>, Error> {
+    /// [`Ordered::range_bulk`] with room for all elements on the device.
+    pub(super) fn range_at_once<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Ranges<K, V>, Error> {
         self.prepare_for(ranges.len())?;
         self.waiting(|stream| {
             let [lows, highs] = upload_ends(stream, ranges)?;
@@ -261,7 +259,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
     /// The elements from each of `lows` to that of `highs`, in memory of their own. Waits.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`]; memory of another device is refused.
+    /// [`Error::RangesTooLarge`]: take them in pieces, [`Ordered::range_pieces_device`]. [`Error::LengthMismatch`]; memory of another device is refused.
     pub fn range_device(
         &self,
         lows: DeviceSlice<'_, K>,
@@ -278,7 +276,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
 
     /// # Safety
     /// As for [`Ordered::get_async`]; `found` is valid for a bit per key, `out` for a value of `value_words` words per key.
-    unsafe fn queue_lookup(
+    pub(super) unsafe fn queue_lookup(
         &self,
         stream: &Stream,
         method: LookupMethod,
@@ -361,8 +359,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         }
         stream.download(offsets.slice(n..), &mut total)?;
         let total = total[0] as usize;
-        let mut keys = stream.alloc_uninit::<K>(total)?;
-        let mut values = stream.alloc_uninit::<V::Stored>(if V::WORDS == 0 { 0 } else { total })?;
+        let (mut keys, mut values) = room_for::<K, V>(stream, total)?;
         if n != 0 {
             let kernel = lsm_range {
                 table: self.table(LookupMethod::Auto).global(),
@@ -401,7 +398,10 @@ fn lookup_blocks(n: usize) -> Result<u32, Error> {
 }
 
 /// The least and the largest key of each range, on the device; the other way round for empty ranges.
-fn upload_ends<K: DeviceKey>(stream: &Stream, ranges: &[impl RangeBounds<K>]) -> Result<[DeviceVec<K>; 2], Error> {
+pub(super) fn upload_ends<K: DeviceKey>(
+    stream: &Stream,
+    ranges: &[impl RangeBounds<K>],
+) -> Result<[DeviceVec<K>; 2], Error> {
     let (lows, highs): (Vec<K>, Vec<K>) = ranges.iter().map(|range| ends(range).unwrap_or((K::MAX, K::MIN))).unzip();
     Ok([stream.from_slice(&lows)?, stream.from_slice(&highs)?])
 }

@@ -1,0 +1,281 @@
+//! Ranges whose elements do not fit in device memory, or are more than the caller wants at a time: in pieces.
+
+use std::fmt;
+use std::ops::{Range, RangeBounds, RangeInclusive};
+
+use warpset_base::words::OutOfMemory;
+use warpset_gpu::{DeviceSlice, DeviceVec, GpuError, Stream};
+
+use super::query::upload_ends;
+use super::{DeviceKey, DeviceRanges, DeviceValue, Ordered};
+use crate::error::one_per_key;
+use crate::{Error, Ranges};
+
+/// Ranges of a piece at most: what is counted of them takes memory, too.
+const MOST_RANGES: usize = 1 << 22;
+/// Parts that a range is cut into at a time.
+const CUTS: u64 = 64;
+/// Where pieces for host memory do not fit, they are halved, down to this many elements.
+const LEAST: u64 = 1 << 10;
+
+/// Memory for that many elements of ranges.
+pub(super) fn room_for<K: DeviceKey, V: DeviceValue>(
+    stream: &Stream,
+    elements: usize,
+) -> Result<(DeviceVec<K>, DeviceVec<V::Stored>), Error> {
+    let values = if V::WORDS == 0 { 0 } else { elements };
+    let room = stream.alloc_uninit(elements).and_then(|keys| Ok((keys, stream.alloc_uninit(values)?)));
+    room.map_err(|error| match error {
+        GpuError::OutOfMemory { free, .. } => {
+            let elements = elements as u64;
+            Error::RangesTooLarge {
+                elements,
+                bytes: elements.saturating_mul(element_bytes::<K, V>()),
+                free: free as u64,
+            }
+        }
+        other => other.into(),
+    })
+}
+
+fn element_bytes<K, V: DeviceValue>() -> u64 {
+    size_of::<K>() as u64 + 4 * u64::from(V::WORDS)
+}
+
+/// Some of the elements of several ranges of keys, in device memory: an item of [`RangePieces`].
+pub struct RangePiece<K, V: DeviceValue> {
+    /// Which ranges: several whole ones, or one. The elements of one may be only a part of those that it has; the next pieces then
+    /// are of the same range, with larger keys.
+    pub ranges: Range<usize>,
+    /// Their elements; offsets are those within the piece.
+    pub elements: DeviceRanges<K, V>,
+}
+
+/// The elements of several ranges of keys in pieces of limited size: made by [`Ordered::range_pieces_device`]. Ends after an
+/// error.
+pub struct RangePieces<'a, K, V: DeviceValue, F> {
+    of: &'a Ordered<K, V, F>,
+    lows: DeviceSlice<'a, K>,
+    highs: DeviceSlice<'a, K>,
+    /// How many elements each range has.
+    counts: Vec<u64>,
+    /// Elements of a piece at most.
+    most: u64,
+    /// The first range that is not done.
+    next: usize,
+    /// What is left of that range if it has more elements than a piece; the part with the least keys is the last one.
+    parts: Vec<Part<K>>,
+}
+
+/// A part of a range of keys, and how many elements it has.
+#[derive(Clone, Copy)]
+struct Part<K> {
+    low: K,
+    high: K,
+    count: u64,
+}
+
+/// Ranges, in pieces where they need to be.
+impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
+    /// The keys of each range that have a value, with their values, in one piece of host memory. Where they are more than
+    /// the device has memory for, it works through them in pieces.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`]; [`Error::OutOfMemory`] if the host has not enough memory.
+    pub fn range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Ranges<K, V>, Error> {
+        match self.range_at_once(ranges) {
+            Err(error) if is_device_full(&error) => self.range_in_pieces(ranges),
+            done => done,
+        }
+    }
+
+    /// The elements from each of `lows` to that of `highs` in pieces of at most `most` elements (0 counts as 1), each in device
+    /// memory of its own. Counts all of them first, and waits.
+    ///
+    /// ```
+    /// use warpset_gpu::Device;
+    /// use warpset_lsm::Lsm;
+    ///
+    /// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
+    /// let keys: Vec<u32> = (0..1000).collect();
+    /// let lsm = Lsm::<u32, u32>::builder().on(&device).build_from(&keys, &keys)?;
+    /// let (lows, highs) = (device.from_slice(&[10, 500])?, device.from_slice(&[19, 999])?);
+    /// let mut found = Vec::new();
+    /// for piece in lsm.range_pieces_device(lows.as_slice(), highs.as_slice(), 300)? {
+    ///     let piece = piece?;
+    ///     assert!(piece.elements.keys.len() <= 300);
+    ///     found.extend(piece.elements.keys.to_vec()?);
+    /// }
+    /// assert!(found.into_iter().eq((10..20).chain(500..1000)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`], [`Error::Gpu`]; memory of another device is refused. Of an item: [`Error::RangesTooLarge`] if
+    /// there is no memory for the piece.
+    pub fn range_pieces_device<'a>(
+        &'a self,
+        lows: DeviceSlice<'a, K>,
+        highs: DeviceSlice<'a, K>,
+        most: usize,
+    ) -> Result<RangePieces<'a, K, V, F>, Error> {
+        one_per_key(lows.len(), "ends of ranges", highs.len())?;
+        let mut counts = vec![0; lows.len()];
+        for (first, counts) in (0..lows.len()).step_by(MOST_RANGES).zip(counts.chunks_mut(MOST_RANGES)) {
+            let mut on_device = self.device().alloc_uninit(counts.len())?;
+            let ranges = first..first + counts.len();
+            self.count_range_device(lows.slice(ranges.clone()), highs.slice(ranges), on_device.as_mut_slice())?;
+            on_device.copy_to_slice(counts)?;
+        }
+        Ok(RangePieces { of: self, lows, highs, counts, most: (most as u64).max(1), next: 0, parts: Vec::new() })
+    }
+
+    fn range_in_pieces<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Ranges<K, V>, Error> {
+        let mut all = Ranges { offsets: vec![0], keys: Vec::new(), values: Vec::new() };
+        let mut most = self.device().memory_info()?.free as u64 / (2 * element_bytes::<K, V>());
+        let mut total = 0;
+        for ranges in ranges.chunks(MOST_RANGES) {
+            let [lows, highs] = self.waiting(|stream| upload_ends(stream, ranges))?;
+            let mut pieces = self.range_pieces_device(lows.as_slice(), highs.as_slice(), most as usize)?;
+            for count in &pieces.counts {
+                total += count;
+                all.offsets.push(total);
+            }
+            reserve(&mut all.keys, total)?;
+            reserve(&mut all.values, total)?;
+            while pieces.next < pieces.counts.len() {
+                match pieces.next_piece() {
+                    Ok(RangePiece { elements, .. }) => {
+                        all.keys.extend_from_slice(&elements.keys.to_vec()?);
+                        let stored = if V::WORDS == 0 { Vec::new() } else { elements.values.to_vec()? };
+                        all.values.extend(V::from_stored(&stored, elements.keys.len()));
+                    }
+                    Err(error) if is_device_full(&error) && pieces.most > LEAST => pieces.most /= 2,
+                    Err(error) => return Err(error),
+                }
+            }
+            most = pieces.most;
+        }
+        Ok(all)
+    }
+}
+
+/// Room for `len` items in all.
+fn reserve<T>(items: &mut Vec<T>, len: u64) -> Result<(), OutOfMemory> {
+    let more = (len as usize).saturating_sub(items.len());
+    items.try_reserve_exact(more).map_err(|_| OutOfMemory { bytes: len.saturating_mul(size_of::<T>() as u64) })
+}
+
+fn is_device_full(error: &Error) -> bool {
+    match error {
+        Error::RangesTooLarge { .. } => true,
+        Error::Gpu(error) => error.is_out_of_memory(),
+        _ => false,
+    }
+}
+
+impl<K: DeviceKey, V: DeviceValue, F> RangePieces<'_, K, V, F> {
+    /// How many elements each range has.
+    pub fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+
+    /// The next piece; there is one. After an error everything is as it was.
+    fn next_piece(&mut self) -> Result<RangePiece<K, V>, Error> {
+        if self.parts.is_empty() {
+            if self.counts[self.next] <= self.most {
+                return self.whole_ranges();
+            }
+            self.parts = vec![self.whole_range()?];
+        }
+        self.part_of_range()
+    }
+
+    /// As many ranges as fit in a piece.
+    fn whole_ranges(&mut self) -> Result<RangePiece<K, V>, Error> {
+        let mut sum = 0;
+        let fit = self.counts[self.next..].iter().take(MOST_RANGES).take_while(|&&count| {
+            sum += count;
+            sum <= self.most
+        });
+        let ranges = self.next..self.next + fit.count();
+        let elements = self.of.range_device(self.lows.slice(ranges.clone()), self.highs.slice(ranges.clone()))?;
+        self.next = ranges.end;
+        Ok(RangePiece { ranges, elements })
+    }
+
+    /// The range that comes next.
+    fn whole_range(&self) -> Result<Part<K>, Error> {
+        let end = |ends: &DeviceSlice<'_, K>| -> Result<K, Error> {
+            let mut key = [K::MIN];
+            ends.slice(self.next..self.next + 1).copy_to_slice(&mut key)?;
+            Ok(key[0])
+        };
+        Ok(Part { low: end(&self.lows)?, high: end(&self.highs)?, count: self.counts[self.next] })
+    }
+
+    /// As many parts of the next range as fit in a piece.
+    fn part_of_range(&mut self) -> Result<RangePiece<K, V>, Error> {
+        while let Some(part) = self.parts.last().filter(|part| part.count > self.most) {
+            let cut = self.cut(part)?;
+            self.parts.pop();
+            self.parts.extend(cut.into_iter().rev());
+        }
+        let mut sum = 0;
+        let fit = self.parts.iter().rev().take_while(|part| {
+            sum += part.count;
+            sum <= self.most
+        });
+        let (lows, highs): (Vec<K>, Vec<K>) = fit.map(|part| (part.low, part.high)).unzip();
+        let device = self.of.device();
+        let (on_device_lows, on_device_highs) = (device.from_slice(&lows)?, device.from_slice(&highs)?);
+        let mut elements = self.of.range_device(on_device_lows.as_slice(), on_device_highs.as_slice())?;
+        elements.offsets = device.from_slice(&[0, elements.keys.len() as u64])?;
+        let ranges = self.next..self.next + 1;
+        self.parts.truncate(self.parts.len() - lows.len());
+        if self.parts.is_empty() {
+            self.next += 1;
+        }
+        Ok(RangePiece { ranges, elements })
+    }
+
+    /// Cuts a part, which has two keys at least, into parts of the same number of keys, live or not; those that have elements.
+    fn cut(&self, part: &Part<K>) -> Result<Vec<Part<K>>, Error> {
+        let (low, high) = (part.low.to_u64(), part.high.to_u64());
+        let step = (high - low) / CUTS + 1;
+        let begins = (0..CUTS).map_while(|i| low.checked_add(i * step)).take_while(|&begin| begin <= high);
+        let ranges: Vec<RangeInclusive<K>> =
+            begins.map(|begin| K::from_u64(begin)..=K::from_u64(begin.saturating_add(step - 1).min(high))).collect();
+        let counts = self.of.count_range_bulk(&ranges)?;
+        let parts = ranges.iter().zip(counts).filter(|&(_, count)| count > 0);
+        Ok(parts.map(|(range, count)| Part { low: *range.start(), high: *range.end(), count }).collect())
+    }
+}
+
+impl<K: DeviceKey, V: DeviceValue, F> Iterator for RangePieces<'_, K, V, F> {
+    type Item = Result<RangePiece<K, V>, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next == self.counts.len() {
+            return None;
+        }
+        let piece = self.next_piece();
+        if piece.is_err() {
+            self.next = self.counts.len();
+        }
+        Some(piece)
+    }
+}
+
+impl<K: DeviceKey, V: DeviceValue, F> std::iter::FusedIterator for RangePieces<'_, K, V, F> {}
+
+impl<K, V: DeviceValue, F> fmt::Debug for RangePieces<'_, K, V, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RangePieces { counts, most, next, .. } = self;
+        f.debug_struct("RangePieces")
+            .field("ranges", &counts.len())
+            .field("most", most)
+            .field("next", next)
+            .finish_non_exhaustive()
+    }
+}
