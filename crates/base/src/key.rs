@@ -62,7 +62,7 @@ pub trait Key: sealed::Sealed {}
 pub struct Bytes<T>(pub T);
 
 /// A seed, prepared for integers and for bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Seed {
     seed: u64,
     spread: u64,

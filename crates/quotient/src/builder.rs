@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 
 use warpset_core::quotient::slots::Container;
 
+use crate::key::Seed;
 use crate::slot_kind::SlotKind;
 use crate::standard::Standard;
 use crate::{Duplicates, Error, Key, Layout, QuotientFilter};
@@ -77,9 +78,9 @@ impl<S: SlotKind> Builder<S> {
 
     /// For a layout that is known already: that of another filter, for example. Rate and load limit are the layout's.
     pub fn with_layout(layout: Layout) -> Builder<S> {
-        let Layout { container, duplicates, seed, .. } = layout;
+        let Layout { container, duplicates, .. } = layout;
         let exact = layout.exact.then(|| layout.fingerprint_bits());
-        Builder { container, duplicates, seed, exact, ..Builder::new(Size::Layout(layout)) }
+        Builder { container, duplicates, seed: layout.seed(), exact, ..Builder::new(Size::Layout(layout)) }
     }
 
     /// The rate of false positives at capacity, at most; without effect where bits or layout are given. Default: 0.01.
@@ -136,7 +137,8 @@ impl<S: SlotKind> Builder<S> {
             Size::Bits { quotient_bits, remainder_bits } => (quotient_bits, remainder_bits),
             Size::Capacity(keys) => self.bits_for(keys)?,
             Size::Layout(layout) => {
-                let Builder { container, duplicates, seed, exact, .. } = *self;
+                let Builder { container, duplicates, exact, .. } = *self;
+                let seed = Seed::new(self.seed);
                 let bits = layout.fingerprint_bits();
                 if exact.is_some_and(|exact| exact != bits) {
                     return Err(Error::KeyTooWide { bits });

@@ -168,14 +168,17 @@ impl<S: SlotKind> QuotientFilter<S> {
     /// Remove only keys that were inserted: another key may have the same fingerprint. In a set that other key is then
     /// lost; in a multiset both have a copy.
     pub fn remove(&mut self, key: impl Key) -> bool {
-        self.layout.fingerprint(key).is_some_and(|fingerprint| self.remove_fingerprint(fingerprint))
+        self.layout.fingerprint(key).is_some_and(|fingerprint| self.remove_own(fingerprint))
     }
 
     /// [`QuotientFilter::remove`] for a fingerprint.
     pub fn remove_fingerprint(&mut self, fingerprint: u64) -> bool {
-        if fingerprint > self.layout.last_fingerprint() {
-            return false;
-        }
+        fingerprint <= self.layout.last_fingerprint() && self.remove_own(fingerprint)
+    }
+
+    /// The same for a fingerprint that the layout has.
+    #[inline]
+    fn remove_own(&mut self, fingerprint: u64) -> bool {
         if self.layout.is_counted() {
             return self.remove_counted_fingerprint(fingerprint, 1) > 0;
         }

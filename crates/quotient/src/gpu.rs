@@ -195,7 +195,7 @@ impl<S: DeviceSlotKind> cpu::QuotientFilter<S> {
 
 /// How keys of a filter are hashed.
 fn hashing(layout: &Layout) -> Hashing {
-    Hashing::seeded(layout.seed)
+    Hashing::seeded(layout.seed())
 }
 
 impl<S: DeviceSlotKind> fmt::Debug for QuotientFilter<S> {

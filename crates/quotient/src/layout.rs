@@ -50,7 +50,7 @@ pub struct Layout {
     pub(crate) split: Split,
     pub(crate) container: Container,
     pub(crate) duplicates: Duplicates,
-    pub(crate) seed: u64,
+    pub(crate) seed: Seed,
     /// Whether a fingerprint is a bijection of its key, an integer of as many bits.
     pub(crate) exact: bool,
     /// The most fingerprints that may be stored.
@@ -129,7 +129,7 @@ impl Layout {
         let overflow = limit.min(rates::overflow_bound(split.quotient_bits, load));
         // One more slot stays empty, so that every walk ends.
         let blocks = (split.quotients() + overflow + 1).div_ceil(BLOCK_SLOTS);
-        Layout { split, container, duplicates, seed, exact, limit, blocks }
+        Layout { split, container, duplicates, seed: Seed::new(seed), exact, limit, blocks }
     }
 
     /// The same for quotients of another width; fingerprints stay as they are, so one more quotient bit is one remainder bit
@@ -143,7 +143,7 @@ impl Layout {
         } else {
             (self.limit >> (self.split.quotient_bits - quotient_bits)).max(1)
         };
-        Ok(Layout::with_limit(split, limit, self.container, self.duplicates, self.seed, self.exact))
+        Ok(Layout::with_limit(split, limit, self.container, self.duplicates, self.seed(), self.exact))
     }
 
     /// Bits of a quotient.
@@ -173,7 +173,7 @@ impl Layout {
 
     /// The seed of the keys' hash.
     pub fn seed(&self) -> u64 {
-        self.seed
+        self.seed.get()
     }
 
     /// The most fingerprints that may be stored; with counters, the most slots that they may take.
@@ -224,13 +224,13 @@ impl Layout {
     /// What makes fingerprints of keys.
     #[inline(always)]
     pub(crate) fn fingerprints_of(&self) -> FingerprintOf {
-        let spread = if self.exact { permute::spread_of(self.seed) } else { 0 };
-        FingerprintOf { split: self.split, seed: Seed::new(self.seed), exact: self.exact, spread }
+        let spread = if self.exact { permute::spread_of(self.seed()) } else { 0 };
+        FingerprintOf { split: self.split, seed: self.seed, exact: self.exact, spread }
     }
 
     /// The key of a fingerprint of an exact filter.
     pub(crate) fn key_of(&self, fingerprint: u64) -> u64 {
-        permute::unpermute(fingerprint, self.fingerprint_bits(), permute::spread_of(self.seed))
+        permute::unpermute(fingerprint, self.fingerprint_bits(), permute::spread_of(self.seed()))
     }
 
     /// An error if a key has no fingerprint here.
@@ -244,7 +244,7 @@ impl Layout {
         let incompatible = |field, left, right| Err(Error::Incompatible { field, left, right });
         let (left, right) = (self.fingerprint_bits(), other.fingerprint_bits());
         if self.seed != other.seed {
-            return incompatible("seed", self.seed, other.seed);
+            return incompatible("seed", self.seed(), other.seed());
         }
         if self.exact != other.exact || self.exact && left != right {
             let bits = |layout: &Layout| if layout.exact { layout.fingerprint_bits() as u64 } else { 0 };
@@ -291,7 +291,7 @@ impl Layout {
             self.split.quotient_bits as u64,
             self.split.remainder_bits as u64,
             form,
-            self.seed,
+            self.seed(),
             self.limit,
             self.blocks,
             0,
@@ -330,7 +330,7 @@ impl Layout {
         if blocks < least || blocks > most {
             return invalid("blocks", blocks);
         }
-        Ok(Layout { split, container, duplicates, seed, exact, limit, blocks })
+        Ok(Layout { split, container, duplicates, seed: Seed::new(seed), exact, limit, blocks })
     }
 }
 

@@ -1,7 +1,6 @@
 //! Filters from iterators of keys, and keys from iterators into filters: they grow as needed.
 
 use super::QuotientFilter;
-use crate::key::Seed;
 use crate::slot_kind::SlotKind;
 use crate::{Builder, Error, Hashed, Key, Layout};
 
@@ -9,8 +8,7 @@ use crate::{Builder, Error, Hashed, Key, Layout};
 const BATCH: usize = 1 << 16;
 
 fn hashes<K: Key>(layout: &Layout, keys: impl Iterator<Item = K>) -> Vec<Hashed> {
-    let seed = Seed::new(layout.seed);
-    keys.map(|key| Hashed(seed.hash(&key))).collect()
+    keys.map(|key| Hashed(layout.seed.hash(&key))).collect()
 }
 
 /// The fingerprints of some keys; keys that have none are a panic, as [`Extend`] says.

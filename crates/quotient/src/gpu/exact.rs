@@ -27,7 +27,7 @@ pub(super) fn keys_for(layout: &Layout, keys: KeySlice) -> KeySlice {
         MIX_I32 => EXACT_I32,
         _ => EXACT_NONE,
     };
-    KeySlice { kind, spread: spread_of(layout.seed), ..keys }
+    KeySlice { kind, spread: spread_of(layout.seed()), ..keys }
 }
 
 /// Queues which of `n > 0` keys have a fingerprint, as bits, or as their number added to a word.
@@ -76,7 +76,7 @@ pub(super) fn to_keys(layout: &Layout, stream: &Stream, fingerprints: &mut Devic
     }
     let n = fingerprints.len();
     if n > 0 {
-        let (bits, spread) = (layout.fingerprint_bits(), spread_of(layout.seed));
+        let (bits, spread) = (layout.fingerprint_bits(), spread_of(layout.seed()));
         let fingerprints = fingerprints.global_mut();
         // SAFETY: the vector is the caller's alone, and freed in the order of the stream.
         unsafe { quotient_exact_keys { fingerprints, n, bits, spread }.launch(stream, grid(n))? };

@@ -53,9 +53,22 @@ impl Fields {
     /// Whether a field of `within`, the fields of which are the lowest ones, has this value.
     #[inline(always)]
     pub(super) fn any_equal(self, word: u64, within: u64, value: u64) -> bool {
+        self.lowest_equal(word, value) & within != 0
+    }
+
+    /// The number of the first field of `within`, the fields of which are the lowest ones, that has this value.
+    #[inline(always)]
+    pub(super) fn first_equal(self, word: u64, within: u64, value: u64) -> Option<u64> {
+        let equal = self.lowest_equal(word, value) & within;
+        if equal != 0 { Some(self.lowest_of(equal)) } else { None }
+    }
+
+    /// The highest bit of the lowest field that has this value, and of others above it.
+    #[inline(always)]
+    fn lowest_equal(self, word: u64, value: u64) -> u64 {
         // A field is zero where it is equal; the lowest of those, if any, is the first whose highest bit the subtraction sets.
         let differ = word ^ self.lows.wrapping_mul(value);
-        differ.wrapping_sub(self.lows) & !differ & self.highs() & within != 0
+        differ.wrapping_sub(self.lows) & !differ & self.highs()
     }
 
     /// Which fields are not less than this value.
@@ -95,6 +108,8 @@ mod tests {
                 let some = state % (count + 1);
                 let wanted = (0..some).any(|n| nth(n) == value);
                 assert_eq!(fields.any_equal(word, fields.first(some), value), wanted);
+                let first = (0..some).find(|&n| nth(n) == value);
+                assert_eq!(fields.first_equal(word, fields.first(some), value), first);
                 let (equal, not_below) = (fields.equal(word, value), fields.not_below(word, value));
                 for n in 0..count {
                     let high = 1 << ((n + 1) * width as u64 - 1);
