@@ -128,6 +128,8 @@ pub mod quotient {
     pub mod lookup;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_paper_builds"))]
     pub mod paper_builds;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_parts"))]
+    pub mod parts;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_standard"))]
     pub mod standard;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "quotient_update"))]
@@ -241,6 +243,7 @@ modules! {
     "quotient_extract",
     "quotient_lookup",
     "quotient_paper_builds",
+    "quotient_parts",
     "quotient_rank_select_build",
     "quotient_rank_select_counted",
     "quotient_rank_select_extract",

@@ -25,6 +25,7 @@ mod fingerprint_word;
 pub(crate) mod fingerprints;
 pub(crate) mod kernels;
 mod lookup;
+mod parts;
 mod rates;
 mod resize;
 pub(crate) mod scan;

@@ -5,7 +5,7 @@ use warpset_gpu::{Device, DeviceSlice, Stream};
 
 use super::counts::Counts;
 use super::fingerprints::{Fingerprints, Misfits};
-use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, exact, kernels};
+use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, exact, kernels, parts};
 use crate::{Duplicates, Error, Key, Layout};
 
 impl<S: DeviceSlotKind> QuotientFilter<S> {
@@ -50,10 +50,18 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
             device.expect_same(keys.device(), "building a quotient filter")?;
             device.synchronize()?;
         }
-        let built = device.with_kernels(&kernels::of_build::<S>(&layout, keys.count(), method), || {
+        let in_parts = parts::pays(&layout, keys.count());
+        let kernels = if in_parts { kernels::of_build_in_parts::<S> } else { kernels::of_build::<S> };
+        let built = device.with_kernels(&kernels(&layout, keys.count(), method), || {
             // SAFETY: the keys are borrowed until the layout has been waited for, on an error too.
-            let fingerprints = unsafe { Fingerprints::of_device_keys(&layout, &stream, keys, Misfits::Refused)? };
-            QuotientFilter::lay_out(&stream, layout, &fingerprints.sorted(&layout, &stream)?, method)
+            let sorted = unsafe {
+                if in_parts {
+                    parts::sorted(&layout, &stream, keys)?
+                } else {
+                    Fingerprints::of_device_keys(&layout, &stream, keys, Misfits::Refused)?.sorted(&layout, &stream)?
+                }
+            };
+            QuotientFilter::lay_out(&stream, layout, &sorted, method)
         });
         if built.is_err() {
             stream.synchronize()?;

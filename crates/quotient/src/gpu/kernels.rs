@@ -8,7 +8,7 @@ use warpset_primitives::{merge, select, sort};
 use warpset_simt::KernelInfo;
 
 use super::fingerprint_word::FingerprintWord;
-use super::{DeviceSlotKind, QuotientFilter};
+use super::{DeviceSlotKind, QuotientFilter, parts};
 use crate::Layout;
 use crate::slot_kind::Change;
 
@@ -33,26 +33,40 @@ pub(super) fn of_build<S: DeviceSlotKind>(layout: &Layout, n: usize, method: S::
     all
 }
 
+/// The same made from `n` keys by [`parts`].
+pub(super) fn of_build_in_parts<S: DeviceSlotKind>(layout: &Layout, n: usize, method: S::BuildMethod) -> Kernels {
+    let mut all = of_sorted::<S>(layout, method);
+    all.extend(parts::kernels(n));
+    all
+}
+
 /// Of a filter made from `n` fingerprints.
 pub(super) fn of_layout<S: DeviceSlotKind>(layout: &Layout, n: usize, method: S::BuildMethod) -> Kernels {
-    fn all<F: FingerprintWord, S: DeviceSlotKind>(n: usize, method: S::BuildMethod) -> Kernels {
-        let mut all = S::layout_kernels::<F>(method);
-        all.extend(sort::kernels_for_keys::<F>(n));
-        all
+    fn sorts<F: FingerprintWord>(n: usize) -> Kernels {
+        sort::kernels_for_keys::<F>(n)
     }
-    fn counted<F: FingerprintWord, S: DeviceSlotKind>(n: usize) -> Kernels {
-        let mut all = S::counted_kernels::<F>();
-        all.extend(sort::kernels_for_keys::<F>(n));
-        all
+    if n == 0 {
+        return vec![];
     }
-    match (n, layout.is_counted()) {
-        (0, _) => vec![],
-        (_, true) => {
-            let encode = if layout.fingerprint_bits() <= 32 { encode_u32::INFO } else { encode_u64::INFO };
-            by_word!(layout, counted::<S>(n)).into_iter().chain([encode]).collect()
-        }
-        _ => by_word!(layout, all::<S>(n, method)),
+    let mut all = of_sorted::<S>(layout, method);
+    all.extend(by_word!(layout, sorts(n)));
+    all
+}
+
+/// Of a filter made from ascending fingerprints.
+fn of_sorted<S: DeviceSlotKind>(layout: &Layout, method: S::BuildMethod) -> Kernels {
+    fn once<F: FingerprintWord, S: DeviceSlotKind>(method: S::BuildMethod) -> Kernels {
+        S::layout_kernels::<F>(method)
     }
+    fn counted<F: FingerprintWord, S: DeviceSlotKind>() -> Kernels {
+        S::counted_kernels::<F>()
+    }
+    if !layout.is_counted() {
+        return by_word!(layout, once::<S>(method));
+    }
+    let mut all = by_word!(layout, counted::<S>());
+    all.push(if layout.fingerprint_bits() <= 32 { encode_u32::INFO } else { encode_u64::INFO });
+    all
 }
 
 /// Of the fingerprints of a filter in another layout.

@@ -1,0 +1,105 @@
+//! Fingerprints of 33 and 34 bits sorted as words of 32: spread over two or four parts by the bits above, and put together again.
+
+use warpset_gpu::{LaunchConfig, Stream};
+use warpset_kernels::batch::keys::KeySlice;
+use warpset_kernels::quotient::parts::{
+    BLOCK, PARTS, SHARED_BYTES, TILE, WIDENED, quotient_fingerprints_in_parts, quotient_widen,
+};
+use warpset_primitives::sort;
+use warpset_simt::KernelInfo;
+
+use super::fingerprints::{Fingerprints, parameters};
+use super::{DeviceKeys, hashing};
+use crate::{Error, Layout};
+
+/// So many keys at least: for fewer the wait for the parts' lengths takes what the sort saves.
+const LEAST: usize = 1 << 23;
+
+/// Whether [`sorted`] is for these.
+pub(super) fn pays(layout: &Layout, n: usize) -> bool {
+    !layout.exact && (33..=34).contains(&layout.fingerprint_bits()) && n >= LEAST
+}
+
+/// What [`sorted`] launches.
+pub(super) fn kernels(n: usize) -> Vec<&'static KernelInfo> {
+    let mut all = sort::kernels_for_keys::<u32>(n / 2);
+    all.extend([quotient_fingerprints_in_parts::INFO, quotient_widen::INFO]);
+    all
+}
+
+/// The fingerprints, 33 or 34 bits, of keys of a filter that is not exact, ascending. Waits for how many each part has.
+///
+/// # Safety
+/// Until `stream` has passed this work the keys stay allocated, and nothing writes them.
+pub(super) unsafe fn sorted<K: DeviceKeys>(layout: &Layout, stream: &Stream, keys: K) -> Result<Fingerprints, Error> {
+    let (n, hashing) = (keys.count(), hashing(layout));
+    let pairs = 1 << (layout.fingerprint_bits() - 33);
+    let mut low = stream.alloc_uninit::<u32>(pairs * n)?;
+    let mut lens = stream.alloc_zeroed::<u64>(PARTS)?;
+    for first in (0..n).step_by(keys.at_a_time(&hashing)) {
+        let some = keys.part(first..n.min(first.saturating_add(keys.at_a_time(&hashing))));
+        let grid = LaunchConfig::new(some.count().div_ceil(TILE) as u32, BLOCK).shared(SHARED_BYTES);
+        // SAFETY: there is a place for each key; scratch is freed in the order of the stream; the rest is the caller's
+        // promise.
+        unsafe {
+            let hashed = some.kernel_keys(&hashing, stream)?;
+            let (KeySlice { keys, kind, spread }, parameters) = (hashed.keys, parameters(layout));
+            let (lens, out) = (lens.global_mut(), low.global_mut());
+            quotient_fingerprints_in_parts { keys, kind, spread, n: some.count(), parameters, lens, out, room: n }
+                .launch(stream, grid)?;
+        }
+    }
+    let mut held = [0; PARTS];
+    stream.download(&lens, &mut held)?;
+    let mut all = stream.alloc_uninit::<u64>(n)?;
+    let mut at = 0;
+    for (high, len) in held.into_iter().enumerate().filter(|(_, len)| *len > 0) {
+        let (pair, len) = (high / 2 * n, len as usize);
+        let mut part = low.slice_mut(if high % 2 == 0 { pair..pair + len } else { pair + n - len..pair + n });
+        // SAFETY: parts lie apart, and have as many places in the result; all is freed in the order of the stream.
+        unsafe {
+            sort::sort_keys_in_place_async(stream, part.reborrow(), sort::By::ascending())?;
+            let (low, high, out) = (part.as_slice().global(), high as u32, all.global_mut().at(at));
+            let threads = len.div_ceil(WIDENED).div_ceil(BLOCK as usize) as u32;
+            quotient_widen { low, n: len, high, out }.launch(stream, LaunchConfig::new(threads, BLOCK))?;
+        }
+        at += len;
+    }
+    Ok(Fingerprints::Wide(all))
+}
+
+#[cfg(test)]
+mod tests {
+    use warpset_gpu::testing::devices;
+
+    use super::*;
+    use crate::RankSelectBuilder;
+
+    #[test]
+    fn sorted_as_on_the_host() {
+        for device in devices(4) {
+            for bits in [33, 34] {
+                let layout = RankSelectBuilder::with_bits(28, bits - 28).layout().unwrap();
+                for n in [1, 31, 255, TILE - 1, TILE, 2 * TILE + 77] {
+                    // Some all in one part, some as they come, some again and again.
+                    for spread in [0, 1, 17] {
+                        let some: Vec<u64> = (0..n as u64).map(|i| if spread == 17 { i % 17 } else { i * spread }).collect();
+                        let mut expected: Vec<u64> = some.iter().filter_map(|&key| layout.fingerprint(key)).collect();
+                        expected.sort_unstable();
+                        let keys = device.from_slice(&some).unwrap();
+                        let stream = device.new_stream().unwrap();
+                        device.synchronize().unwrap();
+                        // SAFETY: the keys live until the result has been read.
+                        let sorted = unsafe { sorted(&layout, &stream, keys.as_slice()) }.unwrap();
+                        let mut found = vec![0u64; n];
+                        match &sorted {
+                            Fingerprints::Wide(items) => stream.download(items, &mut found).unwrap(),
+                            Fingerprints::Narrow(_) => unreachable!(),
+                        }
+                        assert_eq!(found, expected, "{bits} {n} {spread}");
+                    }
+                }
+            }
+        }
+    }
+}
