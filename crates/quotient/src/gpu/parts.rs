@@ -83,7 +83,8 @@ mod tests {
                 for n in [1, 31, 255, TILE - 1, TILE, 2 * TILE + 77] {
                     // Some all in one part, some as they come, some again and again.
                     for spread in [0, 1, 17] {
-                        let some: Vec<u64> = (0..n as u64).map(|i| if spread == 17 { i % 17 } else { i * spread }).collect();
+                        let some: Vec<u64> =
+                            (0..n as u64).map(|i| if spread == 17 { i % 17 } else { i * spread }).collect();
                         let mut expected: Vec<u64> = some.iter().filter_map(|&key| layout.fingerprint(key)).collect();
                         expected.sort_unstable();
                         let keys = device.from_slice(&some).unwrap();

@@ -21,6 +21,22 @@ use crate::{Error, RankSelect};
 
 type Filter = QuotientFilter<RankSelect>;
 
+/// Launches the kernel, or the one that loads words by pairs where each block begins with one.
+///
+/// The kernels of this file take the same filter and keys, then what the braces name.
+macro_rules! launch {
+    ($filter:ident, $stream:ident, $keys:ident, $n:ident, $kernel:ident or $paired:ident { $($more:ident),* }) => {{
+        let (layout, words, n) = (&$filter.layout, $filter.words.global(), $n);
+        let (blocks, parameters, fields) = (layout.blocks, parameters(layout), fields(layout.remainder_bits()));
+        let KeySlice { keys, kind, spread } = $keys;
+        if layout.block_words() % 2 == 0 {
+            $paired { words, blocks, parameters, fields, keys, kind, spread, n, $($more),* }.launch($stream, grid(n))?;
+        } else {
+            $kernel { words, blocks, parameters, fields, keys, kind, spread, n, $($more),* }.launch($stream, grid(n))?;
+        }
+    }};
+}
+
 /// Queues the lookup of `n` keys.
 ///
 /// # Safety
@@ -36,75 +52,20 @@ pub(super) unsafe fn look_up(
     if n == 0 {
         return Ok(());
     }
-    if filter.layout.is_counted() {
-        let KeySlice { keys, kind, spread } = keys;
-        let Answers { words: out, form } = answers;
-        let (layout, words) = (&filter.layout, filter.words.global());
-        let (blocks, parameters, fields) = (layout.blocks, parameters(layout), fields(layout.remainder_bits()));
-        // SAFETY: the filter is sound, and has counters; the caller answers for the rest.
-        unsafe {
-            if layout.remainder_bits() % 2 == 0 {
-                quotient_rank_select_contains_counted_paired {
-                    words,
-                    blocks,
-                    parameters,
-                    fields,
-                    keys,
-                    kind,
-                    spread,
-                    n,
-                    form,
-                    out,
-                }
-                .launch(stream, grid(n))?;
-                return Ok(());
-            }
-            quotient_rank_select_contains_counted {
-                words,
-                blocks,
-                parameters,
-                fields,
-                keys,
-                kind,
-                spread,
-                n,
-                form,
-                out,
-            }
-            .launch(stream, grid(n))?;
-        }
-        return Ok(());
-    }
     // A lookup takes as long at any load, so sorting never pays (`docs/performance-log.md`).
-    if method == LookupMethod::Sorted && n < 1 << 32 {
+    if method == LookupMethod::Sorted && n < 1 << 32 && !filter.layout.is_counted() {
         // SAFETY: the caller's promise is the same.
         return unsafe { look_up_sorted(filter, stream, keys, n, answers) };
     }
-    let KeySlice { keys, kind, spread } = keys;
     let Answers { words: out, form } = answers;
-    let (layout, words) = (&filter.layout, filter.words.global());
-    let (blocks, parameters, grid) = (layout.blocks, parameters(layout), grid(n));
-    let bits = layout.remainder_bits();
-    let fields = fields(bits);
-    // SAFETY: the filter is sound; the caller answers for the rest.
+    // SAFETY: the filter is sound, and has counters where the kernel expects them; the caller answers for the rest.
     unsafe {
-        if bits % 2 == 1 {
-            quotient_rank_select_contains_paired {
-                words,
-                blocks,
-                parameters,
-                fields,
-                keys,
-                kind,
-                spread,
-                n,
-                form,
-                out,
-            }
-            .launch(stream, grid)?;
+        if filter.layout.is_counted() {
+            launch!(filter, stream, keys, n, quotient_rank_select_contains_counted
+                or quotient_rank_select_contains_counted_paired { form, out });
         } else {
-            quotient_rank_select_contains { words, blocks, parameters, fields, keys, kind, spread, n, form, out }
-                .launch(stream, grid)?;
+            launch!(filter, stream, keys, n, quotient_rank_select_contains
+                or quotient_rank_select_contains_paired { form, out });
         }
     }
     Ok(())
@@ -158,41 +119,15 @@ pub(super) unsafe fn count(
     n: usize,
     out: GlobalMut<u64>,
 ) -> Result<(), Error> {
-    let KeySlice { keys, kind, spread } = keys;
-    let (layout, words) = (&filter.layout, filter.words.global());
-    let (blocks, parameters, fields) = (layout.blocks, parameters(layout), fields(layout.remainder_bits()));
-    if layout.is_counted() {
-        // SAFETY: the filter is sound, and has counters; the caller answers for the rest.
-        unsafe {
-            if layout.remainder_bits() % 2 == 0 {
-                quotient_rank_select_count_counted_paired {
-                    words,
-                    blocks,
-                    parameters,
-                    fields,
-                    keys,
-                    kind,
-                    spread,
-                    n,
-                    out,
-                }
-                .launch(stream, grid(n))?;
-                return Ok(());
-            }
-            quotient_rank_select_count_counted { words, blocks, parameters, fields, keys, kind, spread, n, out }
-                .launch(stream, grid(n))?;
-        }
-        return Ok(());
-    }
-    // SAFETY: the filter is sound; the caller answers for the rest.
+    // SAFETY: the filter is sound, and has counters where the kernel expects them; the caller answers for the rest.
     unsafe {
-        if layout.remainder_bits() % 2 == 1 {
-            quotient_rank_select_count_paired { words, blocks, parameters, fields, keys, kind, spread, n, out }
-                .launch(stream, grid(n))?;
-            return Ok(());
+        if filter.layout.is_counted() {
+            launch!(filter, stream, keys, n, quotient_rank_select_count_counted
+                or quotient_rank_select_count_counted_paired { out });
+        } else {
+            launch!(filter, stream, keys, n, quotient_rank_select_count
+                or quotient_rank_select_count_paired { out });
         }
-        quotient_rank_select_count { words, blocks, parameters, fields, keys, kind, spread, n, out }
-            .launch(stream, grid(n))?;
     }
     Ok(())
 }
