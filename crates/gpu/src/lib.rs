@@ -60,6 +60,7 @@ mod device;
 mod emulated;
 mod error;
 mod event;
+mod faults;
 mod host;
 mod launch;
 mod loaded;

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::device::{Device, Executor};
 use crate::error::{GpuError, Result};
+use crate::faults;
 use crate::stream::Stream;
 
 /// The address that stands for no memory: a multiple of every alignment in use, never accessed.
@@ -185,10 +186,14 @@ fn within_budget(device: &Device, bytes: usize, allocate: impl FnOnce() -> Resul
     if bytes == 0 {
         return Ok(NOTHING);
     }
-    device.budget().take(bytes).map_err(|left| {
+    let out_of_memory = |left: usize| {
         let free = device.memory_info().map_or(left, |info| info.free.min(left));
         GpuError::OutOfMemory { place: device.properties().name.clone(), asked: bytes, free }
-    })?;
+    };
+    if faults::strikes() {
+        return Err(out_of_memory(0));
+    }
+    device.budget().take(bytes).map_err(out_of_memory)?;
     allocate().inspect_err(|_| device.budget().give_back(bytes))
 }
 

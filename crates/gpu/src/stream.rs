@@ -12,6 +12,7 @@ use crate::cuda::{CudaDevice, CudaStream};
 use crate::device::{Device, Executor};
 use crate::error::{GpuError, Result};
 use crate::event::Event;
+use crate::faults;
 use crate::pinned::{Pending, PinnedVec};
 use crate::slice::{DeviceSlice, DeviceSliceMut, same_len};
 use crate::vector::DeviceVec;
@@ -313,6 +314,10 @@ impl Launcher for Stream {
         args: &mut [*mut c_void],
         thread: &(dyn Fn() + Sync),
     ) -> Result<()> {
+        if faults::strikes() {
+            let reason = "a test wants this launch to fail".to_owned();
+            return Err(GpuError::InvalidLaunch { kernel: info.name, reason });
+        }
         match &self.0.device.0 {
             // SAFETY: the caller's promise is the same.
             #[cfg(feature = "cuda")]

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::emulator::Config;
-use crate::{Backend, Device};
+use crate::{Backend, Device, faults};
 
 /// The environment variable that makes it a failure if there is no CUDA device to test on.
 pub const REQUIRE_VARIABLE: &str = "WARPSET_REQUIRE_CUDA";
@@ -40,6 +40,30 @@ pub fn cuda() -> Option<Device> {
 /// An emulator with this seed, and the CUDA device if one answers.
 pub fn devices(seed: u64) -> Vec<Device> {
     std::iter::once(Device::emulator(Config::seeded(seed))).chain(cuda()).collect()
+}
+
+/// Runs an operation with the first allocation or launch of this thread failing, then with the second, and so on until it has
+/// fewer; returns how many it has. After each time `check`, in which nothing fails, sees what was returned and what was
+/// left behind. Operations that can do with less memory may succeed in spite of a failure.
+///
+/// # Panics
+/// If it fails without one.
+pub fn fail_each<S, T, E: std::fmt::Debug>(
+    state: &mut S,
+    mut operation: impl FnMut(&mut S) -> Result<T, E>,
+    mut check: impl FnMut(&mut S, Result<T, E>),
+) -> usize {
+    for nth in 0.. {
+        faults::fail_after(Some(nth));
+        let result = operation(state);
+        let is_done = faults::fail_after(None).is_some();
+        assert!(!is_done || result.is_ok(), "nothing was made to fail: {:?}", result.err());
+        check(state, result);
+        if is_done {
+            return nth;
+        }
+    }
+    unreachable!("operations end")
 }
 
 /// Says once what is skipped, past the test runner, which shows nothing of tests that pass.

@@ -7,6 +7,7 @@ use super::{DeviceKey, DeviceValue, LookupMethod};
 use crate::{CleanupPolicy, Error, Lsm, OrderedKey};
 
 mod array;
+mod faults;
 
 /// Numbers that make few different keys, and the ends of their range.
 fn key<K: OrderedKey>(i: u64, seed: u64) -> K {
