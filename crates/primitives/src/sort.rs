@@ -11,7 +11,7 @@
 //! launch that counts all digits and one per digit ([`warpset_kernels::primitives::radix_sort`]).
 //!
 //! Scratch, allocated and freed in the order of the stream: [`scratch_bytes`], that is once the items' own bytes, and
-//! 2 KiB for each tile of 6,144 to 10,240 items, tiles of at most 2^30 items counted; or 1 KiB for each 1024 items.
+//! 2 KiB for each tile of 6,144 to 10,240 items, tiles of at most 2^30 items counted; or 1 KiB for each 512 items.
 
 mod by;
 mod one_block;
@@ -20,9 +20,10 @@ mod passes;
 mod resident;
 mod words;
 
-use warpset_gpu::{DeviceSlice, DeviceSliceMut, Stream};
+use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::primitives::radix_sort::{self as kernels, SMALL_ITEMS};
 use warpset_kernels::primitives::ranking::LOOK_BACK_ITEMS;
+use warpset_kernels::primitives::resident_sort::{IN_PLACE, REVERSED};
 use warpset_simt::KernelInfo;
 
 use crate::{Result, check};
@@ -172,7 +173,7 @@ fn scratch(widths: Widths, n: usize) -> usize {
     }
     let layout = Passes::new(widths, n, 0..8 * widths.key_bytes() as u32, true, LOOK_BACK_ITEMS);
     // A device that does not hold the items goes through passes.
-    let resident = if n <= resident::most(widths) { resident::words(widths, n) } else { 0 };
+    let resident = if n <= resident::most(widths) { resident::words(n) } else { 0 };
     n * (widths.key_bytes() + widths.value_bytes()) + (8 * layout.words()).max(4 * resident)
 }
 
@@ -222,6 +223,30 @@ fn launched_in_passes(widths: Widths, n: usize) -> Vec<&'static KernelInfo> {
     vec![pass, histogram]
 }
 
+/// Queues the copy of `n` items in reverse order.
+///
+/// # Safety
+/// As the public functions that are not in place; `source` and `target` hold `n` items of these widths.
+unsafe fn reverse_items<K: SortKey>(
+    stream: &Stream,
+    widths: Widths,
+    source: Source,
+    target: Target,
+    n: usize,
+) -> Result<()> {
+    let reverse = kernels::radix_sort_reverse::<K> {
+        keys: source.keys.cast(),
+        values: source.values.cast(),
+        n,
+        value_words: widths.value_bytes() as u32 / 4,
+        out_keys: target.keys.cast(),
+        out_values: target.values.cast(),
+    };
+    let blocks = n.div_ceil(kernels::REVERSE_BLOCK as usize).clamp(1, 1 << 16) as u32;
+    // SAFETY: the caller's promise.
+    Ok(unsafe { reverse.launch(stream, LaunchConfig::new(blocks, kernels::REVERSE_BLOCK))? })
+}
+
 /// Sorts `n` items; with `in_place`, `source` and `target` are the same.
 ///
 /// # Safety
@@ -236,22 +261,40 @@ unsafe fn sort_items<K: SortKey>(
     in_place: bool,
 ) -> Result<()> {
     let bits = by.range::<K>()?;
-    if n == 0 || (bits.is_empty() && in_place) {
+    if n == 0 || (bits.is_empty() && in_place && !by.is_reversed()) {
         return Ok(());
     }
-    if n <= ONE_BLOCK {
+    let reversed = by.is_reversed();
+    if reversed && in_place {
+        let (keys_bytes, values_bytes) = (n * widths.key_bytes(), n * widths.value_bytes());
+        let mut copy: DeviceVec<u64> = stream.alloc_uninit(keys_bytes.div_ceil(8) + values_bytes.div_ceil(8))?;
+        let copy = copy.global_mut();
+        let copy = Target { keys: copy.cast(), values: copy.at(keys_bytes.div_ceil(8)).cast() };
+        // SAFETY: the caller's promise; the copy is this call's own, and freed in the order of the stream.
+        return unsafe {
+            reverse_items::<K>(stream, widths, source, copy, n)?;
+            sort_items::<K>(stream, widths, copy.as_source(), target, n, by.of_reversed(), false)
+        };
+    }
+    if n <= ONE_BLOCK && !reversed {
         // SAFETY: the caller's promise is the same.
         return unsafe { sort_in_one_block(stream, widths, source, target, n as u32, bits, by.flip()) };
     }
     let device = stream.device();
-    if n <= resident::most(widths) {
-        let grid = device.with_kernels(&launched(widths, n), || resident::Grid::new(device, widths, n))?;
+    if n > ONE_BLOCK && n <= resident::most(widths) {
+        let grid = device.with_kernels(&launched(widths, n), || resident::Grid::new(device, widths, n, &bits))?;
         if let Some(grid) = grid {
-            // SAFETY: the caller's promise is the same.
-            return unsafe {
-                resident::sort_resident(stream, widths, source, target, n, bits, by.flip(), in_place, grid)
-            };
+            let flags = if in_place { IN_PLACE } else { 0 } | if reversed { REVERSED } else { 0 };
+            // SAFETY: the caller's promise is the same; what is reversed is not in place.
+            return unsafe { resident::sort_resident(stream, widths, source, target, n, bits, by.flip(), flags, grid) };
         }
+    }
+    if reversed {
+        // SAFETY: the caller's promise is the same.
+        return unsafe {
+            reverse_items::<K>(stream, widths, source, target, n)?;
+            sort_items::<K>(stream, widths, target.as_source(), target, n, by.of_reversed(), true)
+        };
     }
     device.with_kernels(&launched_in_passes(widths, n), || {
         // SAFETY: the caller's promise is the same.

@@ -27,27 +27,6 @@ unsafe fn copy_value(from: Global<u32>, i: usize, out: GlobalMut<u32>, to: usize
 }
 
 kernel! {
-    /// Writes keys and values in reverse order.
-    ///
-    /// # Safety
-    /// - Launch: 1-D, any number of blocks of any size.
-    /// - `keys`, `values`: valid for `n` reads, values of `value_words` words of 32 bits (0, 1 or 2), not written while the kernel runs.
-    /// - `out_keys`, `out_values`: for `n` writes, used by this launch alone.
-    pub unsafe fn lsm_reverse<K>(
-        keys: Global<K>, values: Global<u32>, n: usize, value_words: u32, out_keys: GlobalMut<K>,
-        out_values: GlobalMut<u32>,
-    ) for [u32 => lsm_reverse_u32, u64 => lsm_reverse_u64] {
-        for i in thread::grid_stride(n) {
-            // SAFETY: `i < n`.
-            unsafe {
-                out_keys.write(i, keys.read_nc(n - 1 - i));
-                copy_value(values, n - 1 - i, out_values, i, value_words);
-            }
-        }
-    }
-}
-
-kernel! {
     /// Writes the word of each element of a mixed batch, in reverse order: its place, and [`INSERTION`] unless its flag is set.
     ///
     /// # Safety

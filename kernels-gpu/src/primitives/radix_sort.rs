@@ -9,6 +9,7 @@
 //! holds alone takes no pass, without the host knowing. Look-back words clear each other: a launch zeroes those of the
 //! next one.
 
+mod reverse;
 mod small;
 
 use crate::block;
@@ -18,6 +19,7 @@ use warpset_core::scan::Sum;
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::{Global, GlobalMut, Word, atomic, fence, thread};
 
+pub use reverse::*;
 pub use small::*;
 
 /// Threads of a block of the histogram.

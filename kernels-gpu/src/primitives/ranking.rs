@@ -24,6 +24,8 @@ pub const DIGITS: u32 = 1 << DIGIT_BITS;
 pub trait SortKey: Word + Ord {
     /// The low 32 bits of `self >> shift`; `shift` is below the width.
     fn shifted(self, shift: u32) -> u32;
+    /// The same number.
+    fn wide(self) -> u64;
     /// The key whose bits are those of `bits`, repeated.
     fn splat(bits: u32) -> Self;
     /// What keys are compared by: `bits` bits from `begin` on, the other way round if `flip` is all ones and not zero.
@@ -34,6 +36,10 @@ impl SortKey for u32 {
     #[inline(always)]
     fn shifted(self, shift: u32) -> u32 {
         self >> shift
+    }
+    #[inline(always)]
+    fn wide(self) -> u64 {
+        self as u64
     }
     #[inline(always)]
     fn splat(bits: u32) -> u32 {
@@ -49,6 +55,10 @@ impl SortKey for u64 {
     #[inline(always)]
     fn shifted(self, shift: u32) -> u32 {
         (self >> shift) as u32
+    }
+    #[inline(always)]
+    fn wide(self) -> u64 {
+        self
     }
     #[inline(always)]
     fn splat(bits: u32) -> u64 {

@@ -1,29 +1,51 @@
 //! Radix sort of as many items as all multiprocessors hold at once, in one launch.
 //!
-//! All blocks are resident, so that they can wait for each other. Each holds its part of the items in shared memory and
-//! goes through the digits from the least significant on. Of each digit it counts its items and publishes the counts in
+//! All blocks are resident, so that they can wait for each other. Each holds its share of the items in shared memory.
+//!
+//! **By parts**: the interval from the least key to the greatest is cut into as many parts of equal width as there are blocks.
+//! Items go to their parts, and each block sorts one part by itself ([`part`]): items cross the device once, whatever the number of bits. If a part
+//! gets more items than a block has room for, the sort goes digit by digit instead, before anything has moved.
+//!
+//! **Digit by digit**, from the least significant on. Of each digit a block counts its items and publishes the counts in
 //! a row of a matrix; ranks them while the other blocks do the same; waits for all; adds up the rows, those before its
 //! own and all; and moves its items, sorted by the digit, to where they belong. Then all blocks wait for each other
-//! again. The items stay in the second-level cache.
+//! again. The items stay in the second-level cache. Parts are filled in the same way, a part for a digit.
 //!
-//! Ranking is that of the sort by passes ([`crate::primitives::ranking`]), which reads and writes memory as often but
+//! Ranking is that of the sort by passes ([`crate::primitives::ranking`]), which reads and writes memory as often as digit by digit but
 //! needs a launch for each digit, whose tiles wait for each other one after the other.
+
+mod grid;
+mod interval;
+mod part;
 
 use warpset_core::scan::Sum;
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK};
-use warpset_simt::{Global, GlobalMut, Word, allow, atomic, fence, thread};
+use warpset_simt::{Global, GlobalMut, ShuffleWord, Word, allow, atomic, thread};
 
+use self::grid::{GridBarrier, add_up};
+use self::interval::{Interval, bounds_of_block};
+use self::part::Part;
 use crate::block;
 use crate::primitives::ranking::{self, DIGITS, Digit, SortKey};
 
-/// Words of the matrix for each block: two rows, which passes use in turn, each with two counts of 16 bits per word.
+pub use self::part::Room;
+
+/// Words of the matrix for each block: two rows, which exchanges use in turn, each with two counts of 16 bits per word.
 pub const COUNT_WORDS: u32 = DIGITS;
+/// Words of 8 bytes before the matrix, zero before the launch: the greatest of what keys are compared by and the greatest complement of it,
+/// and how often blocks have arrived.
+pub const HEAD_WORDS: u32 = 3;
 /// Words of a row.
 const ROW: u32 = DIGITS / 2;
 /// Items that a thread has on their way from memory at a time. Loops over items are rolled: keys stay in shared memory,
 /// so that any number of items costs only itself, and no registers.
 const BATCH: u32 = 4;
+
+/// In the kernels' `flags`: the items are sorted where they are.
+pub const IN_PLACE: u32 = 1;
+/// In the kernels' `flags`: the items come in reverse order, from the last one on. Not together with [`IN_PLACE`].
+pub const REVERSED: u32 = 2;
 
 /// The shape of a kernel.
 #[derive(Clone, Copy, Debug)]
@@ -32,14 +54,17 @@ pub struct ResidentShape {
     pub threads: u32,
     /// Items of each thread at most.
     pub items: u32,
-    item_bytes: u32,
+    key_bytes: u32,
+    value_bytes: u32,
 }
 
 impl ResidentShape {
-    /// Dynamic shared memory if each thread has `rows` items, in bytes.
+    /// Dynamic shared memory if each thread has `rows` items and a block has this room for a part, in bytes.
     #[must_use]
-    pub const fn shared_bytes(self, rows: u32) -> u32 {
-        keys_at(self.threads / 32) + self.threads * rows * self.item_bytes
+    pub const fn shared_bytes(self, rows: u32, room: Room) -> u32 {
+        let tile = keys_at(self.threads / 32) + self.threads * rows * (2 * self.key_bytes + self.value_bytes);
+        let part = room.shared_bytes(self.key_bytes + self.value_bytes);
+        if tile > part { tile } else { part }
     }
 
     /// Items of a block if each thread has `rows`.
@@ -47,18 +72,80 @@ impl ResidentShape {
     pub const fn tile(self, rows: u32) -> usize {
         (self.threads * rows) as usize
     }
+
+    /// Bytes of an item.
+    #[must_use]
+    pub const fn item_bytes(self) -> u32 {
+        self.key_bytes + self.value_bytes
+    }
 }
 
-// Shared memory: counters of each warp, later sums of the matrix; sums of a scan; where each digit's items go; keys as
-// they come, keys and values as they go.
+// Shared memory: counters of each warp, later sums of the matrix; sums of a scan; where each digit's items go, and before that the bounds of
+// each warp's keys; the block's part; keys as they come, keys and values as they go.
 const fn sums_at(warps: u32) -> u32 {
     warps * DIGITS * 4
 }
 const fn runs_at(warps: u32) -> u32 {
     sums_at(warps) + 128
 }
-const fn keys_at(warps: u32) -> u32 {
+const fn part_at(warps: u32) -> u32 {
     runs_at(warps) + DIGITS * 4
+}
+const fn keys_at(warps: u32) -> u32 {
+    part_at(warps) + 16
+}
+
+/// Which bits decide, in which order, in how many passes.
+#[derive(Clone, Copy)]
+struct Order {
+    begin: u32,
+    bits: u32,
+    passes: u32,
+    flip: u32,
+}
+
+impl Order {
+    #[inline(always)]
+    fn digit(self, pass: u32) -> Digit {
+        Digit::of_pass(self.begin, self.bits, pass, self.passes, self.flip)
+    }
+
+    /// What a key is compared by.
+    #[inline(always)]
+    fn compared<K: SortKey>(self, key: K) -> K {
+        key.masked(self.begin, self.bits, self.flip)
+    }
+}
+
+/// Where items come from: item `i`, or item `i` from the end.
+#[derive(Clone, Copy)]
+struct Source<K, V> {
+    keys: Global<K>,
+    values: Global<V>,
+    n: u32,
+    reversed: bool,
+}
+
+impl<K, V> Source<K, V> {
+    #[inline(always)]
+    fn at(self, i: u32) -> usize {
+        (if self.reversed { self.n - 1 - i } else { i }) as usize
+    }
+}
+
+/// Where items go.
+#[derive(Clone, Copy)]
+struct Target<K, V> {
+    keys: GlobalMut<K>,
+    values: GlobalMut<V>,
+}
+
+impl<K, V> Source<K, V> {
+    /// What has been written there.
+    #[inline(always)]
+    fn of(target: Target<K, V>, n: u32) -> Self {
+        Source { keys: target.keys.as_const(), values: target.values.as_const(), n, reversed: false }
+    }
 }
 
 /// Where the items are.
@@ -69,97 +156,182 @@ enum At {
     Output,
 }
 
-/// A barrier of the grid, in two steps.
+/// The block's share of the items, and its shared memory.
 #[derive(Clone, Copy)]
-struct GridBarrier {
-    arrived: GlobalMut<u32>,
-    waits: u32,
+struct Tile<K, V, const WARPS: u32, const THREADS: u32> {
+    counters: Shared<u32>,
+    /// Counters of the thread's warp.
+    row: Shared<u32>,
+    sums: Shared<u32>,
+    runs: Shared<u32>,
+    keys: Shared<K>,
+    sorted: Shared<K>,
+    sorted_values: Shared<V>,
+    /// Items of each thread; the place of this thread's first one, 32 before the next.
+    rows: u32,
+    first: u32,
+    /// The first item, and how many there are.
+    start: u32,
+    valid: u32,
+    matrix: GlobalMut<u32>,
 }
 
-impl GridBarrier {
-    /// Tells the other blocks that this one's writes have been done.
-    ///
-    /// # Safety
-    /// All threads of the block come here together; the word is zero before the launch, which alone uses it.
+impl<K: SortKey, V: Word + Default, const WARPS: u32, const THREADS: u32> Tile<K, V, WARPS, THREADS> {
     #[inline(always)]
-    #[track_caller]
-    unsafe fn arrive(self) {
-        thread::sync_threads();
-        if thread::thread_idx_x() == 0 {
-            fence::device();
-            // SAFETY: the caller's promise.
-            unsafe { atomic::reduce_add(self.arrived, 1) };
+    fn new(n: u32, share: u32, matrix: GlobalMut<u32>) -> Self {
+        let rows = share.div_ceil(THREADS);
+        let counters: Shared<u32> = shared::dynamic(0);
+        let keys: Shared<K> = shared::dynamic(keys_at(WARPS));
+        let t = thread::thread_idx_x();
+        let start = thread::block_idx_x() * share;
+        Tile {
+            counters,
+            row: counters.at(t / 32 * DIGITS),
+            sums: shared::dynamic(sums_at(WARPS)),
+            runs: shared::dynamic(runs_at(WARPS)),
+            keys,
+            sorted: keys.at(THREADS * rows),
+            sorted_values: shared::dynamic(keys_at(WARPS) + 2 * THREADS * rows * size_of::<K>() as u32),
+            rows,
+            first: t / 32 * (32 * rows) + warp::lane_id(),
+            start,
+            valid: if n - start < share { n - start } else { share },
+            matrix,
         }
     }
 
-    /// Waits until all blocks have arrived as often as this one.
+    /// Loads the thread's keys to shared memory; the least and the greatest of what they are compared by.
     ///
     /// # Safety
-    /// As [`arrive`](Self::arrive), which stands before; all blocks of the grid are resident.
+    /// The source has the block's items, and nothing writes them meanwhile.
     #[inline(always)]
-    #[track_caller]
-    unsafe fn wait(&mut self) {
-        self.waits += 1;
-        if thread::thread_idx_x() == 0 {
-            // SAFETY: the caller's promise.
-            while unsafe { atomic::load_relaxed(self.arrived) } < self.waits * thread::grid_dim_x() {
-                thread::spin_hint();
+    unsafe fn load(self, source: Source<K, V>, order: Order) -> (K, K) {
+        let (mut least, mut greatest) = (K::splat(!0), K::splat(0));
+        let mut i = 0;
+        while i < self.rows {
+            let mut loaded = [K::splat(0); BATCH as usize];
+            for u in 0..BATCH {
+                let place = self.first + (i + u) * 32;
+                if i + u < self.rows && place < self.valid {
+                    // SAFETY: the block has the item, by the caller's promise.
+                    loaded[u as usize] = unsafe { source.keys.read(source.at(self.start + place)) };
+                }
             }
-            fence::device();
+            for u in 0..BATCH {
+                let place = self.first + (i + u) * 32;
+                if i + u < self.rows && place < self.valid {
+                    // SAFETY: the place is below the tile, and this thread's own.
+                    unsafe { self.keys.set(place, loaded[u as usize]) };
+                    let compared = order.compared(loaded[u as usize]);
+                    (least, greatest) = (least.min(compared), greatest.max(compared));
+                }
+            }
+            i += BATCH;
         }
-        thread::sync_threads();
+        (least, greatest)
     }
-}
 
-/// What the whole grid has of this thread's digit, and what the blocks before have; for the first [`DIGITS`] threads.
-///
-/// # Safety
-/// - All threads of a block of `THREADS` come here together.
-/// - `counts` has a row for each block, which no thread writes meanwhile.
-/// - `sums` is shared memory for `4 * THREADS` words, which nothing else uses.
-#[inline(always)]
-#[track_caller]
-unsafe fn add_up<const THREADS: u32>(counts: GlobalMut<u32>, sums: Shared<u32>) -> (u32, u32) {
-    const IN_FLIGHT: u32 = 8;
-    let t = thread::thread_idx_x();
-    let (blocks, own) = (thread::grid_dim_x(), thread::block_idx_x());
-    let (column, group, groups) = (t % ROW, t / ROW, THREADS / ROW);
-    let (mut all, mut before) = ([0; 2], [0; 2]);
-    // SAFETY: rows are below the grid; each thread has four words of its own, and a barrier stands before they are read.
-    unsafe {
-        let mut first = group;
-        while first < blocks {
-            let mut words = [0; IN_FLIGHT as usize];
-            for u in 0..IN_FLIGHT {
-                let row = first + u * groups;
-                if row < blocks {
-                    words[u as usize] = counts.read((row * ROW + column) as usize);
+    /// Counts the items by `digit_of`, publishes the counts, sorts the items by their digit in shared memory, and learns what the other blocks have
+    /// counted. Of the thread's digit, for the first [`DIGITS`] threads: how many items all blocks have, how many those before this one, and where in
+    /// the sorted tile its first one is.
+    ///
+    /// # Safety
+    /// - All threads of the block come here together, after [`load`](Self::load), in all blocks of the grid; digits are below [`DIGITS`].
+    /// - Exchanges are numbered from 0 on without gaps.
+    #[inline(always)]
+    unsafe fn exchange<const PAYLOAD: bool>(
+        self,
+        number: u32,
+        source: Source<K, V>,
+        digit_of: impl Fn(K) -> u32,
+        barrier: &mut GridBarrier,
+    ) -> (u32, u32, u32) {
+        let t = thread::thread_idx_x();
+        // SAFETY: shared indices stay inside the arrays (digits below `DIGITS`, places below the tile), and a
+        // barrier stands between any two accesses of different threads to one word, but for the rows, which are each one
+        // warp's while it counts and ranks. An exchange writes the half of the matrix that the last but one has read: since then all blocks
+        // have waited for each other.
+        unsafe {
+            ranking::clear_row(self.row);
+            for i in 0..self.rows {
+                let place = self.first + i * 32;
+                if place < self.valid {
+                    self.row.reduce_add(digit_of(self.keys.get(place)), 1);
                 }
             }
-            for u in 0..IN_FLIGHT {
-                let word = words[u as usize];
-                let (low, high) = (word & 0xffff, word >> 16);
-                all = [all[0] + low, all[1] + high];
-                if first + u * groups < own {
-                    before = [before[0] + low, before[1] + high];
+            thread::sync_threads();
+            let matrix = self.matrix.at((number % 2 * ROW * thread::grid_dim_x()) as usize);
+            let (_, tile_start) = ranking::place_digits::<WARPS>(self.counters, WARPS, self.sums, |count| {
+                // Whole warps come here.
+                let next = warp::shuffle_down(FULL_MASK, count, 1);
+                if t % 2 == 0 {
+                    matrix.write((thread::block_idx_x() * ROW + t / 2) as usize, count | next << 16);
                 }
+            });
+            barrier.arrive();
+            let mut i = 0;
+            while i < self.rows {
+                let mut loaded = [V::default(); BATCH as usize];
+                for u in 0..BATCH {
+                    let place = self.first + (i + u) * 32;
+                    if PAYLOAD && i + u < self.rows && place < self.valid {
+                        loaded[u as usize] = source.values.read(source.at(self.start + place));
+                    }
+                }
+                for u in 0..BATCH {
+                    let place = self.first + (i + u) * 32;
+                    // Whole warps: lanes without an item come after those that have one, and what they count is never read.
+                    if i + u < self.rows && place - warp::lane_id() < self.valid {
+                        let mut key = K::splat(0);
+                        let mut digit = DIGITS - 1;
+                        if place < self.valid {
+                            key = self.keys.get(place);
+                            digit = digit_of(key);
+                        }
+                        let rank = ranking::rank(self.row, digit);
+                        if place < self.valid {
+                            self.sorted.set(rank, key);
+                            if PAYLOAD {
+                                self.sorted_values.set(rank, loaded[u as usize]);
+                            }
+                        }
+                    }
+                }
+                i += BATCH;
             }
-            first += IN_FLIGHT * groups;
+            barrier.wait();
+            let (all, before) = add_up::<THREADS>(matrix, self.counters);
+            (all, before, tile_start)
         }
-        let others = sums.at(2 * THREADS);
-        for half in 0..2 {
-            sums.set(group * DIGITS + 2 * column + half, all[half as usize]);
-            others.set(group * DIGITS + 2 * column + half, before[half as usize]);
-        }
-        thread::sync_threads();
-        let (mut all, mut before) = (0, 0);
-        if t < DIGITS {
-            for g in 0..groups {
-                all += sums.get(g * DIGITS + t);
-                before += others.get(g * DIGITS + t);
+    }
+
+    /// Writes the sorted items to where those of their digit go: the first [`DIGITS`] threads know where, `to` less the place of the digit's first item
+    /// in the sorted tile.
+    ///
+    /// # Safety
+    /// - All threads of the block come here together, after [`exchange`](Self::exchange) with the same `digit_of`.
+    /// - The places differ, over all blocks, and are valid for writes.
+    #[inline(always)]
+    unsafe fn scatter<const PAYLOAD: bool>(self, to: u32, target: Target<K, V>, digit_of: impl Fn(K) -> u32) {
+        let t = thread::thread_idx_x();
+        // SAFETY: places of the sorted tile are below its length; a barrier stands between writing the runs and reading
+        // them; the rest is the caller's promise.
+        unsafe {
+            if t < DIGITS {
+                self.runs.set(t, to);
+            }
+            thread::sync_threads();
+            let mut place = t;
+            while place < self.valid {
+                let key = self.sorted.get(place);
+                let to_place = self.runs.get(digit_of(key)).wrapping_add(place) as usize;
+                target.keys.write(to_place, key);
+                if PAYLOAD {
+                    target.values.write(to_place, self.sorted_values.get(place));
+                }
+                place += THREADS;
             }
         }
-        (all, before)
     }
 }
 
@@ -168,143 +340,108 @@ unsafe fn add_up<const THREADS: u32>(counts: GlobalMut<u32>, sums: Shared<u32>) 
 /// # Safety
 /// As the kernels state.
 #[inline(always)]
-unsafe fn sort<K: SortKey, V: Word + Default, const PAYLOAD: bool, const WARPS: u32, const THREADS: u32>(
-    input: (Global<K>, Global<V>),
-    scratch: (GlobalMut<K>, GlobalMut<V>),
-    output: (GlobalMut<K>, GlobalMut<V>),
-    n: u32,
-    (begin, bits, passes, flip): (u32, u32, u32, u32),
-    rows: u32,
+unsafe fn sort<
+    K: SortKey + ShuffleWord,
+    V: Word + Default,
+    const PAYLOAD: bool,
+    const WARPS: u32,
+    const THREADS: u32,
+>(
+    input: Source<K, V>,
+    scratch: Target<K, V>,
+    output: Target<K, V>,
+    order: Order,
+    share: u32,
+    room: Room,
     in_place: bool,
-    counts: GlobalMut<u32>,
-    arrived: GlobalMut<u32>,
+    words: GlobalMut<u64>,
 ) {
     // On sm_80, whose assembler keeps more of the sums over warps in registers; none on later ones.
     allow::spill();
-    let tile = THREADS * rows;
-    let counters: Shared<u32> = shared::dynamic(0);
-    let sums: Shared<u32> = shared::dynamic(sums_at(WARPS));
-    let runs: Shared<u32> = shared::dynamic(runs_at(WARPS));
-    let keys: Shared<K> = shared::dynamic(keys_at(WARPS));
-    let sorted = keys.at(tile);
-    let sorted_values: Shared<V> = shared::dynamic(keys_at(WARPS) + 2 * tile * size_of::<K>() as u32);
     let t = thread::thread_idx_x();
-    let row = counters.at(t / 32 * DIGITS);
-    let start = thread::block_idx_x() * tile;
-    let valid = if n - start < tile { n - start } else { tile };
-    let padding = thread::grid_dim_x() * tile - n;
-    let first = t / 32 * (32 * rows) + warp::lane_id();
-    let own = thread::block_idx_x() * ROW;
-    let mut barrier = GridBarrier { arrived, waits: 0 };
+    let matrix = words.at(HEAD_WORDS as usize).cast::<u32>();
+    let tile = Tile::<K, V, WARPS, THREADS>::new(input.n, share, matrix);
+    let mut barrier = GridBarrier::new(words.at(2).cast());
+    let own: Shared<u32> = shared::dynamic(part_at(WARPS));
+    // Before the first digit, unless a part would be too long.
+    let mut by_parts = room.capacity != 0;
+    let (mut pass, mut exchanges) = (0, 0);
     let mut at = At::Input;
     // The first pass must not write what is read, and the last one should write the output.
-    let mut to_output = !in_place && passes % 2 == 1;
-    // SAFETY: shared indices stay inside the arrays (digits below `DIGITS`, places below the tile's length), and a
-    // barrier stands between any two accesses of different threads to one word, but for the rows, which are each one
-    // warp's while it counts and ranks. Items are read below `n`, and written to places that are the exact number of
+    let mut to_output = !in_place && order.passes % 2 == 1;
+    let source_at = |at: At| match at {
+        At::Input => input,
+        At::Scratch => Source::of(scratch, input.n),
+        At::Output => Source::of(output, input.n),
+    };
+    // SAFETY: as of the tile's methods, in their order. Items are written to places that are the exact number of
     // items before, so they are in range and differ. Between what one block writes and another reads stands a barrier
-    // of the grid. All threads of the grid reach every barrier, since the counts of all blocks decide.
+    // of the grid. All threads of the grid reach every barrier, since the counts of all blocks decide. Each block sorts the part of its number.
     unsafe {
-        for p in 0..passes {
-            let digit = Digit::of_pass(begin, bits, p, passes, flip);
-            let (from, from_values) = match at {
-                At::Input => input,
-                At::Scratch => (scratch.0.as_const(), scratch.1.as_const()),
-                At::Output => (output.0.as_const(), output.1.as_const()),
-            };
-            let (from, from_values) = (from.at(start as usize), from_values.at(start as usize));
-            ranking::clear_row(row);
-            let mut i = 0;
-            while i < rows {
-                // What lies past the end has the last digit: it ranks after everything.
-                let mut loaded = [digit.last::<K>(); BATCH as usize];
-                for u in 0..BATCH {
-                    let place = first + (i + u) * 32;
-                    if i + u < rows && place < valid {
-                        loaded[u as usize] = from.read(place as usize);
-                    }
-                }
-                for u in 0..BATCH {
-                    if i + u < rows {
-                        keys.set(first + (i + u) * 32, loaded[u as usize]);
-                        row.reduce_add(digit.of(loaded[u as usize]), 1);
-                    }
-                }
-                i += BATCH;
-            }
+        while pass < order.passes {
+            let source = source_at(at);
             thread::sync_threads();
-            let matrix = counts.at((p % 2 * (COUNT_WORDS / 2) * thread::grid_dim_x()) as usize);
-            let (_, tile_start) = ranking::place_digits::<WARPS>(counters, WARPS, sums, |count| {
-                // Whole warps come here.
-                let next = warp::shuffle_down(FULL_MASK, count, 1);
-                if t % 2 == 0 {
-                    matrix.write((own + t / 2) as usize, count | next << 16);
+            let bounds = tile.load(source, order);
+            let mut interval = Interval::new(0, 0, 1);
+            if by_parts {
+                let (least, greatest) = bounds_of_block::<K, WARPS>(bounds, tile.runs.cast());
+                if t == 0 {
+                    atomic::reduce_max(words, greatest.wide());
+                    atomic::reduce_max(words.at(1), !least.wide());
                 }
-            });
-            barrier.arrive();
-            let mut i = 0;
-            while i < rows {
-                let mut loaded = [V::default(); BATCH as usize];
-                for u in 0..BATCH {
-                    let place = first + (i + u) * 32;
-                    if PAYLOAD && i + u < rows && place < valid {
-                        loaded[u as usize] = from_values.read(place as usize);
-                    }
-                }
-                for u in 0..BATCH {
-                    if i + u < rows {
-                        let key = keys.get(first + (i + u) * 32);
-                        let rank = ranking::rank(row, digit.of(key));
-                        sorted.set(rank, key);
-                        if PAYLOAD {
-                            sorted_values.set(rank, loaded[u as usize]);
-                        }
-                    }
-                }
-                i += BATCH;
-            }
-            barrier.wait();
-            let (all, before) = add_up::<THREADS>(matrix, counters);
-            let real = if t == digit.mask { all - padding } else { all };
-            let alone = thread::sync_threads_or(t < DIGITS && real == n);
-            if alone {
-                // Nothing moves; what is in shared memory has not been looked at.
-                continue;
-            }
-            let (base, _) = block::exclusive_scan::<Sum<u32>, WARPS>(all, sums);
-            if t < DIGITS {
-                runs.set(t, (base + before).wrapping_sub(tile_start));
-            }
-            thread::sync_threads();
-            let (to, to_values) = if to_output { output } else { scratch };
-            let mut place = t;
-            while place < valid {
-                let key = sorted.get(place);
-                let to_place = runs.get(digit.of(key)).wrapping_add(place) as usize;
-                to.write(to_place, key);
-                if PAYLOAD {
-                    to_values.write(to_place, sorted_values.get(place));
-                }
-                place += THREADS;
-            }
-            at = if to_output { At::Output } else { At::Scratch };
-            to_output = !to_output;
-            if p + 1 < passes || at != At::Output {
                 barrier.arrive();
                 barrier.wait();
+                let (greatest, least) = (atomic::load_relaxed(words), !atomic::load_relaxed(words.at(1)));
+                interval = Interval::new(least, greatest, thread::grid_dim_x());
+            }
+            let digit = order.digit(pass);
+            let digit_of = |key: K| if by_parts { interval.part(order.compared(key)) } else { digit.of(key) };
+            let (all, before, tile_start) = tile.exchange::<PAYLOAD>(exchanges, source, digit_of, &mut barrier);
+            exchanges += 1;
+            // A part would be too long, or all items have one digit and nothing moves.
+            let most = if by_parts { room.capacity } else { input.n - 1 };
+            if thread::sync_threads_or(t < DIGITS && all > most) {
+                pass += u32::from(!by_parts);
+                by_parts = false;
+                continue;
+            }
+            let (base, _) = block::exclusive_scan::<Sum<u32>, WARPS>(all, tile.sums);
+            if t == thread::block_idx_x() {
+                own.set(0, base);
+                own.set(1, all);
+            }
+            let target = if to_output && !by_parts { output } else { scratch };
+            tile.scatter::<PAYLOAD>((base + before).wrapping_sub(tile_start), target, digit_of);
+            let (begin, len) = (own.get(0) as usize, own.get(1));
+            at = if to_output { At::Output } else { At::Scratch };
+            to_output = !to_output;
+            pass += 1;
+            if by_parts || pass < order.passes || at != At::Output {
+                barrier.arrive();
+                barrier.wait();
+            }
+            if by_parts {
+                let part = Part {
+                    keys: scratch.keys.at(begin),
+                    values: scratch.values.at(begin),
+                    out_keys: output.keys.at(begin),
+                    out_values: output.values.at(begin),
+                    len,
+                };
+                return part.sort::<PAYLOAD, WARPS, THREADS>(order, room);
             }
         }
         // What has not come to the output: no digit told anything apart, or an odd number of them did.
         if at == At::Output || (at == At::Input && in_place) {
             return;
         }
-        let (from, from_values) = if at == At::Input { input } else { (scratch.0.as_const(), scratch.1.as_const()) };
+        let source = source_at(at);
         let mut i = t;
-        while i < valid {
-            let place = (start + i) as usize;
-            output.0.write(place, from.read(place));
+        while i < tile.valid {
+            let place = (tile.start + i) as usize;
+            output.keys.write(place, source.keys.read(source.at(tile.start + i)));
             if PAYLOAD {
-                output.1.write(place, from_values.read(place));
+                output.values.write(place, source.values.read(source.at(tile.start + i)));
             }
             i += THREADS;
         }
@@ -317,34 +454,40 @@ macro_rules! resident_sort_kernels {
         pub const $shape: ResidentShape = ResidentShape {
             threads: $threads,
             items: $items,
-            item_bytes: 2 * size_of::<$key>() as u32 + if $payload { size_of::<$value>() as u32 } else { 0 },
+            key_bytes: size_of::<$key>() as u32,
+            value_bytes: if $payload { size_of::<$value>() as u32 } else { 0 },
         };
 
         kernel! {
             #[doc = concat!("Sorts `", stringify!($key), "` keys, all blocks resident.")]
             ///
             /// # Safety
-            /// - Launch: 1-D, of the shape's threads, one block for each `threads * rows` of the `n > 0` items, with the
-            ///   dynamic shared memory that the shape says for `rows`, which is at most its `items`; the device runs all
+            /// - Launch: 1-D, of the shape's threads, one block for each `share` of the `n > 0` items, with the
+            ///   dynamic shared memory that the shape says for the rows that a share takes, at most its `items`, and for the room of a part; the device runs all
             ///   blocks at once.
             /// - `keys`: valid for `n` items, and not written by others meanwhile; `out_keys` and `scratch_keys` for as
-            ///   many reads and writes, overlap nothing else, nothing else accesses them; but if `in_place` is not 0,
+            ///   many reads and writes, overlap nothing else, nothing else accesses them; but if the flags say [`IN_PLACE`],
             ///   `keys` are `out_keys`. Values likewise, if the kernel has them.
             /// - `begin + bits` is at most the key's width, `passes` at least 1 and `bits / 8`.
-            /// - `counts`: valid for [`COUNT_WORDS`] words for each block, `arrived` one word, zero at the start; used
+            /// - `capacity` is 0, or there are at most [`DIGITS`] blocks, and it is even and below 2^16 and `slots` a multiple of four for each of the shape's threads, and not 0.
+            /// - `words`: valid for [`HEAD_WORDS`] words, zero at the start, and then [`COUNT_WORDS`] words of 4 bytes for each block; used
             ///   by this launch alone.
             #[launch_bounds($threads, 1)]
             pub unsafe fn $name(
                 keys: Global<$key>, values: Global<$value>, scratch_keys: GlobalMut<$key>,
                 scratch_values: GlobalMut<$value>, out_keys: GlobalMut<$key>, out_values: GlobalMut<$value>,
-                n: u32, begin: u32, bits: u32, passes: u32, flip: u32, rows: u32, in_place: u32,
-                counts: GlobalMut<u32>, arrived: GlobalMut<u32>,
+                n: u32, begin: u32, bits: u32, passes: u32, flip: u32, share: u32, capacity: u32, slots: u32, flags: u32,
+                words: GlobalMut<u64>,
             ) {
+                let input = Source { keys, values, n, reversed: flags & REVERSED != 0 };
+                let scratch = Target { keys: scratch_keys, values: scratch_values };
+                let output = Target { keys: out_keys, values: out_values };
+                let order = Order { begin, bits, passes, flip };
+                let room = Room { capacity, slots };
                 // SAFETY: the caller keeps this kernel's contract.
                 unsafe {
                     sort::<$key, $value, $payload, { $threads / 32 }, $threads>(
-                        (keys, values), (scratch_keys, scratch_values), (out_keys, out_values), n,
-                        (begin, bits, passes, flip), rows, in_place != 0, counts, arrived,
+                        input, scratch, output, order, share, room, flags & IN_PLACE != 0, words,
                     )
                 }
             }

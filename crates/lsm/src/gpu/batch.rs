@@ -1,7 +1,7 @@
 //! A batch becomes a sorted run on the device: in the order that `crate::batch` describes, queued without waiting.
 
 use warpset_gpu::{DeviceSlice, Stream};
-use warpset_kernels::lsm::batch::{BLOCK, INSERTION, lsm_gather, lsm_ones, lsm_order, lsm_reverse, lsm_take};
+use warpset_kernels::lsm::batch::{BLOCK, INSERTION, lsm_gather, lsm_ones, lsm_order, lsm_take};
 use warpset_primitives::Error::TooLong;
 use warpset_primitives::sort::{By, sort_keys_in_place_async, sort_pairs_in_place_async};
 use warpset_simt::LaunchConfig;
@@ -32,16 +32,7 @@ pub(super) unsafe fn insertions<K: DeviceKey, V: DeviceValue>(
     let mut sorted = DeviceElements::<K, V>::uninit(stream, n, false)?;
     // SAFETY: as many places as keys; the memory is new; the caller answers for the rest.
     unsafe {
-        lsm_reverse {
-            keys: keys.global(),
-            values: values.global().cast(),
-            n,
-            value_words: V::WORDS,
-            out_keys: sorted.keys.global_mut(),
-            out_values: sorted.values.global_mut().cast(),
-        }
-        .launch(stream, covering(n))?;
-        V::sort(stream, &mut sorted.keys, &mut sorted.values)?;
+        V::sort(stream, keys, values, &mut sorted.keys, &mut sorted.values)?;
     }
     Ok(sorted)
 }

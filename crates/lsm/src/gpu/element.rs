@@ -2,7 +2,7 @@
 
 use bytemuck::Pod;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
-use warpset_kernels::lsm::batch::{lsm_gather, lsm_reverse};
+use warpset_kernels::lsm::batch::lsm_gather;
 use warpset_kernels::lsm::chunks::RangeKey;
 use warpset_kernels::lsm::derive::{lsm_derive, lsm_index_head};
 use warpset_kernels::lsm::lookup::lsm_lookup;
@@ -12,7 +12,7 @@ use warpset_primitives::merge::{
     Marked, Pairs, WithStatus, merge_many_keys_async, merge_many_keys_with_status_async, merge_many_pairs_async,
     merge_many_pairs_with_status_async, merge_newest_keys_async, merge_newest_pairs_async,
 };
-use warpset_primitives::sort::{By, Payload, sort_keys_in_place_async, sort_pairs_in_place_async};
+use warpset_primitives::sort::{By, Payload, sort_keys_async, sort_pairs_async};
 use warpset_primitives::{KeyMask, Result};
 use warpset_simt::EntryOf;
 
@@ -26,7 +26,6 @@ pub trait DeviceKey:
     + EntryOf<lsm_neighbours<Self>>
     + EntryOf<lsm_count<Self>>
     + EntryOf<lsm_range<Self>>
-    + EntryOf<lsm_reverse<Self>>
     + EntryOf<lsm_gather<Self>>
     + EntryOf<lsm_index_head<Self>>
     + EntryOf<lsm_derive<Self>>
@@ -65,14 +64,16 @@ pub(crate) mod primitives {
         /// Values that are stored so; `len` of them.
         fn from_stored<T: Pod>(stored: &[T], len: usize) -> Vec<Self>;
 
-        /// Queues the sort by key.
+        /// Queues the sort by key, of equal keys the last one first.
         ///
         /// # Safety
-        /// As [`sort_pairs_in_place_async`].
+        /// As [`sort_pairs_async`].
         unsafe fn sort<K: DeviceKey, T: Pod>(
             stream: &Stream,
-            keys: &mut DeviceVec<K>,
-            values: &mut DeviceVec<T>,
+            keys: DeviceSlice<'_, K>,
+            values: DeviceSlice<'_, T>,
+            out_keys: &mut DeviceVec<K>,
+            out_values: &mut DeviceVec<T>,
         ) -> Result<()>;
 
         /// Queues the merge of runs, the newest first, into `out`, which is as long, and has a bitmap if one of them has.
@@ -114,11 +115,13 @@ pub(crate) mod primitives {
 
         unsafe fn sort<K: DeviceKey, T: Pod>(
             stream: &Stream,
-            keys: &mut DeviceVec<K>,
+            keys: DeviceSlice<'_, K>,
+            _: DeviceSlice<'_, T>,
+            out_keys: &mut DeviceVec<K>,
             _: &mut DeviceVec<T>,
         ) -> Result<()> {
             // SAFETY: the caller's promise is the same.
-            unsafe { sort_keys_in_place_async(stream, keys, By::ascending()) }
+            unsafe { sort_keys_async(stream, keys, out_keys, By::ascending()) }
         }
 
         unsafe fn merge<K: DeviceKey>(
@@ -165,11 +168,14 @@ pub(crate) mod primitives {
 
                 unsafe fn sort<K: DeviceKey, T: Pod>(
                     stream: &Stream,
-                    keys: &mut DeviceVec<K>,
-                    values: &mut DeviceVec<T>,
+                    keys: DeviceSlice<'_, K>,
+                    values: DeviceSlice<'_, T>,
+                    out_keys: &mut DeviceVec<K>,
+                    out_values: &mut DeviceVec<T>,
                 ) -> Result<()> {
+                    let (values, out_values) = (values.cast()?, out_values.as_mut_slice().cast()?);
                     // SAFETY: the caller's promise is the same.
-                    unsafe { sort_by_key::<K, $value>(stream, keys, values.as_mut_slice().cast()?) }
+                    unsafe { sort_by_key::<K, $value>(stream, keys, values, out_keys, out_values) }
                 }
 
                 unsafe fn merge<K: DeviceKey>(
@@ -212,13 +218,15 @@ pub(crate) mod primitives {
     with_values! { u32: 1; u64: 2; }
 
     /// # Safety
-    /// As [`sort_pairs_in_place_async`].
+    /// As [`sort_pairs_async`].
     unsafe fn sort_by_key<K: DeviceKey, V: Payload>(
         stream: &Stream,
-        keys: &mut DeviceVec<K>,
-        values: DeviceSliceMut<'_, V>,
+        keys: DeviceSlice<'_, K>,
+        values: DeviceSlice<'_, V>,
+        out_keys: &mut DeviceVec<K>,
+        out_values: DeviceSliceMut<'_, V>,
     ) -> Result<()> {
         // SAFETY: the caller's promise is the same.
-        unsafe { sort_pairs_in_place_async(stream, keys, values, By::ascending()) }
+        unsafe { sort_pairs_async(stream, keys, values, out_keys, out_values, By::ascending().last_first()) }
     }
 }

@@ -66,6 +66,9 @@ pub fn sort_by_rank<T: Copy + Send + Sync>(items: &mut [T], bits: u32, rank: imp
 /// [`InvalidBitRange`](crate::Error::InvalidBitRange).
 pub fn sort_keys_in_place<K: SortKey>(keys: &mut [K], by: By) -> Result<()> {
     let bits = by.range::<K>()?;
+    if by.is_reversed() {
+        keys.reverse();
+    }
     sort_by_rank(keys, bits.end - bits.start, rank_of::<K>(bits, by.is_descending()));
     Ok(())
 }
@@ -77,6 +80,10 @@ pub fn sort_keys_in_place<K: SortKey>(keys: &mut [K], by: By) -> Result<()> {
 pub fn sort_pairs_in_place<K: SortKey, V: Payload>(keys: &mut [K], values: &mut [V], by: By) -> Result<()> {
     same_len("payloads", keys.len(), values.len())?;
     let bits = by.range::<K>()?;
+    if by.is_reversed() {
+        keys.reverse();
+        values.reverse();
+    }
     let mut pairs: Vec<(K, V)> = keys.par_iter().copied().zip(values.par_iter().copied()).collect();
     let width = bits.end - bits.start;
     let rank = rank_of::<K>(bits, by.is_descending());

@@ -5,7 +5,8 @@ use std::ops::Range;
 use super::SortKey;
 use crate::{Error, Result};
 
-/// Which bits of the keys decide, and in which direction. Items whose bits are equal keep their order either way.
+/// Which bits of the keys decide, and in which direction. Items whose bits are equal keep their order either way, but
+/// for [`By::last_first`].
 ///
 /// ```
 /// use warpset_primitives::sort::By;
@@ -17,23 +18,41 @@ use crate::{Error, Result};
 pub struct By {
     bits: Option<Range<u32>>,
     descending: bool,
+    reversed: bool,
 }
 
 impl By {
     /// Least keys first, by all bits.
     pub fn ascending() -> By {
-        By { bits: None, descending: false }
+        By { bits: None, descending: false, reversed: false }
     }
 
     /// Greatest keys first, by all bits.
     pub fn descending() -> By {
-        By { bits: None, descending: true }
+        By { bits: None, descending: true, reversed: false }
     }
 
     /// By these bits only; bit 0 is the lowest. Time is paid for these bits only, in steps of 8. Default: all bits.
     #[must_use]
     pub fn bits(self, bits: Range<u32>) -> By {
         By { bits: Some(bits), ..self }
+    }
+
+    /// Items whose bits are equal come out in the reverse of their order: the last one first. Costs a copy of the items
+    /// where they are too many or too few for one launch of many blocks.
+    #[must_use]
+    pub fn last_first(self) -> By {
+        By { reversed: true, ..self }
+    }
+
+    /// Whether items whose bits are equal change their order.
+    pub(crate) fn is_reversed(&self) -> bool {
+        self.reversed
+    }
+
+    /// The same, where the items have been reversed before.
+    pub(crate) fn of_reversed(&self) -> By {
+        By { reversed: false, ..self.clone() }
     }
 
     /// The bits of keys of type `K`; `0..0` if there are none.

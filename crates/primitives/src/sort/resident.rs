@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use warpset_gpu::{Device, DeviceVec, LaunchConfig, Stream};
-use warpset_kernels::primitives::ranking::DIGIT_BITS;
-use warpset_kernels::primitives::resident_sort::{self as kernels, COUNT_WORDS, ResidentShape};
+use warpset_kernels::primitives::ranking::{DIGIT_BITS, DIGITS};
+use warpset_kernels::primitives::resident_sort::{self as kernels, COUNT_WORDS, HEAD_WORDS, ResidentShape, Room};
 use warpset_simt::KernelInfo;
 
 use super::operands::{Source, Target};
@@ -39,40 +39,78 @@ fn shape(widths: Widths) -> ResidentShape {
     )
 }
 
+/// Items of a block at least, while there are multiprocessors for more blocks.
+const SHARE: usize = 512;
+/// From this number of passes on, sorting by parts is faster.
+const PASSES_FOR_PARTS: u32 = 3;
+
 /// How the items are shared out.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Grid {
     blocks: u32,
-    rows: u32,
+    share: u32,
+    room: Room,
     shape: ResidentShape,
 }
 
 impl Grid {
     /// Blocks of as few items as the device has multiprocessors for; `None` if it does not hold `n` items.
-    pub(super) fn new(device: &Device, widths: Widths, n: usize) -> Result<Option<Grid>> {
+    pub(super) fn new(device: &Device, widths: Widths, n: usize, bits: &Range<u32>) -> Result<Option<Grid>> {
         let shape = shape(widths);
-        let multiprocessors = device.properties().multiprocessors as usize;
-        let rows = n.div_ceil(shape.tile(1) * multiprocessors) as u32;
-        if rows > shape.items || shape.shared_bytes(rows) > device.properties().max_shared_bytes_per_block {
+        let properties = device.properties();
+        let share = n.div_ceil(properties.multiprocessors as usize).max(SHARE);
+        let (blocks, most) = (n.div_ceil(share) as u32, properties.max_shared_bytes_per_block);
+        let rows = share.div_ceil(shape.tile(1)) as u32;
+        let mut grid = Grid { blocks, share: share as u32, room: Room { capacity: 0, slots: 0 }, shape };
+        if rows > shape.items || grid.shared_bytes() > most {
             return Ok(None);
         }
-        let grid = Grid { blocks: n.div_ceil(shape.tile(rows)) as u32, rows, shape };
-        let resident = device.resident_blocks(kernel(widths), grid.config())?;
-        Ok((grid.blocks <= resident).then_some(grid))
+        if passes(bits) >= PASSES_FOR_PARTS && (2..=DIGITS).contains(&blocks) {
+            grid.room = room(shape, share as u32, most).unwrap_or(grid.room);
+        }
+        // A multiprocessor of a CUDA device runs one block of any kernel that it can launch; an emulator is as told.
+        let resident = match device.is_emulator() {
+            true => device.resident_blocks(kernel(widths), grid.config())?,
+            false => properties.multiprocessors,
+        };
+        Ok((blocks <= resident).then_some(grid))
+    }
+
+    fn shared_bytes(self) -> u32 {
+        self.shape.shared_bytes(self.share.div_ceil(self.shape.threads), self.room)
     }
 
     fn config(self) -> LaunchConfig {
-        LaunchConfig::new(self.blocks, self.shape.threads).shared(self.shape.shared_bytes(self.rows)).cooperative()
+        LaunchConfig::new(self.blocks, self.shape.threads).shared(self.shared_bytes()).cooperative()
     }
 }
 
+fn passes(bits: &Range<u32>) -> u32 {
+    (bits.end - bits.start).div_ceil(DIGIT_BITS).max(1)
+}
+
+/// Room for parts of twice as many items as a block's share, or as many as there is shared memory for; `None` if that is
+/// too few for keys that are spread evenly at random.
+fn room(shape: ResidentShape, share: u32, most_bytes: u32) -> Option<Room> {
+    let least = share + 6 * share.isqrt() + 32;
+    // Twice as many slots as items are expected, or fewer.
+    [1, 2, 4].into_iter().find_map(|fewer| {
+        let slots = (2 * share / fewer).next_multiple_of(4 * shape.threads);
+        let empty = Room { capacity: 0, slots };
+        let bytes = most_bytes.checked_sub(empty.shared_bytes(0))?;
+        // Keys of 4 bytes are an even number, so that values after them are aligned.
+        let capacity = (bytes / (shape.item_bytes() + 2)).min(2 * share).min(u16::MAX.into()) & !1;
+        (capacity >= least).then_some(Room { capacity, slots })
+    })
+}
+
 /// Words of 4 bytes of scratch beside the items, for `n` of them.
-pub(super) fn words(widths: Widths, n: usize) -> usize {
-    n.div_ceil(shape(widths).tile(1)) * COUNT_WORDS as usize + 1
+pub(super) fn words(n: usize) -> usize {
+    n.div_ceil(SHARE) * COUNT_WORDS as usize + 2 * HEAD_WORDS as usize
 }
 
 /// # Safety
-/// As [`sort_items`](super::sort_items).
+/// As [`sort_items`](super::sort_items); `REVERSED` not with `IN_PLACE`.
 #[allow(clippy::too_many_arguments)] // what there is to say of a sort
 pub(super) unsafe fn sort_resident(
     stream: &Stream,
@@ -82,16 +120,16 @@ pub(super) unsafe fn sort_resident(
     n: usize,
     bits: Range<u32>,
     flip: u32,
-    in_place: bool,
+    flags: u32,
     grid: Grid,
 ) -> Result<()> {
-    let mut scratch_keys: DeviceVec<u8> = stream.alloc_uninit(n * widths.key_bytes())?;
-    let mut scratch_values: DeviceVec<u8> = stream.alloc_uninit(n * widths.value_bytes())?;
-    // The word that blocks count each other by, then the counts.
-    let mut words: DeviceVec<u32> = stream.alloc_uninit(1 + grid.blocks as usize * COUNT_WORDS as usize)?;
-    stream.fill_bytes(words.slice_mut(..1), 0)?;
-    let words = words.global_mut();
-    let width = bits.end - bits.start;
+    // One allocation: the words that blocks meet at, their counts, keys, values.
+    let counts_bytes = 8 * HEAD_WORDS as usize + 4 * grid.blocks as usize * COUNT_WORDS as usize;
+    let keys_at = counts_bytes.next_multiple_of(16);
+    let values_at = (keys_at + n * widths.key_bytes()).next_multiple_of(16);
+    let mut scratch: DeviceVec<u8> = stream.alloc_uninit(values_at + n * widths.value_bytes())?;
+    stream.fill_bytes(scratch.slice_mut(..8 * HEAD_WORDS as usize), 0)?;
+    let scratch = scratch.global_mut();
     // SAFETY: scratch is this call's own, and freed in the order of the stream; the grid is one that the device holds;
     // the caller answers for the items.
     unsafe {
@@ -104,19 +142,20 @@ pub(super) unsafe fn sort_resident(
             |kernel| kernel {
                 keys: source.keys.cast(),
                 values: source.values.cast(),
-                scratch_keys: scratch_keys.global_mut().cast(),
-                scratch_values: scratch_values.global_mut().cast(),
+                scratch_keys: scratch.at(keys_at).cast(),
+                scratch_values: scratch.at(values_at).cast(),
                 out_keys: target.keys.cast(),
                 out_values: target.values.cast(),
                 n: n as u32,
                 begin: bits.start,
-                bits: width,
-                passes: width.div_ceil(DIGIT_BITS).max(1),
+                bits: bits.end - bits.start,
+                passes: passes(&bits),
                 flip,
-                rows: grid.rows,
-                in_place: u32::from(in_place),
-                counts: words.at(1),
-                arrived: words,
+                share: grid.share,
+                capacity: grid.room.capacity,
+                slots: grid.room.slots,
+                flags,
+                words: scratch.cast(),
             }
             .launch(stream, grid.config())?
         )

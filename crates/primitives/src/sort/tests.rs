@@ -27,7 +27,7 @@ fn check_keys<K: SortKey + Debug>(device: &Device, keys: &[K], by: &By) {
     unsafe { sort_keys_in_place_async(&stream, &mut input, by.clone()) }.unwrap();
     stream.synchronize().unwrap();
     assert!(input.to_vec().unwrap() == expected, "{} keys {by:?} in place", keys.len());
-    if (ONE_BLOCK + 1..1 << 20).contains(&keys.len()) {
+    if !by.is_reversed() && (ONE_BLOCK + 1..1 << 20).contains(&keys.len()) {
         // By passes, as longer inputs.
         let input = device.from_slice(keys).unwrap();
         let (source, target) = (Source::keys(input.as_slice()), Target::keys(out.as_mut_slice()));
@@ -60,7 +60,7 @@ fn check_pairs<K: SortKey + Debug, V: Payload + PartialEq>(device: &Device, keys
     stream.synchronize().unwrap();
     assert!(input.to_vec().unwrap() == expected, "{} pairs {by:?} in place", keys.len());
     assert!(payloads.to_vec().unwrap() == expected_payloads, "{} pairs {by:?} in place", keys.len());
-    if (ONE_BLOCK + 1..1 << 20).contains(&keys.len()) {
+    if !by.is_reversed() && (ONE_BLOCK + 1..1 << 20).contains(&keys.len()) {
         // By passes, as longer inputs, where the items are.
         let (mut input, mut payloads) = (device.from_slice(keys).unwrap(), device.from_slice(values).unwrap());
         let target = Target::pairs(input.as_mut_slice(), payloads.as_mut_slice());
@@ -217,6 +217,70 @@ fn sorted_reversed_and_equal_input() {
     }
 }
 
+/// Keys that are sorted by parts, by digits because a part would be too long, and in a part by digits because slots would be.
+fn uneven(n: usize) -> [Vec<u32>; 7] {
+    let random = |f: fn(u64) -> u64| random(n, 14, move |x| f(x) as u32);
+    [
+        // Half of a narrow range, somewhere.
+        random(|x| 0xfff0_0000 + x % 100_000),
+        // All but two the same, and the same in each part.
+        (0..n)
+            .map(|i| {
+                if i == 17 {
+                    5
+                } else if i == n - 3 {
+                    4_000_000_000
+                } else {
+                    77
+                }
+            })
+            .collect(),
+        random(|x| (x % 4 << 30 | x >> 40 & 3) + 1),
+        // Groups of neighbours, and some that are alone.
+        random(|x| (x % 37 << 25) + (x >> 32) % 100),
+        // The less, the more of them.
+        random(|x| (x >> 32) >> (x % 32)),
+        // Already in order, and the other way round.
+        (0..n as u32).collect(),
+        (0..n as u32).rev().collect(),
+    ]
+}
+
+#[test]
+fn keys_that_are_not_spread_evenly() {
+    let n = ONE_BLOCK + 300;
+    for (i, keys) in uneven(n).into_iter().enumerate() {
+        for device in devices(50 + i as u64) {
+            if i % 2 == 0 {
+                check_pairs(&device, &keys, &places(n), &By::ascending());
+            } else {
+                let wide: Vec<u64> = keys.iter().map(|&key| u64::from(key) << 30).collect();
+                check_keys(&device, &wide, &By::descending().bits(3..62));
+            }
+        }
+    }
+}
+
+#[test]
+fn equal_keys_the_last_one_first() {
+    for (i, n) in [0, 1, 500, ONE_BLOCK + 1, 9000].into_iter().enumerate() {
+        for device in devices(60 + i as u64) {
+            let by = By::ascending().last_first();
+            let keys = random(n, 15, |x| x as u32 % 3000);
+            let mut expected: Vec<u32> = places(n).into_iter().rev().collect();
+            expected.sort_by_key(|&place| keys[place as usize]);
+            let (mut on_host, mut order) = (keys.clone(), places(n));
+            cpu::sort::sort_pairs_in_place(&mut on_host, &mut order, by.clone()).unwrap();
+            assert_eq!(order, expected);
+            check_pairs(&device, &keys, &places(n), &by);
+            check_pairs(&device, &keys, &wide_places(n), &By::descending().bits(3..9).last_first());
+            check_pairs(&device, &vec![7u64; n], &places(n), &by);
+            check_pairs(&device, &keys, &places(n), &By::ascending().bits(4..4).last_first());
+            check_keys(&device, &keys, &By::ascending().bits(0..7).last_first());
+        }
+    }
+}
+
 #[test]
 fn as_many_blocks_as_the_device_runs() {
     // One block, several with several items per thread, and more items than an emulator of one block holds.
@@ -258,6 +322,12 @@ fn large_inputs_on_cuda() {
         check_keys(&device, &random(n, 1, |x| x as u32), &By::ascending());
         check_keys(&device, &random(n, 1, |x| x), &By::descending());
         check_pairs(&device, &random(n, 1, |x| x as u32 % 5000), &places(n), &By::ascending());
-        check_pairs(&device, &random(n, 1, |x| x), &wide_places(n), &By::ascending());
+        check_pairs(&device, &random(n, 1, |x| x), &wide_places(n), &By::ascending().last_first());
+    }
+    for n in [1 << 16, 1 << 20, 1 << 21] {
+        for keys in uneven(n) {
+            check_pairs(&device, &keys, &places(n), &By::ascending());
+            check_pairs(&device, &keys, &wide_places(n), &By::ascending().last_first());
+        }
     }
 }

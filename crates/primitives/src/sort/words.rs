@@ -17,6 +17,7 @@ pub(crate) mod sealed {
         lower_bound, lower_bound_sorted, upper_bound, upper_bound_sorted,
     };
     use warpset_kernels::primitives::merge_many::merge_many_splits;
+    use warpset_kernels::primitives::radix_sort::radix_sort_reverse;
     use warpset_simt::EntryOf;
 
     pub trait Word: Send + Sync {
@@ -24,11 +25,12 @@ pub(crate) mod sealed {
         fn bits(self) -> u64;
         fn from_bits(bits: u64) -> Self;
     }
-    /// Keys for which there are the kernels that split runs and search them.
+    /// Keys for which there are the kernels that split runs, search them and reverse items.
     pub trait MergeEntries:
         Sized
         + EntryOf<merge_splits<Self>>
         + EntryOf<merge_many_splits<Self>>
+        + EntryOf<radix_sort_reverse<Self>>
         + EntryOf<lower_bound<Self>>
         + EntryOf<upper_bound<Self>>
         + EntryOf<lower_bound_sorted<Self>>

@@ -1,0 +1,107 @@
+//! What the blocks of a grid that runs all at once do together: they wait for each other, and add up what each has counted.
+
+use warpset_simt::shared::Shared;
+use warpset_simt::{GlobalMut, atomic, fence, thread};
+
+use super::ROW;
+use crate::primitives::ranking::DIGITS;
+
+/// A barrier of the grid, in two steps.
+#[derive(Clone, Copy)]
+pub(super) struct GridBarrier {
+    arrived: GlobalMut<u32>,
+    waits: u32,
+}
+
+impl GridBarrier {
+    /// At a word that is zero before the launch, which alone uses it.
+    #[inline(always)]
+    pub(super) fn new(arrived: GlobalMut<u32>) -> Self {
+        GridBarrier { arrived, waits: 0 }
+    }
+
+    /// Tells the other blocks that this one's writes have been done.
+    ///
+    /// # Safety
+    /// All threads of the block come here together; the word is zero before the launch, which alone uses it.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) unsafe fn arrive(self) {
+        thread::sync_threads();
+        if thread::thread_idx_x() == 0 {
+            fence::device();
+            // SAFETY: the caller's promise.
+            unsafe { atomic::reduce_add(self.arrived, 1) };
+        }
+    }
+
+    /// Waits until all blocks have arrived as often as this one.
+    ///
+    /// # Safety
+    /// As [`arrive`](Self::arrive), which stands before; all blocks of the grid are resident.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) unsafe fn wait(&mut self) {
+        self.waits += 1;
+        if thread::thread_idx_x() == 0 {
+            // SAFETY: the caller's promise.
+            while unsafe { atomic::load_relaxed(self.arrived) } < self.waits * thread::grid_dim_x() {
+                thread::spin_hint();
+            }
+            fence::device();
+        }
+        thread::sync_threads();
+    }
+}
+
+/// What the whole grid has of this thread's digit, and what the blocks before have; for the first [`DIGITS`] threads.
+///
+/// # Safety
+/// - All threads of a block of `THREADS` come here together.
+/// - `counts` has a row for each block, which no thread writes meanwhile.
+/// - `sums` is shared memory for `4 * THREADS` words, which nothing else uses.
+#[inline(always)]
+#[track_caller]
+pub(super) unsafe fn add_up<const THREADS: u32>(counts: GlobalMut<u32>, sums: Shared<u32>) -> (u32, u32) {
+    const IN_FLIGHT: u32 = 8;
+    let t = thread::thread_idx_x();
+    let (blocks, own) = (thread::grid_dim_x(), thread::block_idx_x());
+    let (column, group, groups) = (t % ROW, t / ROW, THREADS / ROW);
+    let (mut all, mut before) = ([0; 2], [0; 2]);
+    // SAFETY: rows are below the grid; each thread has four words of its own, and a barrier stands before they are read.
+    unsafe {
+        let mut first = group;
+        while first < blocks {
+            let mut words = [0; IN_FLIGHT as usize];
+            for u in 0..IN_FLIGHT {
+                let row = first + u * groups;
+                if row < blocks {
+                    words[u as usize] = counts.read((row * ROW + column) as usize);
+                }
+            }
+            for u in 0..IN_FLIGHT {
+                let word = words[u as usize];
+                let (low, high) = (word & 0xffff, word >> 16);
+                all = [all[0] + low, all[1] + high];
+                if first + u * groups < own {
+                    before = [before[0] + low, before[1] + high];
+                }
+            }
+            first += IN_FLIGHT * groups;
+        }
+        let others = sums.at(2 * THREADS);
+        for half in 0..2 {
+            sums.set(group * DIGITS + 2 * column + half, all[half as usize]);
+            others.set(group * DIGITS + 2 * column + half, before[half as usize]);
+        }
+        thread::sync_threads();
+        let (mut all, mut before) = (0, 0);
+        if t < DIGITS {
+            for g in 0..groups {
+                all += sums.get(g * DIGITS + t);
+                before += others.get(g * DIGITS + t);
+            }
+        }
+        (all, before)
+    }
+}

@@ -1,0 +1,102 @@
+//! Cutting the interval from the least key to the greatest into parts of equal width.
+
+use warpset_simt::shared::Shared;
+use warpset_simt::warp::{self, FULL_MASK};
+use warpset_simt::{ShuffleWord, thread};
+
+use crate::primitives::ranking::SortKey;
+
+/// An interval of what keys are compared by, cut into parts. What is less is in an earlier part or in the same one.
+#[derive(Clone, Copy)]
+pub(super) struct Interval {
+    least: u64,
+    /// Low bits that do not count, so that 32 are left.
+    shift: u32,
+    /// Parts for each step of `1 << shift`, times 2^32, rounded down.
+    factor: u64,
+}
+
+impl Interval {
+    /// From `least` to `greatest`, both inside, in fewer than 2^16 parts.
+    #[inline(always)]
+    pub(super) fn new(least: u64, greatest: u64, parts: u32) -> Self {
+        let range = greatest - least;
+        let shift = 32u32.saturating_sub(range.leading_zeros());
+        Interval { least, shift, factor: ((parts as u64) << 32) / ((range >> shift) + 1) }
+    }
+
+    /// The part of something inside, below the number of parts.
+    #[inline(always)]
+    pub(super) fn part<K: SortKey>(self, compared: K) -> u32 {
+        let steps = if size_of::<K>() == 4 {
+            compared.shifted(0).wrapping_sub(self.least as u32)
+        } else {
+            ((compared.wide() - self.least) >> self.shift) as u32
+        };
+        ((steps as u64 * self.factor) >> 32) as u32
+    }
+}
+
+/// What `pick` leaves of the values of all lanes.
+///
+/// # Safety
+/// All lanes of the warp come here together.
+#[inline(always)]
+unsafe fn over_warp<K: ShuffleWord>(mut value: K, pick: impl Fn(K, K) -> K) -> K {
+    let mut distance = 1;
+    while distance < warp::WARP_SIZE {
+        // SAFETY: the loop is the same for the whole warp.
+        value = pick(value, unsafe { warp::shuffle_xor(FULL_MASK, value, distance) });
+        distance *= 2;
+    }
+    value
+}
+
+/// The least and the greatest over the threads of a block of `WARPS` warps. One barrier.
+///
+/// # Safety
+/// - All threads of the block come here together.
+/// - `scratch` has room for two values per warp, and nothing else accesses it meanwhile and until the next barrier.
+#[inline(always)]
+pub(super) unsafe fn bounds_of_block<K: SortKey + ShuffleWord, const WARPS: u32>(
+    (least, greatest): (K, K),
+    scratch: Shared<K>,
+) -> (K, K) {
+    let lane = warp::lane_id();
+    // SAFETY: whole warps come to the shuffles; two places per warp, and a barrier before they are read.
+    unsafe {
+        let (least, greatest) = (over_warp(least, K::min), over_warp(greatest, K::max));
+        if lane == 0 {
+            scratch.set(thread::thread_idx_x() / 32, least);
+            scratch.set(WARPS + thread::thread_idx_x() / 32, greatest);
+        }
+        thread::sync_threads();
+        let warp = if lane < WARPS { lane } else { 0 };
+        (over_warp(scratch.get(warp), K::min), over_warp(scratch.get(WARPS + warp), K::max))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_ascend_and_stay_below_their_number() {
+        let greatest = [0, 1, 99, 1 << 31, u64::from(u32::MAX), 1 << 32, (1 << 40) + 12345, u64::MAX - 7];
+        for (range, parts) in greatest.into_iter().flat_map(|range| [1, 2, 132, 256, 16_384].map(|p| (range, p))) {
+            for least in [0, 7] {
+                let interval = Interval::new(least, least + range, parts);
+                let steps: Vec<u64> = (0..=1000u128).map(|i| (u128::from(range) * i / 1000) as u64).collect();
+                let of_all: Vec<u32> = steps.iter().map(|step| interval.part(least + step)).collect();
+                assert!(of_all.is_sorted() && of_all[0] == 0 && of_all[1000] < parts, "{range} in {parts}");
+                if range >= 1 << 20 {
+                    assert_eq!(of_all[1000], parts - 1);
+                    assert!(of_all[500].abs_diff(parts / 2) <= 1);
+                }
+                if least + range <= u64::from(u32::MAX) {
+                    assert!(steps.iter().all(|s| interval.part((least + s) as u32) == interval.part(least + s)));
+                }
+            }
+        }
+    }
+}

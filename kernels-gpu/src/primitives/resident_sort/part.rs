@@ -1,0 +1,235 @@
+//! A block sorts a part of the keys, which shared memory holds.
+//!
+//! The part's interval is cut again, into about as many *slots* as there are items. Each slot's items are counted, sums
+//! say where slots begin, and each item takes a place in its slot. Few share a slot, so each counts by itself those that
+//! go before it there. Where many share one (many equal keys, or keys in dense groups), the part is sorted digit by digit instead, in global
+//! memory, which the caches hold.
+
+use warpset_core::scan::Sum;
+use warpset_simt::shared::{self, Shared};
+use warpset_simt::warp::{self, FULL_MASK};
+use warpset_simt::{GlobalMut, ShuffleWord, Word, thread};
+
+use super::interval::{Interval, bounds_of_block};
+use super::{BATCH, Order};
+use crate::block;
+use crate::primitives::ranking::{self, DIGITS, SortKey};
+
+/// The most items of a slot that are compared with each other.
+const MOST_IN_SLOT: u32 = 48;
+
+/// Slots of a warp's row: each lane has four neighbours, so that no two lanes meet at a bank.
+const ROW_SLOTS: u32 = 4 * 32;
+
+/// How many items a block has room for, and in how many slots: a multiple of four for each of its threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Items, an even number.
+    pub capacity: u32,
+    /// Slots.
+    pub slots: u32,
+}
+
+// Shared memory: sums; two bounds per warp; slots; keys; values; for each place in the order of slots, which item.
+const BOUNDS_AT: u32 = 128;
+const SLOTS_AT: u32 = BOUNDS_AT + 512;
+
+impl Room {
+    /// Bytes of shared memory, for items of this many bytes.
+    #[must_use]
+    pub const fn shared_bytes(self, item_bytes: u32) -> u32 {
+        SLOTS_AT + 4 * self.slots + self.capacity * (item_bytes + 2)
+    }
+}
+
+/// A part, in scratch memory, and where it goes.
+#[derive(Clone, Copy)]
+pub(super) struct Part<K, V> {
+    pub(super) keys: GlobalMut<K>,
+    pub(super) values: GlobalMut<V>,
+    pub(super) out_keys: GlobalMut<K>,
+    pub(super) out_values: GlobalMut<V>,
+    pub(super) len: u32,
+}
+
+impl<K: SortKey + ShuffleWord, V: Word + Default> Part<K, V> {
+    /// Sorts it.
+    ///
+    /// # Safety
+    /// - All threads of a block of `THREADS` threads come here together.
+    /// - The part has at most `room.capacity` items, fewer than 2^16; they are valid for reads and writes, and so are as many places of the
+    ///   output; nothing else accesses either meanwhile.
+    /// - Dynamic shared memory has as many bytes as `room` takes and as counters of [`sort_by_digits`](Self::sort_by_digits) do; nothing
+    ///   else accesses it meanwhile.
+    #[inline(always)]
+    pub(super) unsafe fn sort<const PAYLOAD: bool, const WARPS: u32, const THREADS: u32>(
+        self,
+        order: Order,
+        room: Room,
+    ) {
+        if self.len == 0 {
+            return; // there is no least key
+        }
+        let sums: Shared<u32> = shared::dynamic(0);
+        let slots: Shared<u32> = shared::dynamic(SLOTS_AT);
+        let keys_at = SLOTS_AT + 4 * room.slots;
+        let values_at = keys_at + room.capacity * size_of::<K>() as u32;
+        let keys: Shared<K> = shared::dynamic(keys_at);
+        let values: Shared<V> = shared::dynamic(values_at);
+        let values_bytes = if PAYLOAD { room.capacity * size_of::<V>() as u32 } else { 0 };
+        let places: Shared<u16> = shared::dynamic(values_at + values_bytes);
+        let t = thread::thread_idx_x();
+        let lane = warp::lane_id();
+        let rows = room.slots / (4 * THREADS);
+        let own_slots = slots.at(t / 32 * rows * ROW_SLOTS + 4 * lane);
+        // SAFETY: items are below `len` and slots below their number; each item has a place of its own; barriers stand
+        // between accesses of different threads to the same words, but for those that are atomic; all threads reach
+        // them.
+        unsafe {
+            let (mut least, mut greatest) = (K::splat(!0), K::splat(0));
+            let mut i = t;
+            while i < self.len {
+                let mut loaded = [K::splat(0); BATCH as usize];
+                let mut loaded_values = [V::default(); BATCH as usize];
+                for u in 0..BATCH {
+                    if i + u * THREADS < self.len {
+                        loaded[u as usize] = self.keys.read((i + u * THREADS) as usize);
+                        if PAYLOAD {
+                            loaded_values[u as usize] = self.values.read((i + u * THREADS) as usize);
+                        }
+                    }
+                }
+                for u in 0..BATCH {
+                    if i + u * THREADS < self.len {
+                        let compared = order.compared(loaded[u as usize]);
+                        (least, greatest) = (least.min(compared), greatest.max(compared));
+                        keys.set(i + u * THREADS, loaded[u as usize]);
+                        if PAYLOAD {
+                            values.set(i + u * THREADS, loaded_values[u as usize]);
+                        }
+                    }
+                }
+                i += BATCH * THREADS;
+            }
+            for row in 0..rows {
+                own_slots.set4(row * ROW_SLOTS, [0; 4]);
+            }
+            let (least, greatest) = bounds_of_block::<K, WARPS>((least, greatest), shared::dynamic(BOUNDS_AT));
+            let interval = Interval::new(least.wide(), greatest.wide(), room.slots);
+            let mut i = t;
+            while i < self.len {
+                slots.reduce_add(interval.part(order.compared(keys.get(i))), 1);
+                i += THREADS;
+            }
+            thread::sync_threads();
+            let (mut own, mut most) = (0, 0);
+            for row in 0..rows {
+                let [a, b, c, d] = own_slots.get4(row * ROW_SLOTS);
+                own += a + b + c + d;
+                most = most.max(a).max(b).max(c).max(d);
+            }
+            let of_warp = warp::reduce_add(FULL_MASK, own);
+            let (before, _) = block::exclusive_scan::<Sum<u32>, WARPS>(if lane == 0 { of_warp } else { 0 }, sums);
+            let mut before = warp::shuffle_idx(FULL_MASK, before, 0);
+            for row in 0..rows {
+                let [a, b, c, d] = own_slots.get4(row * ROW_SLOTS);
+                let own = a + b + c + d;
+                let through = warp::inclusive_scan_add(FULL_MASK, own);
+                let next = before + through - own;
+                own_slots.set4(row * ROW_SLOTS, [next, next + a, next + a + b, next + a + b + c]);
+                before += warp::shuffle_idx(FULL_MASK, through, 31);
+            }
+            if thread::sync_threads_or(most > MOST_IN_SLOT) {
+                return self.sort_by_digits::<PAYLOAD, WARPS, THREADS>(order);
+            }
+            let mut i = t;
+            while i < self.len {
+                let place = slots.fetch_add(interval.part(order.compared(keys.get(i))), 1);
+                places.set(place, i as u16);
+                i += THREADS;
+            }
+            thread::sync_threads();
+            // Each slot's word is where it ends now.
+            let mut place = t;
+            while place < self.len {
+                let own = places.get(place);
+                let key = keys.get(own as u32);
+                let compared = order.compared(key);
+                let slot = interval.part(compared);
+                let end = slots.get(slot);
+                let begin = if slot == 0 { 0 } else { slots.get(slot - 1) };
+                let mut rank = begin;
+                for other in begin..end {
+                    let item = places.get(other);
+                    let other = order.compared(keys.get(item as u32));
+                    rank += u32::from((other < compared) | ((other == compared) & (item < own)));
+                }
+                self.out_keys.write(rank as usize, key);
+                if PAYLOAD {
+                    self.out_values.write(rank as usize, values.get(own as u32));
+                }
+                place += THREADS;
+            }
+        }
+    }
+
+    /// Sorts it digit by digit, from where it is to where it goes and back.
+    ///
+    /// # Safety
+    /// - As [`sort`](Self::sort), but that dynamic shared memory has room for 128 bytes and [`DIGITS`] words per warp.
+    #[inline(always)]
+    unsafe fn sort_by_digits<const PAYLOAD: bool, const WARPS: u32, const THREADS: u32>(self, order: Order) {
+        let sums: Shared<u32> = shared::dynamic(0);
+        let counters: Shared<u32> = shared::dynamic(128);
+        let t = thread::thread_idx_x();
+        let row = counters.at(t / 32 * DIGITS);
+        let rows = self.len.div_ceil(THREADS);
+        let first = t / 32 * (32 * rows) + warp::lane_id();
+        let (mut from, mut from_values) = (self.keys, self.values);
+        let (mut to, mut to_values) = (self.out_keys, self.out_values);
+        // SAFETY: rows are their warp's own while it counts and ranks; ranks are places in the sorted part, each one
+        // item's; barriers stand between what one thread writes and another reads, and all threads reach them.
+        unsafe {
+            for pass in 0..order.passes {
+                let digit = order.digit(pass);
+                ranking::clear_row(row);
+                for i in 0..rows {
+                    if first + i * 32 < self.len {
+                        row.reduce_add(digit.of(from.read((first + i * 32) as usize)), 1);
+                    }
+                }
+                thread::sync_threads();
+                // As many rows as warps, by a loop that is not unrolled: this is rare, and code takes time to load.
+                ranking::place_digits::<WARPS>(counters, thread::block_dim_x() / 32, sums, |_| ());
+                thread::sync_threads();
+                for i in 0..rows {
+                    let place = (first + i * 32) as usize;
+                    let valid = first + i * 32 < self.len;
+                    let mut key = digit.last::<K>();
+                    if valid {
+                        key = from.read(place);
+                    }
+                    let rank = ranking::rank(row, digit.of(key)) as usize;
+                    if valid {
+                        to.write(rank, key);
+                        if PAYLOAD {
+                            to_values.write(rank, from_values.read(place));
+                        }
+                    }
+                }
+                thread::sync_threads();
+                ((from, from_values), (to, to_values)) = ((to, to_values), (from, from_values));
+            }
+            if order.passes % 2 == 0 {
+                let mut i = t;
+                while i < self.len {
+                    to.write(i as usize, from.read(i as usize));
+                    if PAYLOAD {
+                        to_values.write(i as usize, from_values.read(i as usize));
+                    }
+                    i += THREADS;
+                }
+            }
+        }
+    }
+}
