@@ -17,15 +17,15 @@ use warpset_simt::{Global, GlobalMut, ShuffleWord, Word, thread};
 use crate::primitives::merge_path::MergeKey;
 use crate::primitives::tile_shape::launch_shape;
 use runs::{Entry, Runs};
-use tile::{STATUS, layout, merge_tile};
+use tile::{layout, merge_tile};
 
 /// Threads of a block of the kernel that finds splits.
 pub const SPLIT_BLOCK: u32 = 128;
 
-/// Bytes of dynamic shared memory.
+/// Bytes of dynamic shared memory without status bits.
 #[cfg(not(target_arch = "nvptx64"))]
 const fn shared_bytes<K, V>(threads: u32, items: u32, pairs: bool) -> u32 {
-    layout::<K, V>(threads, items, pairs).rest
+    layout::<K, V>(threads, items, pairs).shared_bytes(0)
 }
 
 /// The part of a tile that the run of the lane's number has.
@@ -67,28 +67,29 @@ unsafe fn merge_many<
     let tile = thread::block_idx_x() as usize;
     let start = tile * (THREADS as usize * ITEMS);
     let t = thread::thread_idx_x();
+    let marks_at = layout::<K, V>(THREADS, ITEMS as u32, PAIRS).rest;
     // SAFETY: the caller's promise; places of a tile in the outputs are those after the tiles before, which are
     // complete; each word of status bits is one warp's, and all threads come to each vote.
     unsafe {
         let lane_run = || (Entry::read(table, warp::lane_id()), part_of_lane(splits, tile, group));
-        let carry = PAIRS || with_status != 0;
-        let merged = merge_tile::<K, V, THREADS, ITEMS, PAIRS>(lane_run, odd, rounds, mask, carry);
+        let marked = with_status != 0;
+        let (merged, len) = merge_tile::<K, V, THREADS, ITEMS, PAIRS>(lane_run, odd, rounds, mask, marked, marks_at);
+        let (out_keys, out_values) = (out_keys.at(start), out_values.at(start));
         for u in 0..ITEMS {
             let i = t + u as u32 * THREADS;
-            let mut place = 0;
-            if i < merged.len {
-                let to = start + i as usize;
-                out_keys.write(to, merged.keys.get(i));
-                if carry {
-                    place = u32::from(merged.places.get(i));
-                }
+            let mut mark = 0;
+            if i < len {
+                out_keys.write(i as usize, merged.keys.get(i));
                 if PAIRS {
-                    out_values.write(to, merged.values.get(place & (STATUS - 1)));
+                    out_values.write(i as usize, merged.values.get(i));
+                }
+                if marked {
+                    mark = merged.marks.get(i);
                 }
             }
-            if with_status != 0 {
-                let bits = warp::ballot(FULL_MASK, place & STATUS != 0);
-                if t % 32 == 0 && i < merged.len {
+            if marked {
+                let bits = warp::ballot(FULL_MASK, mark != 0);
+                if t % 32 == 0 && i < len {
                     out_status.write((start + i as usize) / 32, bits);
                 }
             }
@@ -103,7 +104,8 @@ macro_rules! merge_many_kernels {
                 " times ", stringify!($items), " items; with values (`", stringify!($value), "`): ", stringify!($pairs), ".")]
             ///
             /// # Safety
-            /// - Launch: 1-D, one block per tile, shaped as its `SHAPE` says; there is at least one item.
+            /// - Launch: 1-D, one block per tile, shaped as its `SHAPE` says, with `STATUS_BYTES` more of shared memory if
+            ///   `with_status` is not 0; there is at least one item.
             /// - `table`: as [`merge_many_splits`] left it, of runs that are valid for as many reads as the splits say,
             ///   sorted by the bits of `mask`, not written while the kernel runs; so values and status bits.
             /// - `splits`: for each tile, and for the end, how many items of each of `group` runs stand before.
@@ -127,14 +129,19 @@ macro_rules! merge_many_kernels {
         }
 
         launch_shape!($name: $threads, $items, shared_bytes::<$key, $value>($threads, $items, $pairs));
-        const _: () = assert!($threads * $items < STATUS && $threads * $items % 32 == 0);
+        #[cfg(not(target_arch = "nvptx64"))]
+        impl $name {
+            /// Bytes of shared memory that status bits take.
+            pub const STATUS_BYTES: u32 = layout::<$key, $value>($threads, $items, $pairs).marks_bytes();
+        }
+        const _: () = assert!($threads * $items % 32 == 0);
     )*};
 }
 merge_many_kernels! {
     merge_many_u32: u32, u32, pairs false, 384 x 11, 3;
     merge_many_u64: u64, u64, pairs false, 384 x 9, 3;
     merge_many_u32_u32: u32, u32, pairs true, 384 x 11, 3;
-    merge_many_u32_u64: u32, u64, pairs true, 384 x 9, 3;
+    merge_many_u32_u64: u32, u64, pairs true, 384 x 7, 3;
     merge_many_u64_u32: u64, u32, pairs true, 384 x 7, 3;
     merge_many_u64_u64: u64, u64, pairs true, 384 x 5, 3;
 }

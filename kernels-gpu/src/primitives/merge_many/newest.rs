@@ -13,19 +13,29 @@ use warpset_simt::{Global, GlobalMut, ShuffleWord, Word, atomic, thread};
 
 use super::part_of_lane;
 use super::runs::{Entry, at_address};
-use super::tile::{STATUS, layout, merge_tile};
+use super::tile::{layout, merge_tile};
 use crate::look_back;
 use crate::primitives::merge_path::MergeKey;
 use crate::primitives::tile_shape::launch_shape;
+
+/// In the kernels' `status`: a run has status bits.
+pub const MARKED: u32 = 1;
+/// In the kernels' `status`: items are kept whatever their status bit.
+pub const KEEP_MARKED: u32 = 2;
 
 /// After the tile: the key before it and whether there is one (16 bytes), the count before (8), the ticket (8), and how
 /// many items each chunk of 32 keeps.
 const CHUNKS_AT: u32 = 32;
 
-/// Bytes of dynamic shared memory.
+/// Bytes after the tile, before marks.
+const fn rest_bytes(threads: u32, items: u32) -> u32 {
+    (CHUNKS_AT + threads * items / 32 * 4).next_multiple_of(16)
+}
+
+/// Bytes of dynamic shared memory without status bits.
 #[cfg(not(target_arch = "nvptx64"))]
 const fn shared_bytes<K, V>(threads: u32, items: u32, pairs: bool) -> u32 {
-    layout::<K, V>(threads, items, pairs).rest + CHUNKS_AT + threads * items / 32 * 4
+    layout::<K, V>(threads, items, pairs).shared_bytes(rest_bytes(threads, items))
 }
 
 /// The greatest compared part over the lanes that have one.
@@ -66,10 +76,11 @@ unsafe fn merge_newest<
     ticket: GlobalMut<u32>,
     out_keys: GlobalMut<K>,
     out_values: GlobalMut<V>,
-    (out_status, keep_marked): (GlobalMut<u32>, u32),
+    (out_status, status): (GlobalMut<u32>, u32),
     count: GlobalMut<u64>,
 ) {
     let rest = layout::<K, V>(THREADS, ITEMS as u32, PAIRS).rest;
+    let (marked, keep_marked) = (status & MARKED != 0, status & MARKED != 0 && status & KEEP_MARKED != 0);
     let before: Shared<K> = shared::dynamic(rest);
     let exists: Shared<u32> = shared::dynamic(rest + 8);
     let chunks: Shared<u32> = shared::dynamic(rest + CHUNKS_AT);
@@ -95,20 +106,23 @@ unsafe fn merge_newest<
             }
             (entry, part)
         };
-        let merged = merge_tile::<K, V, THREADS, ITEMS, PAIRS>(lane_run, odd, rounds, mask, true);
+        let marks_at = rest + rest_bytes(THREADS, ITEMS as u32);
+        let (merged, len) = merge_tile::<K, V, THREADS, ITEMS, PAIRS>(lane_run, odd, rounds, mask, marked, marks_at);
         let mut kept = [0; ITEMS];
         for u in 0..ITEMS {
             let i = t + u as u32 * THREADS;
             let mut keep = false;
-            if i < merged.len {
+            if i < len {
                 let key = merged.keys.get(i) & mask;
                 let differs = if i == 0 {
                     exists.get(0) == 0 || before.get(0) != key
                 } else {
                     merged.keys.get(i - 1) & mask != key
                 };
-                let marked = u32::from(merged.places.get(i)) & STATUS != 0;
-                keep = differs & (!marked | (keep_marked != 0));
+                keep = differs;
+                if marked && !keep_marked {
+                    keep &= merged.marks.get(i) == 0;
+                }
             }
             kept[u] = warp::ballot(FULL_MASK, keep);
             if lane == 0 {
@@ -148,18 +162,19 @@ unsafe fn merge_newest<
             let i = t + u as u32 * THREADS;
             let rank = (kept[u] & warp::lane_mask_lt()).count_ones();
             let first = prefix + u64::from(chunks.get(chunk_of(u)));
-            let mut marked = 0;
+            let mut bit = 0;
             if kept[u] & warp::lane_mask_eq() != 0 {
                 let to = (first + u64::from(rank)) as usize;
-                let place = u32::from(merged.places.get(i));
                 out_keys.write(to, merged.keys.get(i));
                 if PAIRS {
-                    out_values.write(to, merged.values.get(place & (STATUS - 1)));
+                    out_values.write(to, merged.values.get(i));
                 }
-                marked = if place & STATUS != 0 { 1 << rank } else { 0 };
+                if keep_marked {
+                    bit = u32::from(merged.marks.get(i)) << rank;
+                }
             }
-            if keep_marked != 0 {
-                let bits = u64::from(warp::reduce_or(FULL_MASK, marked)) << (first % 32);
+            if keep_marked {
+                let bits = u64::from(warp::reduce_or(FULL_MASK, bit)) << (first % 32);
                 for half in 0..2 {
                     let bits = (bits >> (32 * half)) as u32;
                     if lane == 0 && bits != 0 {
@@ -181,35 +196,40 @@ macro_rules! merge_newest_kernels {
             /// # Safety
             /// - As [`merge_many_u32`](super::merge_many_u32), but for the outputs.
             /// - `look_back`: one word per tile, and `ticket` one word: zero at the start, used by this launch alone.
+            /// - `status` says [`MARKED`] if a run has status bits; then the launch has `STATUS_BYTES` more of shared memory.
             /// - `out_keys` and, if there are values, `out_values`: valid for as many writes as items are kept; if
-            ///   `keep_marked` is not 0, items are kept whatever their status bit, and `out_status` is valid for a bit
+            ///   `status` says [`MARKED`] and [`KEEP_MARKED`], items are kept whatever their status bit, and `out_status` is valid for a bit
             ///   for each, all of them zero at the start. They overlap nothing else, nothing else accesses them.
             /// - `count`: one word, set to the number of items that are kept; used by this launch alone.
             #[launch_bounds($threads, $blocks)]
             pub unsafe fn $name(
                 table: Global<u64>, splits: Global<u64>, group: u32, odd: u32, rounds: u32, mask: $key, tiles: u32,
                 look_back: GlobalMut<u64>, ticket: GlobalMut<u32>, out_keys: GlobalMut<$key>,
-                out_values: GlobalMut<$value>, out_status: GlobalMut<u32>, keep_marked: u32, count: GlobalMut<u64>,
+                out_values: GlobalMut<$value>, out_status: GlobalMut<u32>, status: u32, count: GlobalMut<u64>,
             ) {
                 // SAFETY: the caller keeps this kernel's contract.
                 unsafe {
                     merge_newest::<$key, $value, $threads, $items, $pairs>(
                         table, splits, (group, odd, rounds), mask, tiles, look_back, ticket, out_keys, out_values,
-                        (out_status, keep_marked), count,
+                        (out_status, status), count,
                     )
                 }
             }
         }
 
         launch_shape!($name: $threads, $items, shared_bytes::<$key, $value>($threads, $items, $pairs));
-        const _: () = assert!($threads * $items < STATUS);
+        #[cfg(not(target_arch = "nvptx64"))]
+        impl $name {
+            /// Bytes of shared memory that status bits take.
+            pub const STATUS_BYTES: u32 = layout::<$key, $value>($threads, $items, $pairs).marks_bytes();
+        }
     )*};
 }
 merge_newest_kernels! {
     merge_newest_u32: u32, u32, pairs false, 384 x 11, 3;
     merge_newest_u64: u64, u64, pairs false, 384 x 9, 3;
     merge_newest_u32_u32: u32, u32, pairs true, 384 x 11, 3;
-    merge_newest_u32_u64: u32, u64, pairs true, 384 x 9, 3;
+    merge_newest_u32_u64: u32, u64, pairs true, 384 x 7, 3;
     merge_newest_u64_u32: u64, u32, pairs true, 384 x 7, 3;
     merge_newest_u64_u64: u64, u64, pairs true, 384 x 5, 3;
 }

@@ -2,8 +2,7 @@
 //!
 //! Its parts of the runs lie side by side, and neighbours are merged as the host's tree says, one depth of the tree at
 //! a time, from one of two buffers to the other: what stands `d` merges away from the last one is in buffer `d % 2`. A
-//! part that is short stays out of most merges. With the keys travels where in the tile an item came from (its
-//! *place*) and its status bit, in 16 bits; values do not move until the end.
+//! part that is short stays out of most merges. Values travel with their keys, and so does, where there are status bits, a *mark* per item.
 
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK};
@@ -12,11 +11,9 @@ use warpset_simt::{ShuffleWord, Word, thread};
 use super::runs::{Entry, RUNS, at_address};
 use crate::primitives::merge_path::{MergeKey, crossing_in_shared, goes_first};
 
-/// The bit of a place that is the item's status.
-pub(super) const STATUS: u32 = 1 << 15;
-
-/// Items that a thread has on their way from memory at a time.
-const BATCH: usize = 4;
+/// Items of a chunk, which one warp loads: as many for each lane on their way from memory at a time.
+const CHUNK: u32 = 32 * PER_LANE;
+const PER_LANE: u32 = 4;
 
 /// The most depths of a tree.
 pub const MOST_ROUNDS: u32 = 8;
@@ -24,24 +21,39 @@ pub const MOST_ROUNDS: u32 = 8;
 /// Where things stand in shared memory, in bytes.
 pub(super) struct Layout {
     other_keys: u32,
-    places: u32,
-    other_places: u32,
     values: u32,
+    other_values: u32,
     plan: u32,
     /// Words for what a kernel does after the merge.
     pub(super) rest: u32,
+    /// Bytes of a buffer of marks, of which there are two or none.
+    marks: u32,
 }
 
-/// Both buffers of keys and places, with room for what a thread looks at beyond the end, values, and the plan.
+impl Layout {
+    /// Bytes of what a kernel adds, with marks if they are needed: they stand at the end.
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub(super) const fn shared_bytes(&self, rest: u32) -> u32 {
+        self.rest + rest.next_multiple_of(16)
+    }
+
+    /// Bytes of the marks.
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub(super) const fn marks_bytes(&self) -> u32 {
+        2 * self.marks
+    }
+}
+
+/// Both buffers of keys and values, with room for what a thread looks at beyond the end, and the plan.
 pub(super) const fn layout<K, V>(threads: u32, items: u32, pairs: bool) -> Layout {
     let tile = threads * items;
     let room = tile + items + 1;
     let other_keys = (room * size_of::<K>() as u32).next_multiple_of(16);
-    let places = 2 * other_keys;
-    let other_places = places + (room * 2).next_multiple_of(16);
-    let values = other_places + (room * 2).next_multiple_of(16);
-    let plan = values + if pairs { (tile * size_of::<V>() as u32).next_multiple_of(16) } else { 0 };
-    Layout { other_keys, places, other_places, values, plan, rest: plan + PLAN_BYTES }
+    let values = 2 * other_keys;
+    let values_bytes = if pairs { (room * size_of::<V>() as u32).next_multiple_of(16) } else { 0 };
+    let plan = values + 2 * values_bytes;
+    let marks = room.next_multiple_of(16);
+    Layout { other_keys, values, other_values: values + values_bytes, plan, rest: plan + PLAN_BYTES, marks }
 }
 
 /// What one warp works out for the block.
@@ -55,12 +67,15 @@ struct Plan {
     depths: Shared<u32>,
     /// Where each run's part begins in the tile, and the tile's end.
     begins: Shared<u32>,
+    /// How many chunks the runs before each have, and all of them.
+    chunks: Shared<u32>,
 }
 
 const NODES_AT: u32 = RUNS as u32 * 32;
 const DEPTHS_AT: u32 = NODES_AT + RUNS as u32 * 16;
 const BEGINS_AT: u32 = DEPTHS_AT + MOST_ROUNDS * 16;
-const PLAN_BYTES: u32 = (BEGINS_AT + (RUNS as u32 + 1) * 4).next_multiple_of(16);
+const CHUNKS_AT: u32 = BEGINS_AT + (RUNS as u32 + 1) * 4;
+const PLAN_BYTES: u32 = (CHUNKS_AT + (RUNS as u32 + 1) * 4).next_multiple_of(16);
 
 impl Plan {
     #[inline(always)]
@@ -70,6 +85,7 @@ impl Plan {
             nodes: shared::dynamic(offset + NODES_AT),
             depths: shared::dynamic(offset + DEPTHS_AT),
             begins: shared::dynamic(offset + BEGINS_AT),
+            chunks: shared::dynamic(offset + CHUNKS_AT),
         }
     }
 
@@ -93,8 +109,12 @@ impl Plan {
                 self.runs.set(4 * lane + w, words[w as usize]);
             }
             self.begins.set(lane, begin);
+            let chunks = own.div_ceil(CHUNK);
+            let chunks_end = warp::inclusive_scan_add(FULL_MASK, chunks);
+            self.chunks.set(lane, chunks_end - chunks);
             if lane == 31 {
                 self.begins.set(32, ends);
+                self.chunks.set(32, chunks_end);
             }
             let node = run.node;
             let position = |number: u32| {
@@ -124,43 +144,47 @@ impl Plan {
     }
 }
 
-/// A tile that has been merged.
+/// A tile that has been merged, or a buffer of one that is.
 #[derive(Clone, Copy)]
-pub(super) struct Merged<K, V> {
-    /// In order.
+pub(super) struct Items<K, V> {
+    /// Keys, in order.
     pub keys: Shared<K>,
-    /// Where in `values` an item's value is, and its status bit; only if they travelled.
-    pub places: Shared<u16>,
-    /// By places.
+    /// Their values, if there are any.
     pub values: Shared<V>,
-    /// How many items there are.
-    pub len: u32,
+    /// Whether their status bits are set, 0 or 1; only if marks travelled.
+    pub marks: Shared<u8>,
 }
 
-/// One of two buffers.
-#[derive(Clone, Copy)]
-struct Buffers<K> {
-    keys: [Shared<K>; 2],
-    places: [Shared<u16>; 2],
-}
-
-impl<K> Buffers<K> {
+impl<K: Word, V: Word> Items<K, V> {
+    /// Copies an item from another buffer, but for its key.
+    ///
+    /// # Safety
+    /// Both places are in their buffers; nothing writes the one or accesses the other meanwhile.
     #[inline(always)]
-    fn of(self, depth: u32) -> (Shared<K>, Shared<u16>) {
-        let odd = depth % 2 == 1;
-        (if odd { self.keys[1] } else { self.keys[0] }, if odd { self.places[1] } else { self.places[0] })
+    #[track_caller]
+    unsafe fn take<const PAIRS: bool>(self, i: u32, from: Self, place: u32, marked: bool) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if PAIRS {
+                self.values.set(i, from.values.get(place));
+            }
+            if marked {
+                self.marks.set(i, from.marks.get(place));
+            }
+        }
     }
 }
 
 /// Loads and merges the block's tile, of which each run's part goes from `start` to `end` of the run of the lane's
 /// number: the first warp's lanes know `run` and part, other warps need not. `odd` has a bit for each run that is an odd
-/// number of merges away from the end, `rounds` is the greatest number of merges; `carry` says whether places are needed.
+/// number of merges away from the end, `rounds` is the greatest number of merges; `marked` says whether any run has status bits.
+/// Gives the items and their number.
 ///
 /// # Safety
 /// - All threads of a block of `THREADS` threads come here together. The parts are `THREADS * ITEMS` items at most,
 ///   valid for reads and sorted, and nothing writes them meanwhile; bitmaps too.
 /// - Nodes are a tree over all runs that have items, its depths below `rounds`, at most [`MOST_ROUNDS`].
-/// - Dynamic shared memory begins with the [`layout`], and nothing else accesses that.
+/// - Dynamic shared memory begins with the [`layout`], and nothing else accesses that; if `marked`, the marks are at `marks_at`.
 #[inline(always)]
 #[track_caller]
 pub(super) unsafe fn merge_tile<
@@ -174,14 +198,24 @@ pub(super) unsafe fn merge_tile<
     odd: u32,
     rounds: u32,
     mask: K,
-    carry: bool,
-) -> Merged<K, V> {
+    marked: bool,
+    marks_at: u32,
+) -> (Items<K, V>, u32) {
     let at = layout::<K, V>(THREADS, ITEMS as u32, PAIRS);
-    let buffers = Buffers {
-        keys: [shared::dynamic(0), shared::dynamic(at.other_keys)],
-        places: [shared::dynamic(at.places), shared::dynamic(at.other_places)],
+    let even = Items { keys: shared::dynamic(0), values: shared::dynamic(at.values), marks: shared::dynamic(marks_at) };
+    let other = Items {
+        keys: shared::dynamic(at.other_keys),
+        values: shared::dynamic(at.other_values),
+        marks: shared::dynamic(marks_at + at.marks),
     };
-    let values: Shared<V> = shared::dynamic(at.values);
+    let buffer = |depth: u32| {
+        let odd = depth % 2 == 1;
+        Items {
+            keys: if odd { other.keys } else { even.keys },
+            values: if odd { other.values } else { even.values },
+            marks: if odd { other.marks } else { even.marks },
+        }
+    };
     let plan = Plan::at(at.plan);
     let t = thread::thread_idx_x();
     let lane = warp::lane_id();
@@ -195,55 +229,46 @@ pub(super) unsafe fn merge_tile<
         }
         thread::sync_threads();
         let len = plan.begins.get(32);
-        let begin = plan.begins.get(lane);
-        let mut u = 0;
-        while u < ITEMS as u32 {
-            let mut keys = [K::default(); BATCH];
-            let mut loaded = [V::default(); BATCH];
-            let mut places = [u32::MAX; BATCH];
-            for b in 0..BATCH as u32 {
-                let first = t - lane + (u + b) * THREADS;
-                if u + b < ITEMS as u32 && first < len {
-                    let place = first + lane;
-                    // The last run that begins at or before the place; those without items come before one that has.
-                    let mut number = warp::ballot(FULL_MASK, begin <= first).count_ones() - 1;
-                    let mut borders = warp::ballot(FULL_MASK, (begin > first) & (begin < len) & (begin < first + 32));
-                    while borders != 0 {
-                        let next = borders.trailing_zeros();
-                        number = if warp::shuffle_idx(FULL_MASK, begin, next) <= place { next } else { number };
-                        borders &= borders - 1;
-                    }
-                    if place < len {
-                        let run = plan.runs.at(4 * number);
-                        let [keys_at, values_at] = run.get2(0);
-                        let [status_at, delta] = run.get2(2);
-                        let from = delta.wrapping_add(u64::from(place));
-                        keys[b as usize] = at_address::<K>(keys_at).read_nc(from as usize);
-                        if PAIRS {
-                            loaded[b as usize] = at_address::<V>(values_at).read_nc(from as usize);
-                        }
-                        places[b as usize] = (odd >> number & 1) << 16 | place;
-                        if carry && status_at != 0 {
-                            let word = at_address::<u32>(status_at).read_nc((from / 32) as usize);
-                            places[b as usize] |= if word >> (from % 32) & 1 != 0 { STATUS } else { 0 };
-                        }
-                    }
-                }
-            }
-            for b in 0..BATCH {
-                if places[b] != u32::MAX {
-                    let place = places[b] & (STATUS - 1);
-                    let (to, to_places) = buffers.of(places[b] >> 16);
-                    to.set(place, keys[b]);
+        let (begins, first_chunk, chunks) = (plan.begins.get(lane + 1), plan.chunks.get(lane), plan.chunks.get(32));
+        let mut chunk = t / 32;
+        while chunk < chunks {
+            // The last run whose chunks begin at or before this one; those without items come before one that has.
+            let number = warp::ballot(FULL_MASK, first_chunk <= chunk).count_ones() - 1;
+            let end = warp::shuffle_idx(FULL_MASK, begins, number);
+            let begin = plan.begins.get(number) + (chunk - plan.chunks.get(number)) * CHUNK + lane;
+            let run = plan.runs.at(4 * number);
+            let [keys_at, values_at] = run.get2(0);
+            let [status_at, delta] = run.get2(2);
+            let from = delta.wrapping_add(u64::from(begin)) as usize;
+            let (from_keys, from_values) = (at_address::<K>(keys_at).at(from), at_address::<V>(values_at));
+            let mut keys = [K::default(); PER_LANE as usize];
+            let mut values = [V::default(); PER_LANE as usize];
+            for u in 0..PER_LANE {
+                if begin + 32 * u < end {
+                    keys[u as usize] = from_keys.read_nc(32 * u as usize);
                     if PAIRS {
-                        values.set(place, loaded[b]);
-                    }
-                    if carry {
-                        to_places.set(place, places[b] as u16);
+                        values[u as usize] = from_values.read_nc(from + 32 * u as usize);
                     }
                 }
             }
-            u += BATCH as u32;
+            let to = buffer(odd >> number & 1);
+            for u in 0..PER_LANE {
+                if begin + 32 * u < end {
+                    to.keys.set(begin + 32 * u, keys[u as usize]);
+                    if PAIRS {
+                        to.values.set(begin + 32 * u, values[u as usize]);
+                    }
+                    if marked {
+                        let mut mark = 0;
+                        if status_at != 0 {
+                            let i = from + 32 * u as usize;
+                            mark = (at_address::<u32>(status_at).read_nc(i / 32) >> (i % 32) & 1) as u8;
+                        }
+                        to.marks.set(begin + 32 * u, mark);
+                    }
+                }
+            }
+            chunk += THREADS / 32;
         }
         thread::sync_threads();
 
@@ -260,13 +285,12 @@ pub(super) unsafe fn merge_tile<
                 let [begin, middle, end, first_thread] = plan.nodes.get4(4 * number);
                 let diagonal = ((own - first_thread) * ITEMS as u32).min(end - begin);
                 let part = Part { begin, middle, end, diagonal };
-                merge_part::<K, ITEMS>(buffers.of(depth + 1), buffers.of(depth), part, mask, carry);
+                merge_part::<K, V, ITEMS, PAIRS>(buffer(depth + 1), buffer(depth), part, mask, marked);
                 own += THREADS;
             }
             thread::sync_threads();
         }
-        let (keys, places) = buffers.of(0);
-        Merged { keys, places, values, len }
+        (even, len)
     }
 }
 
@@ -287,16 +311,16 @@ struct Part {
 /// - The thread's places in the other one are its own.
 #[inline(always)]
 #[track_caller]
-unsafe fn merge_part<K: MergeKey, const ITEMS: usize>(
-    from: (Shared<K>, Shared<u16>),
-    to: (Shared<K>, Shared<u16>),
+unsafe fn merge_part<K: MergeKey, V: Word, const ITEMS: usize, const PAIRS: bool>(
+    from: Items<K, V>,
+    to: Items<K, V>,
     Part { begin, middle, end, diagonal }: Part,
     mask: K,
-    carry: bool,
+    marked: bool,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        let runs = ((from.0.at(begin), middle - begin), (from.0.at(middle), end - middle));
+        let runs = ((from.keys.at(begin), middle - begin), (from.keys.at(middle), end - middle));
         let from_a = crossing_in_shared(runs.0, runs.1, diagonal, mask);
         let (at_a, at_b) = (begin + from_a, middle + diagonal - from_a);
         let out = begin + diagonal;
@@ -304,9 +328,9 @@ unsafe fn merge_part<K: MergeKey, const ITEMS: usize>(
         let room = (at_a + ITEMS as u32 <= middle) & (at_b + ITEMS as u32 <= end);
         let (a, b) = ((at_a, middle), (at_b, end));
         if warp::all(FULL_MASK, room) {
-            serial::<K, ITEMS, false>(from, to, a, b, out, count, mask, carry);
+            serial::<K, V, ITEMS, PAIRS, false>(from, to, a, b, out, count, mask, marked);
         } else {
-            serial::<K, ITEMS, true>(from, to, a, b, out, count, mask, carry);
+            serial::<K, V, ITEMS, PAIRS, true>(from, to, a, b, out, count, mask, marked);
         }
     }
 }
@@ -317,16 +341,17 @@ unsafe fn merge_part<K: MergeKey, const ITEMS: usize>(
 /// As [`merge_part`].
 #[inline(always)]
 #[track_caller]
-unsafe fn serial<K: MergeKey, const ITEMS: usize, const BOUNDED: bool>(
-    (keys, places): (Shared<K>, Shared<u16>),
-    (to, to_places): (Shared<K>, Shared<u16>),
+unsafe fn serial<K: MergeKey, V: Word, const ITEMS: usize, const PAIRS: bool, const BOUNDED: bool>(
+    from: Items<K, V>,
+    to: Items<K, V>,
     (mut at_a, a_end): (u32, u32),
     (mut at_b, b_end): (u32, u32),
     out: u32,
     count: u32,
     mask: K,
-    carry: bool,
+    marked: bool,
 ) {
+    let keys = from.keys;
     // SAFETY: the caller's promise: each round goes one place further in one of the parts.
     unsafe {
         let (mut first, mut second) = (keys.get(at_a), keys.get(at_b));
@@ -339,10 +364,8 @@ unsafe fn serial<K: MergeKey, const ITEMS: usize, const BOUNDED: bool>(
             let place = if from_a { at_a } else { at_b };
             let key = if from_a { first } else { second };
             if !BOUNDED || u < count {
-                to.set(out + u, key);
-                if carry {
-                    to_places.set(out + u, places.get(place));
-                }
+                to.keys.set(out + u, key);
+                to.take::<PAIRS>(out + u, from, place, marked);
             }
             let next = place + 1;
             let key = keys.get(next);

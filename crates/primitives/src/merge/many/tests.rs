@@ -5,7 +5,9 @@ use warpset_core::hash::mix;
 use warpset_gpu::testing::devices;
 
 use super::*;
+use crate::Error;
 use crate::merge::tests::{merged, run, unzip};
+use warpset_kernels::primitives::merge_many as kernels;
 
 fn check<K: SortKey + Debug, V: Payload + PartialEq + Debug>(runs: &[Vec<(K, V)>], mask: KeyMask<K>) {
     let slices: Vec<&[(K, V)]> = runs.iter().map(Vec::as_slice).collect();

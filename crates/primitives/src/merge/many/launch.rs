@@ -1,0 +1,252 @@
+//! The launches: what runs give to tiles, then the merge, of all items or of the newest; or merges of two.
+
+use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
+use warpset_kernels::primitives::merge_many::newest::{KEEP_MARKED, MARKED};
+use warpset_kernels::primitives::merge_many::runs::TABLE_WORDS;
+use warpset_kernels::primitives::merge_many::{self as kernels, SPLIT_BLOCK, newest};
+use warpset_kernels::primitives::tile_shape::TileShape;
+use warpset_simt::{Global, GlobalMut, KernelInfo};
+
+use super::SHORT;
+use super::operands::{Input, Operands, Output};
+use super::tree::Tree;
+use crate::check::tiles;
+use crate::merge::{self, Run};
+use crate::sort::{Payload, SortKey, Widths, by_widths};
+use crate::{KeyMask, LookBack, Result};
+
+/// The kernels of a merge of all items, or of the newest.
+pub(super) fn launched<K: SortKey>(widths: Widths, newest: bool) -> Vec<&'static KernelInfo> {
+    let merge = if newest {
+        by_widths!(
+            widths,
+            newest::{
+                merge_newest_u32, merge_newest_u32_u32, merge_newest_u32_u64, merge_newest_u64, merge_newest_u64_u32,
+                merge_newest_u64_u64
+            },
+            |kernel| kernel::INFO
+        )
+    } else {
+        by_widths!(
+            widths,
+            kernels::{
+                merge_many_u32, merge_many_u32_u32, merge_many_u32_u64, merge_many_u64, merge_many_u64_u32,
+                merge_many_u64_u64
+            },
+            |kernel| kernel::INFO
+        )
+    };
+    vec![merge, kernels::merge_many_splits::<K>::INFO]
+}
+
+/// Whether merges of two, one after the other, are faster: of two runs always; of four short ones, where the search
+/// for splits takes longer than launches.
+fn go_in_twos(operands: &Operands) -> bool {
+    match operands.lengths.len() {
+        2 => true,
+        3 | 4 => operands.total <= SHORT,
+        _ => false,
+    }
+}
+
+/// # Safety
+/// As [`merge`]; there are two runs with items at least, without status bits.
+unsafe fn merge_in_twos<K: SortKey, V: Payload>(
+    stream: &Stream,
+    inputs: &[Input<'_, K, V>],
+    mask: KeyMask<K>,
+    out: (GlobalMut<K>, GlobalMut<V>),
+    pairs: bool,
+) -> Result<()> {
+    let mut runs = inputs.iter().filter(|run| !run.keys.is_empty()).map(|run| Run {
+        keys: run.keys.global(),
+        values: run.values.map_or(run.keys.global().cast(), |values| values.global()),
+    });
+    let (Some(mut left), Some(mut right)) = (runs.next(), runs.next()) else { unreachable!("two runs at least") };
+    let mut merged: (DeviceVec<K>, DeviceVec<V>);
+    for next in runs {
+        let n = left.keys.len() + right.keys.len();
+        let mut both = (stream.alloc_uninit(n)?, stream.alloc_uninit(if pairs { n } else { 0 })?);
+        // SAFETY: the caller's promise; scratch is this call's own, and freed in the order of the stream.
+        unsafe { merge::merge(stream, left, right, mask, both.0.global_mut(), both.1.global_mut(), pairs)? };
+        // What was merged before is freed after this merge has been queued.
+        merged = both;
+        (left, right) = (Run { keys: merged.0.global(), values: merged.1.global() }, next);
+    }
+    // SAFETY: as above.
+    unsafe { merge::merge(stream, left, right, mask, out.0, out.1, pairs) }
+}
+
+/// What the first launch leaves for the second, in one allocation: the table of the runs, then the splits.
+struct Prepared {
+    memory: DeviceVec<u64>,
+    group: u32,
+    tree: Tree,
+    tiles: u32,
+}
+
+impl Prepared {
+    fn table(&self) -> Global<u64> {
+        self.memory.global()
+    }
+
+    fn splits(&self) -> Global<u64> {
+        self.memory.global().at(TABLE_WORDS)
+    }
+
+    /// As many blocks as tiles, with these bytes of shared memory beside the shape's.
+    fn config(&self, shape: TileShape, more_bytes: u32) -> LaunchConfig {
+        LaunchConfig::new(self.tiles, shape.threads).shared(shape.shared_bytes + more_bytes)
+    }
+}
+
+/// Queues the search for what each run gives to each tile of this shape; there is at least one item.
+///
+/// # Safety
+/// Until `stream` has passed this work, the runs stay allocated and nothing writes them.
+unsafe fn prepare<K: SortKey>(stream: &Stream, operands: &Operands, mask: u64, shape: TileShape) -> Result<Prepared> {
+    let Operands { mut runs, ref lengths, total, .. } = *operands;
+    let tiles = tiles(total, shape.tile())?;
+    let group = lengths.len().next_power_of_two().max(8) as u32;
+    let tree = Tree::new(lengths);
+    runs.nodes = tree.nodes;
+    let mut memory = stream.alloc_uninit::<u64>(TABLE_WORDS + group as usize * (tiles as usize + 1))?;
+    let (table, splits) = (memory.global_mut(), memory.global_mut().at(TABLE_WORDS));
+    let config = LaunchConfig::covering(group as usize * (tiles as usize + 1), SPLIT_BLOCK);
+    let (mask, tile_items) = (K::from_bits(mask), shape.tile() as u32);
+    let kernel =
+        kernels::merge_many_splits { runs, group, total: total as u64, mask, tile_items, tiles, splits, table };
+    // SAFETY: lengths were checked; scratch is this call's own; the caller answers for the rest.
+    unsafe { kernel.launch(stream, config)? };
+    Ok(Prepared { memory, group, tree, tiles })
+}
+
+/// Checks, and queues the merge.
+///
+/// # Safety
+/// Until `stream` has passed this work:
+/// - inputs and outputs stay allocated;
+/// - no other work writes the inputs or accesses the outputs.
+pub(super) unsafe fn merge<K: SortKey, V: Payload>(
+    stream: &Stream,
+    inputs: &[Input<'_, K, V>],
+    mask: KeyMask<K>,
+    mut output: Output<'_, K, V>,
+) -> Result<()> {
+    let operands = Operands::new(stream, inputs, &output)?;
+    let widths = output.widths();
+    let out_keys = output.keys.global_mut();
+    // The kernels without values do not look at any, those without status bits neither.
+    let out_values = output.values.as_mut().map_or(out_keys.cast(), |values| values.global_mut());
+    let out_status = output.status.as_mut().map(|status| status.global_mut());
+    let Some(mut count) = output.count else {
+        if operands.total == 0 {
+            return Ok(());
+        }
+        if out_status.is_none() && go_in_twos(&operands) {
+            // SAFETY: the caller's promise; lengths were checked.
+            return unsafe {
+                merge_in_twos(stream, inputs, mask, (out_keys, out_values), widths.wide_values.is_some())
+            };
+        }
+        // SAFETY: as above.
+        return unsafe { merge_all(stream, widths, &operands, mask, (out_keys, out_values), out_status) };
+    };
+    if operands.total == 0 {
+        return Ok(stream.fill_bytes(count, 0)?);
+    }
+    if let Some(status) = &mut output.status {
+        stream.fill_bytes(status.slice_mut(..operands.total.div_ceil(32)), 0)?;
+    }
+    let count = count.global_mut();
+    // SAFETY: as above; bits that are kept have been cleared.
+    unsafe { merge_newest(stream, widths, &operands, mask, (out_keys, out_values), out_status, count) }
+}
+
+/// # Safety
+/// As [`merge`], checked; there is at least one item.
+unsafe fn merge_all<K: SortKey, V: Payload>(
+    stream: &Stream,
+    widths: Widths,
+    operands: &Operands,
+    mask: KeyMask<K>,
+    out: (GlobalMut<K>, GlobalMut<V>),
+    out_status: Option<GlobalMut<u32>>,
+) -> Result<()> {
+    stream.device().with_kernels(&launched::<K>(widths, false), || {
+        by_widths!(
+            widths,
+            kernels::{
+                merge_many_u32, merge_many_u32_u32, merge_many_u32_u64, merge_many_u64, merge_many_u64_u32,
+                merge_many_u64_u64
+            },
+            // SAFETY: the types have the sizes of the kernel's; lengths were checked; scratch is this call's own,
+            // and freed in the order of the stream; the caller answers for the rest.
+            |kernel| unsafe {
+                let prepared = prepare::<K>(stream, operands, mask.bits(), kernel::SHAPE)?;
+                let more_bytes = if out_status.is_some() { kernel::STATUS_BYTES } else { 0 };
+                kernel {
+                    table: prepared.table(),
+                    splits: prepared.splits(),
+                    group: prepared.group,
+                    odd: prepared.tree.odd,
+                    rounds: prepared.tree.rounds,
+                    mask: mask.bits() as _,
+                    out_keys: out.0.cast(),
+                    out_values: out.1.cast(),
+                    out_status: out_status.unwrap_or(out.0.cast()),
+                    with_status: u32::from(out_status.is_some()),
+                }
+                .launch(stream, prepared.config(kernel::SHAPE, more_bytes))?
+            }
+        );
+        Ok(())
+    })
+}
+
+/// # Safety
+/// As [`merge_all`]; bits of `out_status` are clear.
+unsafe fn merge_newest<K: SortKey, V: Payload>(
+    stream: &Stream,
+    widths: Widths,
+    operands: &Operands,
+    mask: KeyMask<K>,
+    out: (GlobalMut<K>, GlobalMut<V>),
+    out_status: Option<GlobalMut<u32>>,
+    count: GlobalMut<u64>,
+) -> Result<()> {
+    let status = if operands.marked { MARKED } else { 0 } | if out_status.is_some() { KEEP_MARKED } else { 0 };
+    stream.device().with_kernels(&launched::<K>(widths, true), || {
+        by_widths!(
+            widths,
+            newest::{
+                merge_newest_u32, merge_newest_u32_u32, merge_newest_u32_u64, merge_newest_u64, merge_newest_u64_u32,
+                merge_newest_u64_u64
+            },
+            // SAFETY: as in `merge_all`.
+            |kernel| unsafe {
+                let prepared = prepare::<K>(stream, operands, mask.bits(), kernel::SHAPE)?;
+                let mut look_back = LookBack::new(stream, prepared.tiles as usize)?;
+                let more_bytes = if operands.marked { kernel::STATUS_BYTES } else { 0 };
+                kernel {
+                    table: prepared.table(),
+                    splits: prepared.splits(),
+                    group: prepared.group,
+                    odd: prepared.tree.odd,
+                    rounds: prepared.tree.rounds,
+                    mask: mask.bits() as _,
+                    tiles: prepared.tiles,
+                    look_back: look_back.words(),
+                    ticket: look_back.ticket(),
+                    out_keys: out.0.cast(),
+                    out_values: out.1.cast(),
+                    out_status: out_status.unwrap_or(out.0.cast()),
+                    status,
+                    count,
+                }
+                .launch(stream, prepared.config(kernel::SHAPE, more_bytes))?
+            }
+        );
+        Ok(())
+    })
+}
