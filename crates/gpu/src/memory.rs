@@ -81,6 +81,11 @@ impl Memory {
         }
     }
 
+    /// Whether it is freed in the order of `stream`, which alone has used it as far as we saw.
+    pub(crate) fn follows(&self, stream: &Stream) -> bool {
+        self.home.as_ref() == Some(stream) && !self.foreign.load(Ordering::Relaxed)
+    }
+
     /// Copies from the host to `address..`, and waits.
     pub(crate) fn upload(&self, address: usize, from: &[u8]) -> Result<()> {
         self.check(address, from.len());

@@ -52,6 +52,12 @@ impl<T: Pod> DeviceVec<T> {
         self.len * size_of::<T>()
     }
 
+    /// Whether a drop frees them after what `stream` holds by then, and before what it is given later: they were allocated there, and
+    /// no other stream has used them by a call of this crate (launches are the caller's to know).
+    pub fn follows(&self, stream: &Stream) -> bool {
+        self.memory.follows(stream)
+    }
+
     /// The device that they are on.
     pub fn device(&self) -> &Device {
         &self.memory.device

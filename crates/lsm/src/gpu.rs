@@ -5,6 +5,7 @@
 //! of the device; those in `_async` also a stream, and wait for nothing. What needs single keys, files or views needs a copy on
 //! the host: `to_host`.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -57,7 +58,7 @@ pub struct Ordered<K, V: DeviceValue, F> {
     asked: AtomicU64,
     live: OnceLock<u64>,
     /// What work that was queued by `_async` methods may still read, with the event after it.
-    retired: Vec<(Event, Vec<Retired<K, V>>)>,
+    retired: VecDeque<(Event, Vec<Retired<K, V>>)>,
 }
 
 /// A dictionary in device memory as it was when `snapshot` was called: answers every query while that one goes on changing.
@@ -95,7 +96,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
             prepared: OnceLock::new(),
             asked: AtomicU64::new(0),
             live: OnceLock::from(0),
-            retired: Vec::new(),
+            retired: VecDeque::new(),
         })
     }
 
@@ -109,7 +110,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
             prepared: self.prepared.clone(),
             asked: AtomicU64::new(self.asked.load(Ordering::Relaxed)),
             live: self.live.clone(),
-            retired: Vec::new(),
+            retired: VecDeque::new(),
         }
     }
 

@@ -307,38 +307,29 @@ impl CudaStream {
     /// arguments.
     unsafe fn launch_raw(&self, function: Handle, config: LaunchConfig, arguments: &mut [*mut c_void]) -> u32 {
         let (grid, block) = (config.grid, config.block);
-        if config.cooperative {
-            // SAFETY: the caller's promise.
-            return unsafe {
-                binding::cuLaunchCooperativeKernel(
-                    function,
-                    grid.x,
-                    grid.y,
-                    grid.z,
-                    block.x,
-                    block.y,
-                    block.z,
-                    config.shared_bytes,
-                    self.raw,
-                    arguments.as_mut_ptr(),
-                )
+        macro_rules! launch {
+            ($call:ident $(, $last:expr)?) => {
+                // SAFETY: the caller's promise.
+                unsafe {
+                    binding::$call(
+                        function,
+                        grid.x,
+                        grid.y,
+                        grid.z,
+                        block.x,
+                        block.y,
+                        block.z,
+                        config.shared_bytes,
+                        self.raw,
+                        arguments.as_mut_ptr()
+                        $(, $last)?
+                    )
+                }
             };
         }
-        // SAFETY: the caller's promise.
-        unsafe {
-            binding::cuLaunchKernel(
-                function,
-                grid.x,
-                grid.y,
-                grid.z,
-                block.x,
-                block.y,
-                block.z,
-                config.shared_bytes,
-                self.raw,
-                arguments.as_mut_ptr(),
-                std::ptr::null_mut(),
-            )
+        match config.cooperative {
+            true => launch!(cuLaunchCooperativeKernel),
+            false => launch!(cuLaunchKernel, std::ptr::null_mut()),
         }
     }
 }

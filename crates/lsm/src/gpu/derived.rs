@@ -56,6 +56,10 @@ impl Derived {
         Ok(Derived { filter, index })
     }
 
+    pub(super) fn follows(&self, stream: &Stream) -> bool {
+        self.filter.follows(stream) && self.index.follows(stream)
+    }
+
     pub(super) fn memory_bytes(&self) -> usize {
         self.filter.byte_len() + self.index.byte_len()
     }

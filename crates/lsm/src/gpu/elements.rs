@@ -74,6 +74,13 @@ impl<K: DeviceKey, V: DeviceValue> DeviceElements<K, V> {
         self.tombstones.as_ref().map(DeviceVec::as_slice)
     }
 
+    /// Whether all its memory is freed in the order of `stream`.
+    pub(super) fn follows(&self, stream: &Stream) -> bool {
+        let bitmap = self.tombstones.as_ref().is_none_or(|words| words.follows(stream));
+        let derived = self.derived.get().is_none_or(|derived| derived.follows(stream));
+        self.keys.follows(stream) && (V::WORDS == 0 || self.values.follows(stream)) && bitmap && derived
+    }
+
     pub(super) fn memory_bytes(&self) -> u64 {
         let bitmap = self.tombstones.as_ref().map_or(0, DeviceVec::byte_len);
         let derived = self.derived.get().map_or(0, Derived::memory_bytes);

@@ -224,17 +224,27 @@ impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
         }
         self.device.expect_same(stream.device(), "an update of a dictionary")?;
         let batch = queue(stream)?;
-        let passed = self.device.new_event()?;
+        // What is freed in the order of this stream may be dropped at once.
+        let passed = if self.follows(stream) { None } else { Some(self.device.new_event()?) };
         let made = self.queue(stream, batch)?;
         let replaced = self.take(made);
-        self.retired.retain(|(passed, _)| !passed.is_done().unwrap_or(false));
+        while self.retired.front().is_some_and(|(passed, _)| passed.is_done().unwrap_or(false)) {
+            self.retired.pop_front();
+        }
+        let Some(passed) = passed else { return Ok(()) };
         if let Err(error) = passed.record(stream) {
             // Nothing tells when the stream has passed, so this waits before what was replaced is dropped.
             self.device.synchronize()?;
             return Err(error.into());
         }
-        self.retired.push((passed, replaced));
+        self.retired.push_back((passed, replaced));
         Ok(())
+    }
+
+    /// Whether all memory that an update may replace is freed in the order of `stream`.
+    fn follows(&self, stream: &Stream) -> bool {
+        let prepared = self.prepared.get().is_none_or(|table| table.follows(stream));
+        prepared && self.table.follows(stream) && self.levels.iter().all(|(_, elements)| elements.follows(stream))
     }
 
     /// Queues the merge of a sorted batch with the levels that it fills up.
