@@ -42,6 +42,13 @@ impl<K: OrderedKey> Derived<K> {
         self.fences.get()
     }
 
+    /// The fences for a search for one key among `keys`. As long as there are none, each such search counts as one key
+    /// asked; afterwards threads that search only read.
+    #[inline]
+    pub(crate) fn fences_for_one(&self, keys: &[K]) -> Option<&Fences<K>> {
+        self.fences.get().or_else(|| self.prepare(keys, 1, false).0)
+    }
+
     /// Notes that a batch of `asked` keys will be looked up among `keys`, and builds what is worth its cost now: fences after a
     /// sixty-fourth of as many keys as there are, a filter after a quarter.
     pub(crate) fn prepare(&self, keys: &[K], asked: usize, with_filter: bool) -> (Option<&Fences<K>>, Option<&Filter>) {

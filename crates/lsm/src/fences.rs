@@ -54,6 +54,29 @@ impl<K: OrderedKey> Fences<K> {
         places[0]
     }
 
+    /// How many keys are below `key` in each of several levels, into `places`, of which there are as many: all levels are gone
+    /// down together, and reach their keys at the same step, so that their accesses to memory overlap. A level without
+    /// fences is halved.
+    pub(crate) fn lower_bounds_in_all(levels: &[(&[K], Option<&Fences<K>>)], key: K, places: &mut [usize]) {
+        let tiers = |fences: Option<&Fences<K>>| fences.map_or(0, |fences| fences.tiers.len());
+        let deepest = levels.iter().map(|&(_, fences)| tiers(fences)).max().unwrap_or(0);
+        places.fill(0);
+        for left in (1..=deepest).rev() {
+            for (place, &(keys, fences)) in places.iter_mut().zip(levels) {
+                let Some(fences) = fences.filter(|fences| fences.tiers.len() >= left) else { continue };
+                let at = fences.tiers.len() - left;
+                let next = fences.tiers.get(at + 1).map_or(keys, AlignedWords::as_slice);
+                *place = down(fences.tiers[at].as_slice(), next, *place, key);
+            }
+        }
+        for (place, &(keys, fences)) in places.iter_mut().zip(levels) {
+            *place = match tiers(fences) {
+                0 => keys.partition_point(|&other| other < key),
+                _ => in_last_node(keys, *place, key),
+            };
+        }
+    }
+
     /// How many of the keys are below each of `asked`: all of them go down the tree together, so that their accesses to
     /// memory overlap.
     pub(crate) fn lower_bounds(&self, keys: &[K], asked: &[K], places: &mut [usize]) {
@@ -68,17 +91,32 @@ impl<K: OrderedKey> Fences<K> {
         let below = self.tiers.iter().skip(1).map(AlignedWords::as_slice).chain([keys]);
         for (tier, next) in self.tiers.iter().zip(below) {
             for (place, &key) in places.iter_mut().zip(asked) {
-                // The first key of a node that is gone into is below `key`, but for the leftmost ones.
-                let first = *place * node::<K>();
-                *place = (first + count_below(&tier.as_slice()[first..first + node::<K>()], key)).saturating_sub(1);
-                prefetch(next, *place * node::<K>());
+                *place = down(tier.as_slice(), next, *place, key);
             }
         }
         for (place, &key) in places.iter_mut().zip(asked) {
-            let first = *place * node::<K>();
-            let last = &keys[first..keys.len().min(first + node::<K>())];
-            *place = first + count_below(last, key);
+            *place = in_last_node(keys, *place, key);
         }
+    }
+}
+
+/// From a node of a tier to the node of the next that the search for `key` goes into, which is asked for ahead.
+#[inline(always)]
+fn down<K: OrderedKey>(tier: &[K], next: &[K], place: usize, key: K) -> usize {
+    // The first key of a node that is gone into is below `key`, but for the leftmost ones.
+    let first = place * node::<K>();
+    let place = (first + count_below(&tier[first..first + node::<K>()], key)).saturating_sub(1);
+    prefetch(next, place * node::<K>());
+    place
+}
+
+/// How many of the keys are below `key`, which is in this node of theirs or after its end.
+#[inline(always)]
+fn in_last_node<K: OrderedKey>(keys: &[K], place: usize, key: K) -> usize {
+    let first = place * node::<K>();
+    match keys.get(first..first + node::<K>()) {
+        Some(whole) => first + count_below(whole, key),
+        None => first + count_below(&keys[first..], key),
     }
 }
 

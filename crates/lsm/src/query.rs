@@ -1,6 +1,7 @@
 //! Queries over levels, the newest first, whoever owns them: [`Lsm`](crate::Lsm), [`Snapshot`](crate::Snapshot),
 //! [`SortedArray`](crate::SortedArray) and [`View`](crate::View) have the same ones.
 
+pub(crate) mod few;
 pub(crate) mod lookup;
 pub(crate) mod methods;
 pub(crate) mod order;

@@ -20,7 +20,7 @@ const TASK: usize = 1 << 12;
 /// Where the keys of a level that are not below `key` begin.
 pub(crate) fn lower_bound<K: OrderedKey, V: Value, S: Sorted<K, V>>(level: &S, key: K) -> usize {
     let run = level.run();
-    match level.derived().fences() {
+    match level.derived().fences_for_one(run.keys) {
         Some(fences) => fences.lower_bound(run.keys, key),
         None => run.lower_bound(key),
     }

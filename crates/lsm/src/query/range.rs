@@ -9,8 +9,10 @@ use std::ops::{Bound, RangeBounds};
 use rayon::prelude::*;
 use warpset_base::words::zeroed_vec;
 
+use super::few::{FEW, append_few};
 use super::lookup::lower_bound;
 use super::scan::Range;
+use crate::fences::{Fences, prefetch};
 use crate::level::Sorted;
 use crate::merge::{Folder, PART, count_live, merge_live};
 use crate::run::Run;
@@ -18,6 +20,8 @@ use crate::{OrderedKey, Value};
 
 /// Queries of a task.
 const TASK: usize = 64;
+/// Levels that a single range searches together.
+const TOGETHER: usize = 32;
 /// A range of more candidates is cut among threads.
 const LARGE: usize = 8 * PART;
 
@@ -119,7 +123,12 @@ struct Begins {
 }
 
 impl Begins {
-    fn of<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], ends: &[Option<(K, K)>]) -> Begins {
+    /// `with_values`: the values there are asked for ahead.
+    fn of<K: OrderedKey, V: Value, S: Sorted<K, V>>(
+        levels: &[S],
+        ends: &[Option<(K, K)>],
+        with_values: bool,
+    ) -> Begins {
         let leasts: Vec<K> = ends.iter().map(|ends| ends.map_or(K::MIN, |(least, _)| least)).collect();
         let mut places = vec![0; levels.len() * leasts.len()];
         for (level, places) in levels.iter().zip(places.chunks_mut(leasts.len().max(1))) {
@@ -127,6 +136,9 @@ impl Begins {
             match level.derived().fences() {
                 Some(fences) => fences.lower_bounds(keys, &leasts, places),
                 None => places.iter_mut().zip(&leasts).for_each(|(place, &key)| *place = level.run().lower_bound(key)),
+            }
+            if with_values {
+                places.iter().for_each(|&place| prefetch(level.run().values, place));
             }
         }
         Begins { places, ranges: leasts.len() }
@@ -142,21 +154,46 @@ fn ascends<K: OrderedKey>(keys: &[K]) -> bool {
     keys.len() <= 32 && keys.windows(2).all(|two| two[0] < two[1])
 }
 
+/// Where the elements that are not below `least` begin, in up to [`TOGETHER`] levels.
+fn begins_of_one<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], least: K) -> [usize; TOGETHER] {
+    let mut begins = [0; TOGETHER];
+    let mut searched: [(&[K], Option<&Fences<K>>); TOGETHER] = [(&[], None); TOGETHER];
+    let count = levels.len().min(TOGETHER);
+    for (searched, level) in searched.iter_mut().zip(levels) {
+        let keys = level.run().keys;
+        *searched = (keys, level.derived().fences_for_one(keys));
+    }
+    Fences::lower_bounds_in_all(&searched[..count], least, &mut begins[..count]);
+    for (&begin, level) in begins.iter().zip(levels) {
+        prefetch(level.run().values, begin);
+    }
+    begins
+}
+
+/// [`pieces`] of a single range.
+fn pieces_of_one<'a, K: OrderedKey, V: Value, S: Sorted<K, V>>(
+    levels: &'a [S],
+    range: &impl RangeBounds<K>,
+) -> (Vec<Run<'a, K, V>>, bool) {
+    let mut found = Vec::with_capacity(levels.len());
+    let ends = ends(range);
+    let begins = ends.map_or([0; TOGETHER], |(least, _)| begins_of_one(levels, least));
+    let begin = |level: usize, least| begins.get(level).copied().unwrap_or_else(|| lower_bound(&levels[level], least));
+    let all_live = pieces(levels, ends, begin, &mut found);
+    (found, all_live)
+}
+
 /// Iterates over the live elements of a range.
 pub(crate) fn range<'a, K: OrderedKey, V: Value, S: Sorted<K, V>>(
     levels: &'a [S],
     range: &impl RangeBounds<K>,
 ) -> Range<'a, K, V> {
-    let mut found = Vec::new();
-    pieces(levels, ends(range), |level, least| lower_bound(&levels[level], least), &mut found);
-    Range::new(found)
+    Range::new(pieces_of_one(levels, range).0)
 }
 
 /// How many keys of a range have a value.
 pub(crate) fn count<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], range: &impl RangeBounds<K>) -> u64 {
-    let mut found = Vec::new();
-    let begin = |level: usize, least| lower_bound(&levels[level], least);
-    let all_live = pieces(levels, ends(range), begin, &mut found);
+    let (found, all_live) = pieces_of_one(levels, range);
     count_pieces(&found, all_live, &mut Folder::default())
 }
 
@@ -169,6 +206,11 @@ fn count_pieces<K: OrderedKey, V: Value>(found: &[Run<'_, K, V>], all_live: bool
         return count_live(found);
     }
     let keys: Vec<Run<'_, K, ()>> = found.iter().map(Run::without_values).collect();
+    if candidates <= FEW {
+        let (mut live, mut units) = (Vec::new(), Vec::new());
+        append_few(&keys, &mut live, &mut units);
+        return live.len() as u64;
+    }
     folder.live(&keys).0.len() as u64
 }
 
@@ -183,7 +225,7 @@ pub(crate) fn count_bulk<K: OrderedKey, V: Value, S: Sorted<K, V> + Sync, R: Ran
     let scratch = || (Vec::new(), Folder::default());
     tasks.for_each_init(scratch, |(found, folder), (ranges, counts)| {
         let ends: Vec<Option<(K, K)>> = ranges.iter().map(ends).collect();
-        let begins = Begins::of(levels, &ends);
+        let begins = Begins::of(levels, &ends, false);
         for (i, (&ends, count)) in ends.iter().zip(counts).enumerate() {
             let all_live = pieces(levels, ends, |level, _| begins.at(level, i), found);
             *count = count_pieces(found, all_live, folder);
@@ -203,7 +245,7 @@ pub(crate) fn range_bulk<K: OrderedKey, V: Value, S: Sorted<K, V> + Sync, R: Ran
         .map_init(scratch, |(found, folder), ranges| {
             let mut part = Ranges { offsets: Vec::with_capacity(ranges.len()), keys: Vec::new(), values: Vec::new() };
             let ends: Vec<Option<(K, K)>> = ranges.iter().map(ends).collect();
-            let begins = Begins::of(levels, &ends);
+            let begins = Begins::of(levels, &ends, true);
             for (i, &ends) in ends.iter().enumerate() {
                 part.offsets.push(part.keys.len() as u64);
                 let all_live = pieces(levels, ends, |level, _| begins.at(level, i), found);
@@ -244,10 +286,13 @@ fn append<K: OrderedKey, V: Value>(
     folder: &mut Folder<K, V>,
     to: &mut Ranges<K, V>,
 ) -> Result<(), crate::Error> {
+    let candidates: usize = found.iter().map(Run::len).sum();
     if let (true, [piece]) = (all_live, found) {
         to.keys.extend_from_slice(piece.keys);
         to.values.extend_from_slice(piece.values);
-    } else if found.iter().map(Run::len).sum::<usize>() > LARGE {
+    } else if candidates <= FEW {
+        append_few(found, &mut to.keys, &mut to.values);
+    } else if candidates > LARGE {
         let live = merge_live(found)?;
         to.keys.extend_from_slice(live.keys.as_slice());
         to.values.extend_from_slice(&live.values);

@@ -1,11 +1,14 @@
 //! Iteration in the order of the keys: pieces of the levels are merged a few thousand elements at a time.
 
+use super::few::{FEW, append_few};
 use crate::merge::Folder;
 use crate::run::Run;
 use crate::{OrderedKey, Value};
 
 /// At most this many elements of a level, and copies of one key, are merged at a time.
 const STEP: usize = 1 << 10;
+/// This many elements of all levels are merged at once: in steps, every level would end one.
+const AT_ONCE: usize = 4 * STEP;
 
 /// The live elements of a range of keys, ascending: made by `range` and `iter`.
 pub struct Range<'a, K, V> {
@@ -19,7 +22,12 @@ pub struct Range<'a, K, V> {
 
 impl<'a, K: OrderedKey, V: Value> Range<'a, K, V> {
     pub(crate) fn new(pieces: Vec<Run<'a, K, V>>) -> Self {
-        Range { pieces, folder: Folder::default(), keys: Vec::new(), values: Vec::new(), at: 0 }
+        let mut range = Range { pieces, folder: Folder::default(), keys: Vec::new(), values: Vec::new(), at: 0 };
+        if range.pieces.iter().map(Run::len).sum::<usize>() <= FEW {
+            append_few(&range.pieces, &mut range.keys, &mut range.values);
+            range.pieces.clear();
+        }
+        range
     }
 
     /// Merges the next elements into the buffer; false if there are none left.
@@ -29,10 +37,18 @@ impl<'a, K: OrderedKey, V: Value> Range<'a, K, V> {
         self.at = 0;
         while self.keys.is_empty() {
             self.pieces.retain(|piece| !piece.is_empty());
-            // All elements up to the least key that some level has `STEP` places ahead.
-            let Some(last) = self.pieces.iter().map(|piece| piece.keys[piece.len().min(STEP) - 1]).min() else {
+            if self.pieces.is_empty() {
                 return false;
-            };
+            }
+            if self.pieces.iter().map(Run::len).sum::<usize>() <= AT_ONCE {
+                let (keys, values) = self.folder.live(&self.pieces);
+                self.keys.extend_from_slice(keys);
+                self.values.extend_from_slice(values);
+                self.pieces.clear();
+                continue;
+            }
+            // All elements up to the least key that some level has `STEP` places ahead.
+            let last = self.pieces.iter().map(|piece| piece.keys[piece.len().min(STEP) - 1]).min().unwrap_or(K::MAX);
             let next: Vec<Run<'a, K, V>> = self
                 .pieces
                 .iter_mut()
