@@ -150,6 +150,15 @@ mod tests {
         for (&key, place) in asked.iter().zip(places) {
             assert_eq!(place, keys.partition_point(|&other| other < key), "{key:?} among {}", keys.len());
         }
+        // Levels of other heights beside, some without fences.
+        let parts = [&keys[..keys.len() / 20], keys, &keys[..keys.len() / 3], &keys[..keys.len() / 300]];
+        let built = parts.map(Fences::new);
+        let levels: Vec<_> = (0..4).map(|i| (parts[i], (i != 2).then_some(&built[i]))).collect();
+        let mut places = [7; 4];
+        for &key in asked.iter().step_by(asked.len().div_ceil(500).max(1)) {
+            Fences::lower_bounds_in_all(&levels, key, &mut places);
+            assert_eq!(places, parts.map(|keys| keys.partition_point(|&other| other < key)), "{key:?}");
+        }
     }
 
     #[test]

@@ -74,7 +74,7 @@ pub(crate) fn count_live<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>]) -> u64
 }
 
 /// Cuts items into parts of these lengths.
-fn split<'a, T>(mut items: &'a mut [T], lengths: &[usize]) -> Vec<&'a mut [T]> {
+pub(crate) fn split<'a, T>(mut items: &'a mut [T], lengths: &[usize]) -> Vec<&'a mut [T]> {
     let mut parts = Vec::with_capacity(lengths.len());
     for &len in lengths {
         let (part, rest) = items.split_at_mut(len);

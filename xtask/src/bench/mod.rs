@@ -205,7 +205,7 @@ fn print_machine(targets: &[Target]) {
             println!("{:9} {}", target.name(), machine::gpu(device));
         }
     }
-    let peers = ["fastbloom", "parquet", "qfilter", "boomphf", "ph", "ptr_hash", "sux", "xorf"];
+    let peers = ["fastbloom", "parquet", "qfilter", "redb", "boomphf", "ph", "ptr_hash", "sux", "xorf"];
     println!("peers     {}", peers.map(|peer| format!("{peer} {}", machine::version(peer))).join(", "));
     println!();
 }

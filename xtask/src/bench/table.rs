@@ -119,8 +119,19 @@ fn cells(row: &Record, peer_rows: &[&Record], peers: &[&str]) -> Vec<String> {
 }
 
 /// Parameters that are results: other tables show them.
-const RESULTS: [&str; 7] =
-    ["truth", "said", "false_positives", "expected", "list_bits", "model_bits", "model_nanoseconds"];
+const RESULTS: [&str; 11] = [
+    "truth",
+    "said",
+    "false_positives",
+    "expected",
+    "list_bits",
+    "model_bits",
+    "model_nanoseconds",
+    "min_rate",
+    "max_rate",
+    "effective",
+    "milliseconds",
+];
 
 /// The parameters in one line: the implementation or variant first, the rest by name.
 pub fn parameters(row: &Record) -> String {

@@ -4,6 +4,7 @@
 mod bloom;
 mod chart;
 mod choice;
+mod lsm;
 mod page;
 mod primitives;
 mod quotient;
@@ -61,12 +62,14 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut figures = choice::figures(&records);
     figures.extend(bloom::figures(&records));
     figures.extend(quotient::figures(&records));
+    figures.extend(lsm::figures(&records));
     figures.extend(primitives::figures(&records));
     figures.extend(recsplit::figures(&records));
     figures.retain(|figure| !figure.chart.is_empty());
     let mut tables = choice::tables(&records);
     tables.extend(bloom::tables(&records));
     tables.extend(quotient::tables(&records));
+    tables.extend(lsm::tables(&records));
     tables.extend(recsplit::tables(&records));
 
     let written = |path: &PathBuf, text: String| {

@@ -14,7 +14,7 @@ use super::lookup::lower_bound;
 use super::scan::Range;
 use crate::fences::{Fences, prefetch};
 use crate::level::Sorted;
-use crate::merge::{Folder, PART, count_live, merge_live};
+use crate::merge::{Folder, PART, count_live, merge_live, split};
 use crate::run::Run;
 use crate::{OrderedKey, Value};
 
@@ -239,6 +239,12 @@ pub(crate) fn range_bulk<K: OrderedKey, V: Value, S: Sorted<K, V> + Sync, R: Ran
     ranges: &[R],
 ) -> Result<Ranges<K, V>, crate::Error> {
     prepare(levels, ranges.len());
+    if let [level] = levels
+        && !level.run().has_tombstones()
+        && level.derived().is_distinct(level.run().keys)
+    {
+        return copy_bulk(level, ranges);
+    }
     let scratch = || (Vec::new(), Folder::default());
     let parts: Result<Vec<Ranges<K, V>>, crate::Error> = ranges
         .par_chunks(TASK)
@@ -277,6 +283,52 @@ pub(crate) fn range_bulk<K: OrderedKey, V: Value, S: Sorted<K, V> + Sync, R: Ran
         values.copy_from_slice(&part.values);
     });
     Ok(all)
+}
+
+/// [`range_bulk`] of a level that is alone and whose elements all live: they are copied once, to where they belong.
+fn copy_bulk<K: OrderedKey, V: Value, S: Sorted<K, V> + Sync, R: RangeBounds<K> + Sync>(
+    level: &S,
+    ranges: &[R],
+) -> Result<Ranges<K, V>, crate::Error> {
+    let found = |ranges: &[R]| -> Vec<std::ops::Range<usize>> {
+        let ends: Vec<Option<(K, K)>> = ranges.iter().map(ends).collect();
+        let begins = Begins::of(std::slice::from_ref(level), &ends, true);
+        let place =
+            |(i, ends): (usize, &Option<(K, K)>)| ends.map(|(_, largest)| places(level, begins.at(0, i), largest));
+        ends.iter().enumerate().map(|range| place(range).unwrap_or(0..0)).collect()
+    };
+    let found: Vec<Vec<std::ops::Range<usize>>> = ranges.par_chunks(TASK).map(found).collect();
+    let mut all = Ranges { offsets: Vec::with_capacity(ranges.len() + 1), keys: Vec::new(), values: Vec::new() };
+    let mut len = 0;
+    for places in found.iter().flatten() {
+        all.offsets.push(len);
+        len += places.len() as u64;
+    }
+    all.offsets.push(len);
+    all.keys = zeroed_vec(len)?;
+    all.values = V::zeroed_vec(len as usize)?;
+    let lengths: Vec<usize> = found.iter().map(|places| places.iter().map(ExactSizeIterator::len).sum()).collect();
+    let targets = split(&mut all.keys, &lengths).into_par_iter().zip(split(&mut all.values, &lengths));
+    targets.zip(found).for_each(|((mut keys, mut values), found)| {
+        for places in found {
+            let piece = level.run().slice(places);
+            let (to_keys, other_keys) = std::mem::take(&mut keys).split_at_mut(piece.len());
+            let (to_values, other_values) = std::mem::take(&mut values).split_at_mut(piece.len());
+            copy(piece.keys, to_keys);
+            copy(piece.values, to_values);
+            (keys, values) = (other_keys, other_values);
+        }
+    });
+    Ok(all)
+}
+
+/// Copies items, many of them on all threads.
+fn copy<T: Copy + Send + Sync>(from: &[T], to: &mut [T]) {
+    if from.len() > LARGE {
+        to.par_chunks_mut(PART).zip(from.par_chunks(PART)).for_each(|(to, from)| to.copy_from_slice(from));
+    } else {
+        to.copy_from_slice(from);
+    }
 }
 
 /// Adds the live elements of the pieces of one range.

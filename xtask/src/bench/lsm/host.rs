@@ -16,6 +16,9 @@ const QUERIES: usize = 1 << 20;
 /// Expected lengths of ranges, as in the paper.
 const LENGTHS: [u64; 2] = [8, 1024];
 
+/// Keys per range where everything is listed.
+const SCANNED: u64 = 1 << 12;
+
 /// The fastest hasher that the standard library's map was found to have.
 type Hashed = HashMap<u32, u32, foldhash::fast::RandomState>;
 
@@ -88,6 +91,9 @@ impl Bench {
         }
         let Some(lsm) = built else { return Ok(()) };
         self.queries(session, threads, "lsm", &lsm)?;
+        if threads == Threads::One {
+            self.one_by_one(session, &lsm)?;
+        }
 
         let mut cleaned = lsm.clone();
         let seconds = session.time_change(threads, &lsm, &mut cleaned, |lsm| Ok(lsm.cleanup()?))?;
@@ -109,6 +115,7 @@ impl Bench {
         })?;
         let right = self.answers_right(&array)?;
         session.add(&Target::Cpu, threads, self.row("build", n, "sorted array", false).time(seconds), right);
+        self.scan(session, threads, &array)?;
         self.queries(session, threads, "sorted array", &array)
     }
 
@@ -156,6 +163,49 @@ impl Bench {
                 session.add(&Target::Cpu, threads, row, right);
             }
         }
+        Ok(())
+    }
+
+    /// Short ranges that are asked one after the other, as a program asks that cannot wait for a batch.
+    fn one_by_one(&self, session: &mut Session, lsm: &Lsm<u32, u32>) -> anyhow::Result<()> {
+        let ranges = self.ranges(LENGTHS[0]);
+        let (mut counted, mut sum) = (0, 0);
+        let counting = session.time(Threads::One, &mut counted, |counted| {
+            *counted = ranges.iter().map(|range| lsm.count_range(range.clone())).sum::<u64>();
+            Ok(())
+        })?;
+        let listing = session.time(Threads::One, &mut sum, |sum| {
+            let values = ranges.iter().flat_map(|range| lsm.range(range.clone()));
+            *sum = values.fold(0u64, |sum, (_, value)| sum + u64::from(value));
+            Ok(())
+        })?;
+        let all = lsm.range_bulk(&ranges)?;
+        let right =
+            counted == all.keys.len() as u64 && sum == all.values.iter().map(|&value| u64::from(value)).sum::<u64>();
+        for (operation, seconds) in [("count, one by one", counting), ("range, one by one", listing)] {
+            let row = self.row(operation, ranges.len(), "lsm", false).param("length", LENGTHS[0]).time(seconds);
+            session.add(&Target::Cpu, Threads::One, row, right);
+        }
+        Ok(())
+    }
+
+    /// A sorted array by ranges that follow each other: all of it is copied once.
+    fn scan(&self, session: &mut Session, threads: Threads, array: &SortedArray<u32, u32>) -> anyhow::Result<()> {
+        let step = (SCANNED << 32) / self.keys.len() as u64;
+        let ranges: Vec<_> = (0..1u64 << 32)
+            .step_by(step as usize)
+            .map(|low| low as u32..=(low + step - 1).min(u64::from(u32::MAX)) as u32)
+            .collect();
+        let mut found = Ranges::default();
+        let seconds = session.time(threads, &mut found, |found| {
+            *found = array.range_bulk(&ranges)?;
+            Ok(())
+        })?;
+        let right = found.keys.len() == self.keys.len() && found.keys.windows(2).all(|two| two[0] < two[1]);
+        let bytes = 2 * 8 * self.keys.len();
+        let limit = session.copy_limit(threads, 8 * self.keys.len());
+        let row = self.row("scan", self.keys.len(), "sorted array", false).time(seconds).bytes(bytes, Some(limit));
+        session.add(&Target::Cpu, threads, row, right);
         Ok(())
     }
 
@@ -212,7 +262,17 @@ impl Bench {
                 Ok(())
             })?;
             let right = counts.iter().sum::<usize>() == found.len();
-            for (operation, seconds) in [("count", seconds), ("range", listing)] {
+            let mut rows = vec![("count", seconds), ("range", listing)];
+            if length == LENGTHS[0] {
+                let mut sum = 0u64;
+                let summing = session.time(Threads::One, &mut sum, |sum| {
+                    let values = ranges.iter().flat_map(|range| tree.range(range.clone()));
+                    *sum = values.fold(0, |sum, (_, &value)| sum + u64::from(value));
+                    Ok(())
+                })?;
+                rows.extend([("count, one by one", seconds), ("range, one by one", summing)]);
+            }
+            for (operation, seconds) in rows {
                 let row = self.row(operation, ranges.len(), "BTreeMap", true).param("length", length).time(seconds);
                 session.add(&Target::Cpu, Threads::One, row, right);
             }
@@ -229,7 +289,15 @@ mod tests {
     fn every_row_is_right_and_beside_its_peers() {
         let rows = Session::rows_of(vec![step(Shape { log2_n: 12, log2_batch: 7 }, Effort::Quick)]);
         assert!(rows.iter().all(|row| row.checked || row.structure == "machine"), "{rows:?}");
-        for operation in ["insert batches", "get, present", "get, absent", "count", "range"] {
+        for operation in [
+            "insert batches",
+            "get, present",
+            "get, absent",
+            "count",
+            "range",
+            "count, one by one",
+            "range, one by one",
+        ] {
             let compared = |row: &&Record| row.operation == operation && row.peer_ratio.is_some();
             assert!(rows.iter().any(|row| compared(&row)), "{operation}");
         }

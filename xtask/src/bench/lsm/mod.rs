@@ -1,11 +1,16 @@
-//! Ordered dictionaries: the tables of the paper (insertion, lookup, count and range, cleanup) on generated keys, beside the
-//! sorted array, and beside the standard library's `BTreeMap` and `HashMap`.
+//! Ordered dictionaries: a window over events as a real job; on generated keys insertion, lookup, count and range, cleanup, beside the
+//! sorted array, beside the standard library's `BTreeMap` and `HashMap`, and beside a database on disk; other loads; the
+//! tables of the paper on devices.
 //!
 //! Source: Ashkiani et al., "GPU LSM", IPDPS 2018, section V. All keys are different, keys and values of 32 bits; sizes are those
 //! at which every level is full, the worst case for queries.
 
 mod device;
+mod disk;
+mod events;
 mod host;
+mod loads;
+mod paper;
 
 use super::clock::Effort;
 use super::suite::{Setup, Step, Suite};
@@ -18,18 +23,21 @@ impl Suite for Lsm {
         "lsm"
     }
 
-    fn real(&self, _setup: &Setup) -> Vec<Step> {
-        Vec::new()
+    fn real(&self, setup: &Setup) -> Vec<Step> {
+        setup.targets.iter().map(|target| events::step(target.clone(), setup.effort)).collect()
     }
 
     fn generated(&self, setup: &Setup) -> Vec<Step> {
         let mut steps = Vec::new();
         if setup.cpu() {
             steps.extend(shapes(setup.effort).into_iter().map(|shape| host::step(shape, setup.effort)));
+            steps.push(disk::step(setup.effort));
         }
         for device in setup.devices() {
             steps.extend(device::shapes(device, setup.effort).into_iter().map(|shape| device::step(shape, device)));
+            steps.extend(paper::steps(device, setup.effort));
         }
+        steps.extend(setup.targets.iter().map(|target| loads::step(target.clone(), setup.effort)));
         steps
     }
 }

@@ -1,0 +1,141 @@
+//! A sliding window over readings of sensors: `event-window [SECONDS [READINGS_PER_SECOND]]`.
+//!
+//! Every second new readings arrive, some readings of the last seconds are corrected, and what is older than ten seconds is
+//! dropped. Then the program asks for the readings of single tenths of a second, and how many there were in each second.
+
+use warpset_gpu::Backend;
+use warpset_lsm::{Dictionary, Lsm};
+
+/// Seconds that a reading is kept for.
+const WINDOW: u64 = 10;
+
+/// A key whose order is that of time: the millisecond, then the number of the reading within it.
+fn key(millisecond: u64, number: u64) -> u64 {
+    millisecond << 24 | number
+}
+
+/// What one second of the program came to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Summary {
+    /// Readings in the window.
+    kept: u64,
+    /// Readings that were dropped.
+    dropped: usize,
+    /// Readings of the window's last tenth of a second, and the sum of their values.
+    last_tenth: (usize, u64),
+    /// Readings of the window's first whole second.
+    oldest_second: u64,
+}
+
+/// The readings of a second, `per_second` of them, as keys and values.
+fn arriving(second: u64, per_second: u64) -> (Vec<u64>, Vec<u64>) {
+    let reading = |i: u64| (key(second * 1000 + i * 1000 / per_second, i), i % 100);
+    (0..per_second).map(reading).unzip()
+}
+
+/// Goes on by one second.
+fn step(readings: &mut impl Dictionary<u64, u64>, second: u64, per_second: u64) -> anyhow::Result<Summary> {
+    let oldest = (second + 1).saturating_sub(WINDOW);
+    // All changes are one batch: what is too old goes, new readings come, and every tenth reading of the second before is corrected.
+    let dropped = readings.range_bulk(&[..key(oldest * 1000, 0)])?.keys;
+    let (mut keys, mut values) = arriving(second, per_second);
+    if let Some(before) = second.checked_sub(1) {
+        let corrected: Vec<u64> = arriving(before, per_second).0.into_iter().step_by(10).collect();
+        values.extend(vec![1000; corrected.len()]);
+        keys.extend(corrected);
+    }
+    let mut removed = vec![false; keys.len()];
+    keys.extend(&dropped);
+    values.resize(keys.len(), 0);
+    removed.resize(keys.len(), true);
+    readings.update_bulk(&keys, &values, &removed)?;
+
+    let end = (second + 1) * 1000;
+    let found = readings.range_bulk(&[key(end - 100, 0)..key(end, 0)])?;
+    let counts = readings.count_range_bulk(&[key(oldest * 1000, 0)..key((oldest + 1) * 1000, 0)])?;
+    Ok(Summary {
+        kept: readings.len()?,
+        dropped: dropped.len(),
+        last_tenth: (found.keys.len(), found.values.iter().sum()),
+        oldest_second: counts[0],
+    })
+}
+
+fn run(mut readings: impl Dictionary<u64, u64>, seconds: u64, per_second: u64) -> anyhow::Result<()> {
+    let start = std::time::Instant::now();
+    for second in 0..seconds {
+        let Summary { kept, dropped, last_tenth: (count, sum), oldest_second } =
+            step(&mut readings, second, per_second)?;
+        println!(
+            "second {second:3}: {kept} kept, {dropped} dropped; last tenth: {count} readings, sum {sum}; oldest second: {oldest_second}"
+        );
+    }
+    println!("{:.1} M changes per second", (seconds * per_second) as f64 * 1.1e-6 / start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn main() -> anyhow::Result<()> {
+    let mut arguments = std::env::args().skip(1).map(|argument| argument.parse());
+    let seconds = arguments.next().transpose()?.unwrap_or(30);
+    let per_second = arguments.next().transpose()?.unwrap_or(100_000);
+    anyhow::ensure!((1..1 << 24).contains(&per_second), "from 1 to 2^24 readings per second");
+    match Backend::auto() {
+        Backend::Cuda(device) => run(Lsm::builder().on(&device).build()?, seconds, per_second),
+        Backend::Cpu(_) => run(Lsm::builder().build()?, seconds, per_second),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use warpset_gpu::Device;
+
+    use super::*;
+
+    /// The same by the standard library's map.
+    fn expected(seconds: u64, per_second: u64) -> Vec<Summary> {
+        let mut map = BTreeMap::new();
+        let step = |second: u64| {
+            let oldest = (second + 1).saturating_sub(WINDOW);
+            let kept = map.split_off(&key(oldest * 1000, 0));
+            let dropped = std::mem::replace(&mut map, kept).len();
+            let (keys, values) = arriving(second, per_second);
+            map.extend(keys.into_iter().zip(values));
+            if let Some(before) = second.checked_sub(1) {
+                map.extend(arriving(before, per_second).0.into_iter().step_by(10).map(|key| (key, 1000)));
+            }
+            let last = map.range(key(second * 1000 + 900, 0)..);
+            Summary {
+                kept: map.len() as u64,
+                dropped,
+                last_tenth: last.fold((0, 0), |(count, sum), (_, value)| (count + 1, sum + value)),
+                oldest_second: map.range(..key((oldest + 1) * 1000, 0)).count() as u64,
+            }
+        };
+        (0..seconds).map(step).collect()
+    }
+
+    fn slides(mut readings: impl Dictionary<u64, u64>, seconds: u64, per_second: u64) {
+        let steps = (0..seconds).map(|second| step(&mut readings, second, per_second).unwrap());
+        assert_eq!(steps.collect::<Vec<_>>(), expected(seconds, per_second));
+    }
+
+    #[test]
+    fn the_window_slides_on_the_cpu() {
+        slides(Lsm::builder().build().unwrap(), 25, 2000);
+    }
+
+    #[test]
+    fn the_window_slides_on_the_emulator() {
+        let device = Device::emulator(Default::default());
+        slides(Lsm::builder().batch_size(64).on(&device).build().unwrap(), 13, 50);
+    }
+
+    #[test]
+    fn the_window_slides_on_a_device() {
+        if let Backend::Cuda(device) = Backend::auto() {
+            slides(Lsm::builder().on(&device).build().unwrap(), 25, 2000);
+        }
+    }
+}
