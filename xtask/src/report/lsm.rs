@@ -27,8 +27,15 @@ impl OfPaper {
         self.rows.get(&format!("{:.0}", batch.log2()))
     }
 
-    fn mean(&self, batch: f64) -> Option<f64> {
-        self.row(batch)?.get(2).map(|rate| rate * 1e6)
+    /// Minimum, maximum and mean of a tree or of the sorted array; of its lookups and ranges the paper has the mean alone.
+    fn rates(&self, row: &Record) -> [Option<f64>; 3] {
+        let Some(rates) = row.number("batch").and_then(|batch| self.row(batch)) else { return [None; 3] };
+        let places = match (is_array(row), rates.len()) {
+            (false, _) => [0, 1, 2],
+            (true, 6) => [3, 4, 5],
+            (true, _) => [usize::MAX, usize::MAX, 3],
+        };
+        places.map(|place| rates.get(place).map(|rate| rate * 1e6))
     }
 }
 
@@ -78,6 +85,10 @@ impl Paper {
     }
 }
 
+fn is_array(row: &Record) -> bool {
+    row.text("variant") == Some("sorted array")
+}
+
 fn ours(records: &[Record]) -> Vec<&Record> {
     records.iter().filter(|row| row.structure == "lsm" && row.backend == "cuda").collect()
 }
@@ -102,7 +113,7 @@ pub fn figures(records: &[Record]) -> Vec<Figure> {
 
 /// Figure 4a: the time of each batch.
 fn batch_times(rows: &[&Record]) -> Figure {
-    let row = rows.iter().find(|row| row.number("batch") == Some(f64::from(1 << 19)));
+    let row = rows.iter().find(|row| row.number("batch") == Some(f64::from(1 << 19)) && !is_array(row));
     let times = row.and_then(|row| row.params.get("milliseconds")?.as_array());
     let points: Vec<(f64, f64)> =
         times.into_iter().flatten().enumerate().filter_map(|(i, time)| Some((i as f64, time.as_f64()?))).collect();
@@ -122,13 +133,13 @@ fn batch_times(rows: &[&Record]) -> Figure {
 /// Figure 4b: the rate of all insertions so far.
 fn effective(rows: &[&Record], paper: &Paper) -> Figure {
     let mut all: Vec<Series> = Vec::new();
-    for (colour, row) in rows.iter().rev().enumerate() {
+    for (colour, row) in rows.iter().rev().filter(|row| !is_array(row)).enumerate() {
         let batch = row.number("batch").unwrap_or_default();
         let pairs = row.params.get("effective").and_then(|pairs| pairs.as_array()).into_iter().flatten();
         let points = pairs.filter_map(|pair| Some((pair.get(0)?.as_f64()?, pair.get(1)?.as_f64()?))).collect();
         all.push(Series { name: format!("b = 2^{:.0}", batch.log2()), points, style: Style::Measured, colour });
         // The mean of table II is the effective rate at the end.
-        if let Some(mean) = paper.insertion.mean(batch) {
+        if let Some(mean) = paper.insertion.rates(row)[2] {
             all.push(Series { name: String::new(), points: vec![(row.n as f64, mean)], style: Style::Peer, colour });
         }
     }
@@ -148,19 +159,16 @@ fn effective(rows: &[&Record], paper: &Paper) -> Figure {
 /// The means of a table over the batch size, with the paper's.
 fn by_batch(name: &str, title: &str, rows: &[&Record], paper: &Paper) -> Figure {
     let label = |row: &Record| match (row.text("method"), row.number("length")) {
-        (Some(method), _) => format!("{}, {method}", row.operation),
+        (Some(method), _) => format!("{}, {}, {method}", row.name(), row.operation),
         (_, Some(length)) => format!("{}, L = {length}", row.operation),
-        _ => "measured".to_owned(),
+        _ => row.name(),
     };
     let mut all: Vec<Series> = Vec::new();
     for (colour, group) in groups(rows, |row| Some(label(row))).into_iter().enumerate() {
         let rows = || rows.iter().filter(|row| label(row) == group);
         let points = rows().filter_map(|row| Some((row.number("batch")?, row.items_per_second?))).collect();
         all.push(Series { name: group.clone(), points, style: Style::Measured, colour });
-        let theirs = rows().filter_map(|row| {
-            let batch = row.number("batch")?;
-            Some((batch, paper.of(row)?.mean(batch)?))
-        });
+        let theirs = rows().filter_map(|row| Some((row.number("batch")?, paper.of(row)?.rates(row)[2]?)));
         // The paper has one way to look up.
         if !group.ends_with("prepared") {
             all.push(Series { name: String::new(), points: theirs.collect(), style: Style::Peer, colour });
@@ -194,10 +202,11 @@ fn table(name: &'static str, title: &str, rows: &[&Record], paper: &Paper) -> Gr
     let line = |row: &&Record| {
         let batch = row.number("batch")?;
         let of_paper = paper.of(row).filter(|_| row.operation != "insert batches" || row.n == 1 << 27);
-        let theirs = |at: usize| of_paper.and_then(|table| table.row(batch)?.get(at).copied());
+        let theirs = of_paper.map_or([None; 3], |table| table.rates(row));
         let show = |value: Option<f64>| value.map_or_else(String::new, rate);
         let mean = row.items_per_second;
         Some(vec![
+            row.name(),
             match row.number("length") {
                 Some(length) => format!("{}, L = {length}", row.operation),
                 None => row.operation.clone(),
@@ -208,10 +217,10 @@ fn table(name: &'static str, title: &str, rows: &[&Record], paper: &Paper) -> Gr
             show(row.number("min_rate")),
             show(row.number("max_rate")),
             show(mean),
-            show(theirs(0).map(|rate| rate * 1e6)),
-            show(theirs(1).map(|rate| rate * 1e6)),
-            show(theirs(2).map(|rate| rate * 1e6)),
-            mean.zip(theirs(2)).map_or_else(String::new, |(ours, theirs)| format!("{:.1}", ours / theirs / 1e6)),
+            show(theirs[0]),
+            show(theirs[1]),
+            show(theirs[2]),
+            mean.zip(theirs[2]).map_or_else(String::new, |(ours, theirs)| format!("{:.1}", ours / theirs)),
         ])
     };
     let places = groups(rows, |row| Some(paper.of(row)?.place.as_str()));
@@ -270,7 +279,8 @@ mod tests {
     use super::*;
 
     fn row(operation: &str, study: &str, n: usize, log2_batch: u32) -> Record {
-        let row = Record::new("lsm", operation, n).param("study", study).param("batch", 1u64 << log2_batch);
+        let row =
+            Record::new("lsm", operation, n).by("lsm", false).param("study", study).param("batch", 1u64 << log2_batch);
         let mut row = row.param("min_rate", 1e9).param("max_rate", 3e9).time(n as f64 / 2e9);
         row.backend = "cuda".into();
         row
@@ -303,14 +313,16 @@ mod tests {
         let rows = [
             row("insert batches", "paper insertion", 1 << 27, 20),
             row("get, absent", "paper lookup", 1 << 24, 16).param("method", "halving"),
+            row("get, absent", "paper lookup", 1 << 24, 16).by("sorted array", false).param("method", "halving"),
             row("count", "paper ranges", 1 << 24, 16).param("length", 1024),
             row("cleanup", "paper cleanup", 63 << 20, 20).param("levels", 6).param("stale_percent", 10),
         ];
         let grids = tables(&rows);
         assert_eq!(grids.len(), 4);
-        assert_eq!(grids[0].rows[0][4..], ["1.00 G", "3.00 G", "2.00 G", "22.4 M", "664.2 M", "354.1 M", "5.6"]);
-        assert_eq!(grids[1].rows[0][10], "44.0");
-        assert_eq!(grids[2].rows[0][9], "2.6 M");
+        assert_eq!(grids[0].rows[0][5..], ["1.00 G", "3.00 G", "2.00 G", "22.4 M", "664.2 M", "354.1 M", "5.6"]);
+        assert_eq!(grids[1].rows[0][11], "44.0");
+        assert_eq!(grids[1].rows[1][8..], ["", "", "127.6 M", "15.7"]);
+        assert_eq!(grids[2].rows[0][10], "2.6 M");
         assert_eq!(grids[3].rows[0][5], "1.87 G");
         assert!(tables(&[]).is_empty());
     }
