@@ -11,6 +11,9 @@ use crate::merge::merge_live;
 use crate::run::Elements;
 use crate::{OrderedKey, Value};
 
+/// A batch of up to this many elements is sorted before another thread has woken up.
+const SHORT: usize = 1 << 10;
+
 /// Insertions of keys with values, of which there are as many.
 pub(crate) fn insertions<K: OrderedKey, V: Value>(keys: &[K], values: &[V]) -> Result<Elements<K, V>, OutOfMemory> {
     let mut sorted = Elements::zeroed(keys.len(), false)?;
@@ -19,11 +22,18 @@ pub(crate) fn insertions<K: OrderedKey, V: Value>(keys: &[K], values: &[V]) -> R
         sorted.values.copy_from_slice(values);
         return Ok(sorted);
     }
-    let items = keys.par_iter().copied().zip(values.par_iter().copied()).rev();
+    if keys.len() <= SHORT {
+        let mut items: Vec<(K, V)> = keys.iter().copied().zip(values.iter().copied()).rev().collect();
+        items.sort_by_key(|&(key, _)| key);
+        let places = sorted.keys.as_mut_slice().iter_mut().zip(&mut sorted.values);
+        places.zip(items).for_each(|((key, value), item)| (*key, *value) = item);
+        return Ok(sorted);
+    }
+    let items = keys.par_iter().copied().zip(values.par_iter().copied()).rev().with_min_len(SHORT);
     let mut items: Vec<(K, V)> = items.collect();
     sort_by_rank(&mut items, key_bits::<K>(), |(key, _)| key.to_u64());
     let places = sorted.keys.as_mut_slice().par_iter_mut().zip(&mut sorted.values);
-    places.zip(items).for_each(|((key, value), item)| (*key, *value) = item);
+    places.zip(items).with_min_len(SHORT).for_each(|((key, value), item)| (*key, *value) = item);
     Ok(sorted)
 }
 
@@ -74,6 +84,9 @@ fn key_bits<K>() -> u32 {
 
 /// Whether each key is above the one before: then there is nothing to sort.
 fn ascends<K: OrderedKey>(keys: &[K]) -> bool {
+    if keys.len() <= SHORT {
+        return keys.windows(2).all(|two| two[0] < two[1]);
+    }
     keys.par_chunks(1 << 14).enumerate().all(|(part, chunk)| {
         let before = (part << 14).checked_sub(1).map(|place| keys[place]);
         before.is_none_or(|before| before < chunk[0]) && chunk.windows(2).all(|two| two[0] < two[1])

@@ -27,6 +27,12 @@ pub(crate) fn merge_all<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>]) -> Resu
     let len: usize = runs.iter().map(Run::len).sum();
     let with_tombstones = runs.iter().any(Run::has_tombstones);
     let mut merged = Elements::zeroed(len, with_tombstones)?;
+    if len <= PART && !with_tombstones {
+        // Short batches are merged before another thread has woken up.
+        let runs: Vec<Run<'_, K, V>> = runs.iter().filter(|run| !run.is_empty()).copied().collect();
+        Folder::default().fold_into(&runs, merged.keys.as_mut_slice(), &mut merged.values, |_| {});
+        return Ok(merged);
+    }
     let cuts = by_rank(runs, len.div_ceil(PART));
     let lengths: Vec<usize> = cuts.windows(2).map(|ends| ends[1].total() - ends[0].total()).collect();
     let keys = split(merged.keys.as_mut_slice(), &lengths);

@@ -37,7 +37,10 @@ fn arriving(second: u64, per_second: u64) -> (Vec<u64>, Vec<u64>) {
 fn step(readings: &mut impl Dictionary<u64, u64>, second: u64, per_second: u64) -> anyhow::Result<Summary> {
     let oldest = (second + 1).saturating_sub(WINDOW);
     // All changes are one batch: what is too old goes, new readings come, and every tenth reading of the second before is corrected.
-    let dropped = readings.range_bulk(&[..key(oldest * 1000, 0)])?.keys;
+    // Everything older went a second ago. In tenths of a second, so that threads and warps share the work.
+    let tenths = (0..10).map(|tenth| oldest.saturating_sub(1) * 1000 + tenth * 100);
+    let tenths: Vec<_> = tenths.map(|begin| key(begin, 0)..key(begin + 100, 0)).collect();
+    let dropped = if oldest > 0 { readings.range_bulk(&tenths)?.keys } else { Vec::new() };
     let (mut keys, mut values) = arriving(second, per_second);
     if let Some(before) = second.checked_sub(1) {
         let corrected: Vec<u64> = arriving(before, per_second).0.into_iter().step_by(10).collect();

@@ -133,10 +133,17 @@ fn timed<T>(work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<(T, f64)
     Ok((result, start.elapsed().as_secs_f64()))
 }
 
+/// Pieces that the dropped second is listed in, so that threads and warps share it.
+const PIECES: u64 = 64;
+
 /// One step of a dictionary: what is too old is listed first, and goes with the update that brings the new events.
 fn in_dictionary(of: &mut impl Dictionary<u64, u64>, second: &Second) -> anyhow::Result<(Answers, Spent)> {
     let (dropped, update) = timed(|| {
-        let dropped = of.range_bulk(&[0..second.cutoff])?.keys;
+        // Everything older went with the step before.
+        let (last, width) = (second.cutoff.saturating_sub(STEP << SEQUENCE_BITS), (STEP << SEQUENCE_BITS) / PIECES);
+        let ends = |i: u64| if i == PIECES { second.cutoff } else { last + i * width };
+        let pieces: Vec<_> = (0..PIECES).map(|i| ends(i)..ends(i + 1)).collect();
+        let dropped = of.range_bulk(&pieces)?.keys;
         let keys = [&second.keys[..], &dropped].concat();
         let values = [&second.values[..], &vec![0; dropped.len()]].concat();
         let removed = [vec![false; second.keys.len()], vec![true; dropped.len()]].concat();
