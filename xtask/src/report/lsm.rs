@@ -124,7 +124,7 @@ fn batch_times(rows: &[&Record]) -> Figure {
          the sort of the batch, and the merge with the levels that it fills up; a batch that fills up none takes the least.",
         (
             Axis { label: "resident batches", scale: Scale::Linear, show: |n| format!("{n:.0}") },
-            Axis { label: "milliseconds", scale: Scale::Log10, show: |ms| format!("{ms}") },
+            Axis { label: "milliseconds", scale: Scale::Log10, show: short_rate },
         ),
         vec![Series { name: "measured".into(), points, style: Style::Measured, colour: 0 }],
     )
