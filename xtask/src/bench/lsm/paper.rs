@@ -6,7 +6,7 @@
 //! - Table IV: the same trees are asked for ranges of 8 and of 1024 keys.
 //! - Section V-D: cleanups of trees of which 10 % or 50 % is stale, and the lookups before and after.
 //!
-//! Departures. The paper takes every `r`; tables III and IV take up to [`STATES`] of them, or a third of those, the first and the last included.
+//! Departures. The paper takes every `r`; tables III and IV take up to [`STATES`] of them, the first and the last included, or a third of those.
 //! Table IV asks fewer ranges than there are elements: as many of 1024 keys would have 2^34 results. Rates are minimum, maximum
 //! and harmonic mean over the batches or over the `r`, as in the paper.
 
