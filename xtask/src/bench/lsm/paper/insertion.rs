@@ -61,7 +61,7 @@ impl Bench<'_> {
                 .map(|two| Ok(f64::from(two[1].elapsed_ms(&two[0])?) * 1e-3))
                 .collect::<anyhow::Result<Vec<f64>>>()?;
         }
-        let mut rates = Rates::new();
+        let mut rates = Rates::default();
         times.iter().for_each(|&time| rates.add(batch, time));
         let mut row = rates.row("insert batches", "paper insertion", n, log2_batch);
         row = row.by(name, false).param("elements", n).param("effective", effective(&times, batch));
