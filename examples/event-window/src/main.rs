@@ -54,8 +54,8 @@ fn step(readings: &mut impl Dictionary<u64, u64>, second: u64, per_second: u64) 
     readings.update_bulk(&keys, &values, &removed)?;
 
     let end = (second + 1) * 1000;
-    let found = readings.range_bulk(&[key(end - 100, 0)..key(end, 0)])?;
-    let counts = readings.count_range_bulk(&[key(oldest * 1000, 0)..key((oldest + 1) * 1000, 0)])?;
+    let found = readings.range_bulk(&[key(end - 100, 0)..=key(end, 0) - 1])?;
+    let counts = readings.count_range_bulk(&[key(oldest * 1000, 0)..=key((oldest + 1) * 1000, 0) - 1])?;
     Ok(Summary {
         kept: readings.len()?,
         dropped: dropped.len(),
