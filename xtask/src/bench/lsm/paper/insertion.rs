@@ -1,12 +1,14 @@
 //! Table II and figure 4: insertion from empty, batch after batch.
 
 use serde_json::Value as Json;
-use warpset::gpu::DeviceVec;
+use warpset::gpu::{DeviceVec, Event};
 use warpset::lsm::SortedArray;
 use warpset::lsm::gpu::{Form, Ordered};
 
 use super::{Bench, Rates, key, spread};
 
+/// Batches that are queued at once.
+const QUEUED: usize = 64;
 /// Every batch's time is kept for the figure where there are at most this many.
 const POINTS: usize = 256;
 
@@ -43,23 +45,23 @@ impl Bench<'_> {
         // The first turn, short, pays for the kernels.
         for len in [n.min(16 * batch), n] {
             of.clear()?;
-            let mut events = Vec::with_capacity(len / batch + 1);
+            let mut events = Vec::with_capacity(len / batch);
             for first in (0..len).step_by(batch) {
-                let event = self.device.new_event()?;
-                event.record(&self.stream)?;
-                events.push(event);
+                // What batches replaced is freed once they are done.
+                if events.len() % QUEUED == QUEUED - 1 {
+                    self.stream.synchronize()?;
+                }
+                let (start, end) = (self.device.new_event()?, self.device.new_event()?);
                 let keys = keys.slice(first..first + batch);
-                // SAFETY: the keys live until the last event has been waited for.
+                start.record(&self.stream)?;
+                // SAFETY: the keys live until the stream has been waited for.
                 unsafe { of.insert_async(&self.stream, keys, keys)? };
+                end.record(&self.stream)?;
+                events.push((start, end));
             }
-            let end = self.device.new_event()?;
-            end.record(&self.stream)?;
-            end.synchronize()?;
-            events.push(end);
-            times = events
-                .windows(2)
-                .map(|two| Ok(f64::from(two[1].elapsed_ms(&two[0])?) * 1e-3))
-                .collect::<anyhow::Result<Vec<f64>>>()?;
+            self.stream.synchronize()?;
+            let seconds = |(start, end): &(Event, Event)| Ok(f64::from(end.elapsed_ms(start)?) * 1e-3);
+            times = events.iter().map(seconds).collect::<anyhow::Result<Vec<f64>>>()?;
         }
         let mut rates = Rates::default();
         times.iter().for_each(|&time| rates.add(batch, time));

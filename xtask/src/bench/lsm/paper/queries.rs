@@ -41,16 +41,19 @@ impl Bench<'_> {
                     let check = turn == 0 || len == n;
                     for method in 0..2 {
                         let times = [
-                            self.ask(&lsm, asked, METHODS[method].1, &mut answers)?,
+                            self.ask(&lsm, asked, METHODS[method].1, &mut answers).and_then(|time| {
+                                right &= answers.are_right(asked, hit, check)?;
+                                Ok(time)
+                            })?,
                             self.ask(&array, asked, METHODS[method].1, &mut answers)?,
                         ];
+                        right &= answers.are_right(asked, hit, check)?;
                         for (of, time) in times.into_iter().enumerate() {
                             // The first turn pays for the kernels.
                             if turn > 0 {
                                 rates[of][usize::from(hit)][method].add(len, time);
                             }
                         }
-                        right &= answers.are_right(asked, hit, check)?;
                     }
                 }
             }
