@@ -80,6 +80,8 @@ pub mod lsm {
     pub mod lookup;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_neighbours"))]
     pub mod neighbours;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_published"))]
+    pub mod published;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_range"))]
     pub mod range;
 }
@@ -225,6 +227,7 @@ modules! {
     "lsm_derive",
     "lsm_lookup",
     "lsm_neighbours",
+    "lsm_published",
     "lsm_range",
     "primitives_by_key",
     "primitives_merge",

@@ -27,6 +27,7 @@ mod form;
 mod live;
 mod neighbours;
 mod pieces;
+pub mod published;
 mod query;
 mod tree;
 mod update;

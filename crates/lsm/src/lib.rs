@@ -39,6 +39,7 @@ pub mod gpu;
 mod invariants;
 mod level;
 mod merge;
+pub mod published;
 mod query;
 mod run;
 mod sorted_array;

@@ -28,7 +28,7 @@ impl Suite for Lsm {
     }
 
     fn generated(&self, setup: &Setup) -> Vec<Step> {
-        let mut steps = Vec::new();
+        let mut steps = published::steps(setup);
         if setup.cpu() {
             steps.extend(shapes(setup.effort).into_iter().map(|shape| host::step(shape, setup.effort)));
             steps.push(disk::step(setup.effort));
@@ -41,6 +41,8 @@ impl Suite for Lsm {
         steps
     }
 }
+
+mod published;
 
 /// Seed of all generated keys.
 const SEED: u64 = 0x15_4d;

@@ -1,0 +1,74 @@
+//! Settings of the published structure.
+
+use std::marker::PhantomData;
+
+use warpset_gpu::Device;
+
+use super::host::Host;
+use super::steps::{Batch, Does};
+use super::tree::Tree;
+use super::{Lsm, PackedKey, PairValue, checked};
+use crate::Error;
+use crate::builder::DEFAULT_BATCH_SIZE;
+use crate::error::one_per_key;
+use crate::gpu::published::{self as gpu, DeviceKey};
+
+/// Settings of a published [`Lsm`]; each setter states its default.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct Builder<K, V> {
+    batch_size: u64,
+    elements: PhantomData<(K, V)>,
+}
+
+impl<K, V> Default for Builder<K, V> {
+    fn default() -> Self {
+        Builder { batch_size: DEFAULT_BATCH_SIZE, elements: PhantomData }
+    }
+}
+
+impl<K: PackedKey, V: PairValue> Builder<K, V> {
+    /// Elements of a batch, the paper's `b`: a power of two, as for [`Lsm`](crate::Lsm). Default: 65536.
+    pub fn batch_size(mut self, batch_size: u64) -> Self {
+        self.batch_size = batch_size;
+        self
+    }
+
+    /// An empty dictionary. Checks every setting.
+    pub fn build(&self) -> Result<Lsm<K, V>, Error> {
+        Ok(Lsm { tree: Tree::empty(&Host, checked(self.batch_size)?)? })
+    }
+
+    /// The bulk build: keys and values, of which there are as many, sorted once and cut into levels; the last batch is padded. Of
+    /// equal keys the last one counts.
+    pub fn build_from(&self, keys: &[K], values: &[V]) -> Result<Lsm<K, V>, Error> {
+        one_per_key(keys.len(), "values", values.len())?;
+        let batch = Batch { keys, does: Does::Insert(values) };
+        Ok(Lsm { tree: Tree::build(&Host, checked(self.batch_size)?, &batch)? })
+    }
+
+    /// The same settings for a structure in device memory.
+    pub fn on(&self, device: &Device) -> DeviceBuilder<K, V> {
+        DeviceBuilder { settings: *self, device: device.clone() }
+    }
+}
+
+/// A [`Builder`] of structures in device memory: made by [`Builder::on`].
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct DeviceBuilder<K, V> {
+    settings: Builder<K, V>,
+    device: Device,
+}
+
+impl<K: DeviceKey<V>, V: PairValue> DeviceBuilder<K, V> {
+    /// An empty dictionary. Checks every setting.
+    pub fn build(&self) -> Result<gpu::Lsm<K, V>, Error> {
+        gpu::Lsm::empty(&self.device, checked(self.settings.batch_size)?)
+    }
+
+    /// [`Builder::build_from`] in device memory.
+    pub fn build_from(&self, keys: &[K], values: &[V]) -> Result<gpu::Lsm<K, V>, Error> {
+        gpu::Lsm::build_from_slices(&self.device, checked(self.settings.batch_size)?, keys, values)
+    }
+}

@@ -1,0 +1,368 @@
+//! The steps on host slices, on the threads of the current rayon pool: primitives of the same names, and loops.
+
+use std::ops::Range;
+
+use bytemuck::Pod;
+use rayon::prelude::*;
+use warpset_base::words::zeroed_vec;
+use warpset_core::scan::Sum;
+use warpset_primitives::KeyMask;
+use warpset_primitives::cpu::{merge, scan, search, segmented_sort, select, sort};
+use warpset_primitives::sort::By;
+
+use super::steps::{Batch, Does, Levels, Memory, Pair, PairMut, Sorted, Steps};
+use super::{PackedKey, PairValue};
+use crate::Error;
+
+/// Queries of a task: as many as a warp has.
+const QUERIES: usize = 32;
+
+/// Host memory.
+pub(crate) struct Host;
+
+impl Memory for Host {
+    type Array<T: Pod> = Vec<T>;
+    type Slice<'a, T: Pod> = &'a [T];
+    type SliceMut<'a, T: Pod> = &'a mut [T];
+
+    fn uninit<T: Pod>(&self, len: usize) -> Result<Vec<T>, Error> {
+        self.zeroed(len)
+    }
+
+    fn zeroed<T: Pod>(&self, len: usize) -> Result<Vec<T>, Error> {
+        Ok(zeroed_vec(len as u64)?)
+    }
+
+    fn part<T: Pod>(array: &Vec<T>, places: Range<usize>) -> &[T] {
+        &array[places]
+    }
+
+    fn part_mut<T: Pod>(array: &mut Vec<T>, places: Range<usize>) -> &mut [T] {
+        &mut array[places]
+    }
+
+    fn reborrow<'a, T: Pod>(slice: &'a mut &mut [T]) -> &'a mut [T] {
+        slice
+    }
+
+    fn len<T: Pod>(slice: &[T]) -> usize {
+        slice.len()
+    }
+
+    fn copy<T: Pod>(&self, from: &[T], to: &mut [T]) -> Result<(), Error> {
+        to.copy_from_slice(from);
+        Ok(())
+    }
+
+    fn clear<T: Pod>(&self, to: &mut [T]) -> Result<(), Error> {
+        to.fill(T::zeroed());
+        Ok(())
+    }
+
+    fn word(&self, array: &Vec<u64>, place: usize) -> Result<u64, Error> {
+        Ok(array[place])
+    }
+}
+
+/// Key variables are compared by the original keys.
+fn original<K: PackedKey>() -> KeyMask<K> {
+    KeyMask::above(1)
+}
+
+/// By original keys.
+fn by_original<K>() -> By {
+    By::ascending().bits(1..8 * size_of::<K>() as u32)
+}
+
+/// An element of the levels by its key, the first one from the newest level on.
+pub(super) fn find<K: PackedKey, V: PairValue>(levels: &Levels<'_, K, V, Host>, query: K) -> Option<V> {
+    let (keys, values) = levels.elements;
+    for level in levels.counter.full() {
+        let first = levels.counter.offset(level);
+        let of_level = &keys[first..first + levels.counter.len(level)];
+        let place = of_level.partition_point(|variable| variable.original() < query);
+        if let Some(variable) = of_level.get(place).filter(|variable| variable.original() == query) {
+            return variable.is_regular().then(|| values[first + place]);
+        }
+    }
+    None
+}
+
+/// Whether element `i` of a query's candidates is the first of its key, and regular.
+fn is_valid<K: PackedKey>(keys: &[K], i: usize) -> bool {
+    keys[i].is_regular() && (i == 0 || keys[i - 1].original() != keys[i].original())
+}
+
+/// Cuts a slice where segments, or queries' results, end.
+fn cut<T>(mut items: &mut [T], ends: impl Iterator<Item = u64>) -> Vec<&mut [T]> {
+    let mut at = 0;
+    ends.map(|end| {
+        let (part, rest) = std::mem::take(&mut items).split_at_mut((end - at) as usize);
+        (items, at) = (rest, end);
+        part
+    })
+    .collect()
+}
+
+/// Where a query's candidates are in the one array, level by level.
+fn pieces<K: PackedKey, V: PairValue>(
+    levels: &Levels<'_, K, V, Host>,
+    (lower, offsets): (&[u64], &[u64]),
+    query: usize,
+) -> impl Iterator<Item = Range<usize>> {
+    let counter = levels.counter;
+    counter.full().enumerate().map(move |(i, level)| {
+        let at = query * counter.full_count() + i;
+        let first = counter.offset(level) + lower[at] as usize;
+        first..first + (offsets[at + 1] - offsets[at]) as usize
+    })
+}
+
+/// Copies pieces one after the other.
+fn copy_pieces<T: Pod>(from: &[T], pieces: impl Iterator<Item = Range<usize>>, mut to: &mut [T]) {
+    for piece in pieces {
+        let (here, rest) = std::mem::take(&mut to).split_at_mut(piece.len());
+        here.copy_from_slice(&from[piece]);
+        to = rest;
+    }
+}
+
+/// Where each query's candidates begin, and where the last ones end.
+fn write_segments(full: usize, offsets: &[u64], segments: &mut [u64]) {
+    segments.iter_mut().enumerate().for_each(|(query, segment)| *segment = offsets[query * full]);
+}
+
+impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
+    fn pack(
+        &self,
+        batch: &Batch<'_, K, V, Self>,
+        (out_keys, out_values): PairMut<'_, K, V, Self>,
+        largest: &mut Vec<u64>,
+    ) -> Result<(), Error> {
+        let keys = batch.keys;
+        let n = keys.len();
+        largest[0] = keys.par_iter().copied().filter(|&key| key > K::MAX_KEY).map(K::to_u64).max().unwrap_or(0);
+        out_keys.par_iter_mut().zip(out_values).enumerate().for_each(|(i, (out_key, out_value))| {
+            let from = if i < n { n - 1 - i } else { n - 1 };
+            let value = match batch.does {
+                Does::Insert(values) => Some(values[from]),
+                Does::Remove => None,
+                Does::Both(values, removed) => (removed[from] == 0).then(|| values[from]),
+            };
+            *out_key = K::pack(keys[from], value.is_some());
+            *out_value = value.unwrap_or(V::NONE);
+        });
+        Ok(())
+    }
+
+    fn sort(&self, (keys, values): PairMut<'_, K, V, Self>) -> Result<(), Error> {
+        Ok(sort::sort_pairs_in_place(keys, values, By::ascending())?)
+    }
+
+    fn merge(
+        &self,
+        newer: Pair<'_, K, V, Self>,
+        older: Pair<'_, K, V, Self>,
+        (out_keys, out_values): PairMut<'_, K, V, Self>,
+    ) -> Result<(), Error> {
+        Ok(merge::merge_pairs(newer, older, original(), out_keys, out_values)?)
+    }
+
+    fn look_up(
+        &self,
+        levels: &Levels<'_, K, V, Self>,
+        queries: &[K],
+        values: &mut [V],
+        found: &mut [u64],
+    ) -> Result<(), Error> {
+        let parts = queries.par_chunks(64).zip(values.par_chunks_mut(64)).zip(found);
+        parts.with_min_len(QUERIES).for_each(|((queries, values), word)| {
+            *word = 0;
+            for (i, (&query, value)) in queries.iter().zip(values).enumerate() {
+                let element = find(levels, query);
+                *value = element.unwrap_or(V::NONE);
+                *word |= u64::from(element.is_some()) << i;
+            }
+        });
+        Ok(())
+    }
+
+    fn needles(&self, queries: &[K], needles: &mut [K], places: &mut [u32]) -> Result<(), Error> {
+        needles.par_iter_mut().zip(queries).for_each(|(needle, &query)| *needle = K::pack(query, false));
+        places.par_iter_mut().enumerate().for_each(|(i, place)| *place = i as u32);
+        Ok(())
+    }
+
+    fn sort_needles(&self, needles: &mut [K], places: &mut [u32]) -> Result<(), Error> {
+        Ok(sort::sort_pairs_in_place(needles, places, by_original::<K>())?)
+    }
+
+    fn sorted_search(&self, level: &[K], needles: &[K], bounds: &mut [u64]) -> Result<(), Error> {
+        Ok(search::lower_bound_sorted(level, needles, original(), bounds)?)
+    }
+
+    fn resolve(
+        &self,
+        (keys, level_values): Pair<'_, K, V, Self>,
+        sorted: Sorted<'_, K, Self>,
+        queries: &[K],
+        values: &mut [V],
+        found: &mut [u64],
+    ) -> Result<(), Error> {
+        let Sorted { needles, places, bounds, decided } = sorted;
+        for (i, decided) in decided.iter_mut().enumerate().filter(|(_, decided)| **decided == 0) {
+            let (bound, place) = (bounds[i] as usize, places[i] as usize);
+            let is_here = keys.get(bound).is_some_and(|variable| variable.original() == needles[i].original());
+            // A query with a bit too many has the needle of another key.
+            if !is_here || queries[place] > K::MAX_KEY {
+                continue;
+            }
+            *decided = 1;
+            if keys[bound].is_regular() {
+                values[place] = level_values[bound];
+                found[place / 64] |= 1 << (place % 64);
+            }
+        }
+        Ok(())
+    }
+
+    fn initial_count_estimate(
+        &self,
+        levels: &Levels<'_, K, V, Self>,
+        (lows, highs): (&[K], &[K]),
+        lower: &mut [u64],
+        counts: &mut [u64],
+    ) -> Result<(), Error> {
+        let (counter, keys) = (levels.counter, levels.elements.0);
+        let full = counter.full_count().max(1);
+        let places = lower.par_chunks_mut(full).zip(counts.par_chunks_mut(full));
+        places.zip(lows).zip(highs).with_min_len(QUERIES).for_each(|(((lower, counts), &low), &high)| {
+            for ((lower, count), level) in lower.iter_mut().zip(counts).zip(counter.full()) {
+                let first = counter.offset(level);
+                let of_level = &keys[first..first + counter.len(level)];
+                (*lower, *count) = (0, 0);
+                if low <= high {
+                    let begin = of_level.partition_point(|variable| variable.original() < low);
+                    *lower = begin as u64;
+                    *count = of_level[begin..].partition_point(|variable| variable.original() <= high) as u64;
+                }
+            }
+        });
+        Ok(())
+    }
+
+    fn scanning_stage(&self, counts: &mut [u64]) -> Result<(), Error> {
+        scan::exclusive_in_place::<Sum<u64>>(counts);
+        Ok(())
+    }
+
+    fn initial_key_storage(
+        &self,
+        levels: &Levels<'_, K, V, Self>,
+        estimate: (&[u64], &[u64]),
+        out: &mut [K],
+        segments: &mut [u64],
+    ) -> Result<(), Error> {
+        write_segments(levels.counter.full_count(), estimate.1, segments);
+        let parts = cut(out, segments[1..].iter().copied());
+        parts.into_par_iter().enumerate().with_min_len(QUERIES).for_each(|(query, part)| {
+            copy_pieces(levels.elements.0, pieces(levels, estimate, query), part);
+        });
+        Ok(())
+    }
+
+    fn initial_pair_storage(
+        &self,
+        levels: &Levels<'_, K, V, Self>,
+        estimate: (&[u64], &[u64]),
+        (out_keys, out_values): PairMut<'_, K, V, Self>,
+        segments: &mut [u64],
+    ) -> Result<(), Error> {
+        self.initial_key_storage(levels, estimate, out_keys, segments)?;
+        let parts = cut(out_values, segments[1..].iter().copied());
+        parts.into_par_iter().enumerate().with_min_len(QUERIES).for_each(|(query, part)| {
+            copy_pieces(levels.elements.1, pieces(levels, estimate, query), part);
+        });
+        Ok(())
+    }
+
+    fn segmented_sort_keys(&self, from: &[K], segments: &[u64], to: &mut [K]) -> Result<(), Error> {
+        Ok(segmented_sort::sort_keys(from, segments, to, by_original::<K>())?)
+    }
+
+    fn segmented_sort_pairs(
+        &self,
+        (keys, values): Pair<'_, K, V, Self>,
+        segments: &[u64],
+        (to_keys, to_values): PairMut<'_, K, V, Self>,
+    ) -> Result<(), Error> {
+        Ok(segmented_sort::sort_pairs(keys, values, segments, to_keys, to_values, by_original::<K>())?)
+    }
+
+    fn final_counting(&self, keys: &[K], segments: &[u64], counts: &mut [u64]) -> Result<(), Error> {
+        counts.par_iter_mut().enumerate().with_min_len(QUERIES).for_each(|(query, count)| {
+            let segment = &keys[segments[query] as usize..segments[query + 1] as usize];
+            *count = (0..segment.len()).filter(|&i| is_valid(segment, i)).count() as u64;
+        });
+        Ok(())
+    }
+
+    fn mark_valid(&self, keys: &[K], segments: &[u64], counts: &mut [u64], marked: &mut [K]) -> Result<(), Error> {
+        let parts = cut(marked, segments[1..].iter().copied());
+        parts.into_par_iter().zip(counts).enumerate().with_min_len(QUERIES).for_each(|(query, (marked, count))| {
+            let segment = &keys[segments[query] as usize..segments[query + 1] as usize];
+            *count = 0;
+            for (i, marked) in marked.iter_mut().enumerate() {
+                let is_valid = is_valid(segment, i);
+                *marked = K::pack(segment[i].original(), is_valid);
+                *count += u64::from(is_valid);
+            }
+        });
+        Ok(())
+    }
+
+    fn segmented_compaction(
+        &self,
+        (marked, values): Pair<'_, K, V, Self>,
+        segments: &[u64],
+        offsets: &[u64],
+        (out_keys, out_values): PairMut<'_, K, V, Self>,
+    ) -> Result<(), Error> {
+        let end = out_keys.len() as u64;
+        let ends = || offsets[1..].iter().copied().chain([end]);
+        let parts = cut(out_keys, ends()).into_par_iter().zip(cut(out_values, ends()));
+        parts.enumerate().with_min_len(QUERIES).for_each(|(query, (keys, values_out))| {
+            let places = segments[query] as usize..segments[query + 1] as usize;
+            let valid = places.filter(|&i| marked[i].is_regular());
+            for ((key, value), i) in keys.iter_mut().zip(values_out).zip(valid) {
+                (*key, *value) = (marked[i].original(), values[i]);
+            }
+        });
+        Ok(())
+    }
+
+    fn mark_stale(&self, keys: &[K], valid: &mut [u64]) -> Result<(), Error> {
+        valid.par_iter_mut().enumerate().with_min_len(QUERIES).for_each(|(word, bits)| {
+            let places = 64 * word..keys.len().min(64 * (word + 1));
+            *bits = places.fold(0, |bits, i| bits | u64::from(is_valid(keys, i)) << (i % 64));
+        });
+        Ok(())
+    }
+
+    fn compact(
+        &self,
+        (keys, values): Pair<'_, K, V, Self>,
+        valid: &[u64],
+        (out_keys, out_values): PairMut<'_, K, V, Self>,
+        count: &mut Vec<u64>,
+    ) -> Result<(), Error> {
+        select::select(values, valid, out_values)?;
+        count[0] = select::select(keys, valid, out_keys)? as u64;
+        Ok(())
+    }
+
+    fn placebos(&self, out: &mut [K]) -> Result<(), Error> {
+        out.fill(K::PLACEBO);
+        Ok(())
+    }
+}

@@ -1,0 +1,139 @@
+//! Lookup, count and range, for the host and for devices.
+
+use super::steps::{Memory, Pairs, Sorted, Steps};
+use super::tree::Tree;
+use super::{LookupMethod, PackedKey, PairValue};
+use crate::Error;
+
+/// The most queries that the bulk approach takes at once: their places are sorted as 32 bits.
+const MOST_SORTED: usize = 1 << 32;
+
+impl<K: PackedKey, V: PairValue, M: Steps<K, V>> Tree<K, V, M> {
+    /// Section IV-B: the value of each query, zero where there is none, and a bit for each that has one, in whole words.
+    pub fn look_up(
+        &self,
+        on: &M,
+        queries: M::Slice<'_, K>,
+        values: M::SliceMut<'_, V>,
+        found: M::SliceMut<'_, u64>,
+        method: LookupMethod,
+    ) -> Result<(), Error> {
+        match method {
+            LookupMethod::Individual => on.look_up(&self.levels(), queries, values, found),
+            LookupMethod::Bulk => self.look_up_sorted(on, queries, values, found),
+        }
+    }
+
+    /// The bulk approach: the queries are sorted, and searched in step with each full level.
+    fn look_up_sorted(
+        &self,
+        on: &M,
+        queries: M::Slice<'_, K>,
+        mut values: M::SliceMut<'_, V>,
+        mut found: M::SliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        let n = M::len(queries);
+        if n > MOST_SORTED {
+            return Err(warpset_primitives::Error::TooLong { len: n, max: MOST_SORTED }.into());
+        }
+        let (mut needles, mut places) = (on.uninit::<K>(n)?, on.uninit::<u32>(n)?);
+        let (mut bounds, mut decided) = (on.uninit::<u64>(n)?, on.zeroed::<u8>(n)?);
+        on.clear(M::reborrow(&mut values))?;
+        on.clear(M::reborrow(&mut found))?;
+        on.needles(queries, M::part_mut(&mut needles, 0..n), M::part_mut(&mut places, 0..n))?;
+        on.sort_needles(M::part_mut(&mut needles, 0..n), M::part_mut(&mut places, 0..n))?;
+        for i in self.counter.full() {
+            let level = self.level(i);
+            on.sorted_search(level.0, M::part(&needles, 0..n), M::part_mut(&mut bounds, 0..n))?;
+            let sorted = Sorted {
+                needles: M::part(&needles, 0..n),
+                places: M::part(&places, 0..n),
+                bounds: M::part(&bounds, 0..n),
+                decided: M::part_mut(&mut decided, 0..n),
+            };
+            on.resolve(level, sorted, queries, M::reborrow(&mut values), M::reborrow(&mut found))?;
+        }
+        Ok(())
+    }
+
+    /// Section IV-C, in its five steps: how many keys from each of `lows` to that of `highs` have a value. Waits after the second.
+    pub fn count(
+        &self,
+        on: &M,
+        (lows, highs): (M::Slice<'_, K>, M::Slice<'_, K>),
+        counts: M::SliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        let n = M::len(lows);
+        if n == 0 {
+            return Ok(());
+        }
+        let (estimate, total) = self.estimate(on, (lows, highs))?;
+        let (mut keys, mut sorted) = (on.uninit::<K>(total)?, on.uninit::<K>(total)?);
+        let mut segments = on.uninit::<u64>(n + 1)?;
+        let out = M::part_mut(&mut keys, 0..total);
+        on.initial_key_storage(&self.levels(), estimate.slices(), out, M::part_mut(&mut segments, 0..n + 1))?;
+        let segments = M::part(&segments, 0..n + 1);
+        on.segmented_sort_keys(M::part(&keys, 0..total), segments, M::part_mut(&mut sorted, 0..total))?;
+        on.final_counting(M::part(&sorted, 0..total), segments, counts)
+    }
+
+    /// Section IV-D: the elements from each of `lows` to that of `highs`. Waits after the second step and in the last one.
+    pub fn range(&self, on: &M, (lows, highs): (M::Slice<'_, K>, M::Slice<'_, K>)) -> Result<Listed<K, V, M>, Error> {
+        let n = M::len(lows);
+        let mut offsets = on.zeroed::<u64>(n + 1)?;
+        if n == 0 {
+            return Ok(Listed { offsets, pairs: Pairs::uninit(on, 0)? });
+        }
+        let (estimate, total) = self.estimate(on, (lows, highs))?;
+        let (mut pairs, mut sorted) = (Pairs::uninit(on, total)?, Pairs::<K, V, M>::uninit(on, total)?);
+        let mut segments = on.uninit::<u64>(n + 1)?;
+        let out = pairs.part_mut(0..total);
+        on.initial_pair_storage(&self.levels(), estimate.slices(), out, M::part_mut(&mut segments, 0..n + 1))?;
+        let segments = M::part(&segments, 0..n + 1);
+        on.segmented_sort_pairs(pairs.part(0..total), segments, sorted.part_mut(0..total))?;
+
+        // What was sorted is of no more use, and takes the marked variables.
+        let marked = M::part_mut(&mut pairs.keys, 0..total);
+        on.mark_valid(M::part(&sorted.keys, 0..total), segments, M::part_mut(&mut offsets, 0..n), marked)?;
+        on.scanning_stage(M::part_mut(&mut offsets, 0..n + 1))?;
+        let valid = on.word(&offsets, n)? as usize;
+        let mut listed = Pairs::uninit(on, valid)?;
+        let marked = (M::part(&pairs.keys, 0..total), M::part(&sorted.values, 0..total));
+        on.segmented_compaction(marked, segments, M::part(&offsets, 0..n), listed.part_mut(0..valid))?;
+        Ok(Listed { offsets, pairs: listed })
+    }
+
+    /// Steps 1 and 2: where the candidates of each query are in each full level, and where they go; and how many they are. Waits.
+    fn estimate(&self, on: &M, ranges: (M::Slice<'_, K>, M::Slice<'_, K>)) -> Result<(Estimate<M>, usize), Error> {
+        let words = M::len(ranges.0) * self.counter.full_count();
+        let mut estimate = Estimate { lower: on.uninit(words)?, offsets: on.zeroed(words + 1)?, words };
+        let Estimate { lower, offsets, .. } = &mut estimate;
+        let counts = M::part_mut(offsets, 0..words);
+        on.initial_count_estimate(&self.levels(), ranges, M::part_mut(lower, 0..words), counts)?;
+        on.scanning_stage(M::part_mut(offsets, 0..words + 1))?;
+        let total = on.word(offsets, words)? as usize;
+        Ok((estimate, total))
+    }
+}
+
+/// What a range query finds.
+pub(crate) struct Listed<K: PackedKey, V: PairValue, M: Memory> {
+    /// Where the elements of each query begin, with the end of the last.
+    pub offsets: M::Array<u64>,
+    /// Original keys and values.
+    pub pairs: Pairs<K, V, M>,
+}
+
+/// What steps 1 and 2 find, a word for each query and full level.
+struct Estimate<M: Memory> {
+    lower: M::Array<u64>,
+    /// One more, the sum.
+    offsets: M::Array<u64>,
+    words: usize,
+}
+
+impl<M: Memory> Estimate<M> {
+    fn slices(&self) -> (M::Slice<'_, u64>, M::Slice<'_, u64>) {
+        (M::part(&self.lower, 0..self.words), M::part(&self.offsets, 0..self.words + 1))
+    }
+}
