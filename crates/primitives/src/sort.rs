@@ -244,7 +244,8 @@ unsafe fn reverse_items<K: SortKey>(
     };
     let blocks = n.div_ceil(kernels::REVERSE_BLOCK as usize).clamp(1, 1 << 16) as u32;
     // SAFETY: the caller's promise.
-    Ok(unsafe { reverse.launch(stream, LaunchConfig::new(blocks, kernels::REVERSE_BLOCK))? })
+    unsafe { reverse.launch(stream, LaunchConfig::new(blocks, kernels::REVERSE_BLOCK))? };
+    Ok(())
 }
 
 /// Sorts `n` items; with `in_place`, `source` and `target` are the same.

@@ -3,7 +3,7 @@
 //! All blocks are resident, so that they can wait for each other. Each holds its share of the items in shared memory.
 //!
 //! **By parts**: the interval from the least key to the greatest is cut into as many parts of equal width as there are blocks.
-//! Items go to their parts, and each block sorts one part by itself ([`part`]): items cross the device once, whatever the number of bits. If a part
+//! Items go to their parts, and each block sorts one part by itself (`part`): items cross the device once, whatever the number of bits. If a part
 //! gets more items than a block has room for, the sort goes digit by digit instead, before anything has moved.
 //!
 //! **Digit by digit**, from the least significant on. Of each digit a block counts its items and publishes the counts in

@@ -180,9 +180,10 @@ unsafe fn merge_all<K: SortKey, V: Payload>(
                 merge_many_u32, merge_many_u32_u32, merge_many_u32_u64, merge_many_u64, merge_many_u64_u32,
                 merge_many_u64_u64
             },
-            // SAFETY: the types have the sizes of the kernel's; lengths were checked; scratch is this call's own,
-            // and freed in the order of the stream; the caller answers for the rest.
-            |kernel| unsafe {
+            |kernel| {
+                // SAFETY: the types have the sizes of the kernel's; lengths were checked; scratch is this call's own,
+                // and freed in the order of the stream; the caller answers for the rest.
+                unsafe {
                 let prepared = prepare::<K>(stream, operands, mask.bits(), kernel::SHAPE)?;
                 let more_bytes = if out_status.is_some() { kernel::STATUS_BYTES } else { 0 };
                 kernel {
@@ -198,6 +199,7 @@ unsafe fn merge_all<K: SortKey, V: Payload>(
                     with_status: u32::from(out_status.is_some()),
                 }
                 .launch(stream, prepared.config(kernel::SHAPE, more_bytes))?
+            }
             }
         );
         Ok(())
@@ -223,8 +225,9 @@ unsafe fn merge_newest<K: SortKey, V: Payload>(
                 merge_newest_u32, merge_newest_u32_u32, merge_newest_u32_u64, merge_newest_u64, merge_newest_u64_u32,
                 merge_newest_u64_u64
             },
-            // SAFETY: as in `merge_all`.
-            |kernel| unsafe {
+            |kernel| {
+                // SAFETY: as in `merge_all`.
+                unsafe {
                 let prepared = prepare::<K>(stream, operands, mask.bits(), kernel::SHAPE)?;
                 let mut look_back = LookBack::new(stream, prepared.tiles as usize)?;
                 let more_bytes = if operands.marked { kernel::STATUS_BYTES } else { 0 };
@@ -245,6 +248,7 @@ unsafe fn merge_newest<K: SortKey, V: Payload>(
                     count,
                 }
                 .launch(stream, prepared.config(kernel::SHAPE, more_bytes))?
+            }
             }
         );
         Ok(())
