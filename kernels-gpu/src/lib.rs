@@ -74,6 +74,8 @@ pub mod lsm {
 
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_batch"))]
     pub mod batch;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_copies"))]
+    pub mod copies;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_derive"))]
     pub mod derive;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_lookup"))]
@@ -224,6 +226,7 @@ modules! {
     "kmers_letters",
     "limits",
     "lsm_batch",
+    "lsm_copies",
     "lsm_derive",
     "lsm_lookup",
     "lsm_neighbours",

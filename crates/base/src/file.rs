@@ -15,18 +15,18 @@
 //! All little-endian. Numbers and parameters of the structures: `docs/formats.md`.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
-use std::panic::resume_unwind;
+use std::io::{self, Read, Write};
 use std::path::Path;
-use std::thread;
 
 use bytemuck::Pod;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::words::{AlignedWords, OutOfMemory};
 
+mod payload;
 #[cfg(feature = "serde")]
 mod serde;
+pub use payload::{Payload, save_payload, write_payload_to};
 #[cfg(feature = "serde")]
 pub use serde::{deserialize, deserialize_with, serialize};
 
@@ -40,8 +40,6 @@ pub const FIELDS: usize = 8;
 const MAGIC: [u8; 8] = *b"WARPSET\0";
 /// Where the checksum is; it covers all before it, and the payload.
 const CHECKSUM_AT: usize = 120;
-/// Bytes of a payload from which on another thread computes its checksum.
-const LARGE: usize = 1 << 20;
 /// Reading from a stream grows the memory from this size on, so that a header alone cannot make it large.
 const FIRST_READ_BYTES: u64 = 1 << 20;
 
@@ -245,16 +243,10 @@ impl<S: Saved> HeaderOf<S> {
     }
 }
 
-/// The header of a structure, without its checksum.
-fn unsigned_header<S: Saved>(structure: &S) -> Header {
-    let payload_bytes = size_of_val(structure.saved_words()) as u64;
-    Header { payload_bytes, fields: structure.fields(), checksum: 0 }
-}
-
 /// The header of a structure, with its checksum.
 fn header_of<S: Saved>(structure: &S) -> HeaderBytes {
     let words = structure.saved_words();
-    let mut header = unsigned_header(structure);
+    let mut header = Header { payload_bytes: size_of_val(words) as u64, fields: structure.fields(), checksum: 0 };
     header.checksum = Header::checksum_of(&header.to_bytes(S::STRUCTURE), words);
     header.to_bytes(S::STRUCTURE)
 }
@@ -300,10 +292,8 @@ pub fn read_words<T: Pod>(
 
 /// Writes header and payload.
 pub fn write_to<S: Saved>(structure: &S, writer: &mut impl Write) -> Result<(), S::Error> {
-    let mut write = |bytes: &[u8]| writer.write_all(bytes).map_err(FileError::from);
-    write(&header_of(structure))?;
-    write(bytemuck::cast_slice(structure.saved_words()))?;
-    Ok(())
+    let payload: &[u8] = bytemuck::cast_slice(structure.saved_words());
+    Ok(write_payload_to(S::STRUCTURE, structure.fields(), payload, writer)?)
 }
 
 /// Reads what [`write_to`] wrote, and no byte after it; `available`: bytes of payload that are surely there. Memory grows
@@ -342,24 +332,7 @@ pub fn from_bytes<S: Saved>(mut bytes: &[u8]) -> Result<S, S::Error> {
 /// checksum of a large structure meanwhile.
 pub fn save<S: Saved>(structure: &S, path: &Path) -> Result<(), S::Error> {
     let payload: &[u8] = bytemuck::cast_slice(structure.saved_words());
-    if payload.len() < LARGE {
-        return replace(path, |file| write_to(structure, file));
-    }
-    let mut header = unsigned_header(structure);
-    replace(path, |file| {
-        thread::scope(|scope| {
-            let bytes = header.to_bytes(S::STRUCTURE);
-            let checksum = scope.spawn(move || Header::checksum_of(&bytes, payload));
-            let mut write = |bytes: &[u8]| file.write_all(bytes).map_err(FileError::from);
-            // The header's place, until the checksum is known.
-            write(&[0; HEADER_BYTES])?;
-            write(payload)?;
-            header.checksum = checksum.join().unwrap_or_else(|panic| resume_unwind(panic));
-            file.rewind().map_err(FileError::from)?;
-            file.write_all(&header.to_bytes(S::STRUCTURE)).map_err(FileError::from)?;
-            Ok(())
-        })
-    })
+    Ok(save_payload(S::STRUCTURE, structure.fields(), payload, path)?)
 }
 
 /// Lets `write` write a file under another name, and renames it.

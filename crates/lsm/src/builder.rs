@@ -4,8 +4,10 @@ use std::marker::PhantomData;
 
 use warpset_gpu::{Device, DeviceSlice};
 
+use crate::cpu::{self, Lsm, SortedArray};
+use crate::form::{Array, Form, Tree};
 use crate::gpu::{self, DeviceKey, DeviceValue};
-use crate::{Error, Lsm, OrderedKey, SortedArray, Value};
+use crate::{Error, OrderedKey, Value};
 
 /// [`Builder::batch_size`] unless set.
 pub const DEFAULT_BATCH_SIZE: u64 = 1 << 16;
@@ -101,13 +103,13 @@ impl<K: OrderedKey, V: Value> Builder<K, V> {
 
     /// An empty dictionary. Checks every setting.
     pub fn build(&self) -> Result<Lsm<K, V>, Error> {
-        Ok(Lsm::empty(self.settings.check()?))
+        Ok(cpu::Ordered::empty(Tree::new(self.settings.check()?)))
     }
 
     /// A dictionary of these keys and values, of which there are as many: sorted once, into one level. Of equal keys the last
     /// one counts.
     pub fn build_from(&self, keys: &[K], values: &[V]) -> Result<Lsm<K, V>, Error> {
-        Lsm::from_pairs(self.settings.check()?, keys, values)
+        cpu::Ordered::from_pairs(Tree::new(self.settings.check()?), keys, values)
     }
 }
 
@@ -125,7 +127,7 @@ impl<K: OrderedKey, V: Value> Builder<K, V> {
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build`"]
-pub struct DeviceBuilder<K, V, F = gpu::Tree> {
+pub struct DeviceBuilder<K, V, F = Tree> {
     form: F,
     device: Device,
     elements: PhantomData<(K, V)>,
@@ -134,18 +136,18 @@ pub struct DeviceBuilder<K, V, F = gpu::Tree> {
 impl<K: DeviceKey, V: DeviceValue> Builder<K, V> {
     /// The same settings for a tree in device memory.
     pub fn on(&self, device: &Device) -> DeviceBuilder<K, V> {
-        DeviceBuilder { form: gpu::Tree::new(self.settings), device: device.clone(), elements: PhantomData }
+        DeviceBuilder { form: Tree::new(self.settings), device: device.clone(), elements: PhantomData }
     }
 }
 
 impl<K: DeviceKey, V: DeviceValue> SortedArrayBuilder<K, V> {
     /// The same for an array in device memory.
-    pub fn on(&self, device: &Device) -> DeviceBuilder<K, V, gpu::Array> {
-        DeviceBuilder { form: gpu::Array, device: device.clone(), elements: PhantomData }
+    pub fn on(&self, device: &Device) -> DeviceBuilder<K, V, Array> {
+        DeviceBuilder { form: Array, device: device.clone(), elements: PhantomData }
     }
 }
 
-impl<K: DeviceKey, V: DeviceValue, F: gpu::Form> DeviceBuilder<K, V, F> {
+impl<K: DeviceKey, V: DeviceValue, F: Form> DeviceBuilder<K, V, F> {
     /// An empty dictionary. Checks every setting.
     ///
     /// # Errors
@@ -190,11 +192,11 @@ impl<K, V> Default for SortedArrayBuilder<K, V> {
 impl<K: OrderedKey, V: Value> SortedArrayBuilder<K, V> {
     /// An empty array.
     pub fn build(&self) -> Result<SortedArray<K, V>, Error> {
-        SortedArray::from_pairs(&[], &[])
+        Ok(cpu::Ordered::empty(Array))
     }
 
     /// An array of these keys and values, of which there are as many. Of equal keys the last one counts.
     pub fn build_from(&self, keys: &[K], values: &[V]) -> Result<SortedArray<K, V>, Error> {
-        SortedArray::from_pairs(keys, values)
+        cpu::Ordered::from_pairs(Array, keys, values)
     }
 }

@@ -16,7 +16,7 @@ const LEAST_FILTERED: usize = 1 << 10;
 const FEW_WORDS: usize = 1 << 14;
 
 /// Derived data of one level.
-pub(crate) struct Derived<K> {
+pub struct Derived<K> {
     fences: OnceLock<Fences<K>>,
     filter: OnceLock<Filter>,
     /// Keys that lookups in batches have asked of the level so far.

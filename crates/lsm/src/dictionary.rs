@@ -2,7 +2,9 @@
 
 use std::ops::RangeBounds;
 
-use crate::{Error, Lsm, OrderedKey, Ranges, SortedArray, Value};
+use crate::cpu::Ordered;
+use crate::form::Form;
+use crate::{Error, OrderedKey, Ranges, Value};
 
 /// An ordered dictionary that takes updates in batches. The types have inherent methods of the same names, with their exact
 /// results: use the trait where the type is open.
@@ -59,61 +61,58 @@ pub trait Dictionary<K: OrderedKey, V: Value> {
     fn memory_bytes(&self) -> u64;
 }
 
-macro_rules! dictionary {
-    ($type:ident, |$this:ident| $cleanup:expr) => {
-        impl<K: OrderedKey, V: Value> Dictionary<K, V> for $type<K, V> {
-            fn insert_bulk(&mut self, keys: &[K], values: &[V]) -> Result<(), Error> {
-                self.insert_bulk(keys, values)
-            }
-            fn remove_bulk(&mut self, keys: &[K]) -> Result<(), Error> {
-                self.remove_bulk(keys)
-            }
-            fn update_bulk(&mut self, keys: &[K], values: &[V], removed: &[bool]) -> Result<(), Error> {
-                self.update_bulk(keys, values, removed)
-            }
-            fn cleanup(&mut self) -> Result<(), Error> {
-                let $this = self;
-                $cleanup
-            }
-            fn clear(&mut self) -> Result<(), Error> {
-                self.clear();
-                Ok(())
-            }
-            fn get_bulk(&self, keys: &[K]) -> Result<Vec<Option<V>>, Error> {
-                Ok(self.get_bulk(keys))
-            }
-            fn contains_bulk(&self, keys: &[K]) -> Result<Vec<bool>, Error> {
-                Ok(self.contains_bulk(keys))
-            }
-            fn count_range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Vec<u64>, Error> {
-                Ok(self.count_range_bulk(ranges))
-            }
-            fn range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Ranges<K, V>, Error> {
-                self.range_bulk(ranges)
-            }
-            fn successor_bulk(&self, keys: &[K]) -> Result<Vec<Option<(K, V)>>, Error> {
-                Ok(self.successor_bulk(keys))
-            }
-            fn predecessor_bulk(&self, keys: &[K]) -> Result<Vec<Option<(K, V)>>, Error> {
-                Ok(self.predecessor_bulk(keys))
-            }
-            fn first_key_value(&self) -> Result<Option<(K, V)>, Error> {
-                Ok(self.first_key_value())
-            }
-            fn last_key_value(&self) -> Result<Option<(K, V)>, Error> {
-                Ok(self.last_key_value())
-            }
-            fn len(&self) -> Result<u64, Error> {
-                Ok(self.len())
-            }
-            fn resident_len(&self) -> u64 {
-                self.resident_len()
-            }
-            fn memory_bytes(&self) -> u64 {
-                self.memory_bytes()
-            }
-        }
-    };
+/// Of trees and sorted arrays in host memory.
+impl<K: OrderedKey, V: Value, F: Form> Dictionary<K, V> for Ordered<K, V, F> {
+    fn insert_bulk(&mut self, keys: &[K], values: &[V]) -> Result<(), Error> {
+        self.insert_bulk(keys, values)
+    }
+    fn remove_bulk(&mut self, keys: &[K]) -> Result<(), Error> {
+        self.remove_bulk(keys)
+    }
+    fn update_bulk(&mut self, keys: &[K], values: &[V], removed: &[bool]) -> Result<(), Error> {
+        self.update_bulk(keys, values, removed)
+    }
+    fn cleanup(&mut self) -> Result<(), Error> {
+        self.cleanup()
+    }
+    fn clear(&mut self) -> Result<(), Error> {
+        self.clear();
+        Ok(())
+    }
+    fn get_bulk(&self, keys: &[K]) -> Result<Vec<Option<V>>, Error> {
+        Ok(self.get_bulk(keys))
+    }
+    fn contains_bulk(&self, keys: &[K]) -> Result<Vec<bool>, Error> {
+        Ok(self.contains_bulk(keys))
+    }
+    fn count_range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Vec<u64>, Error> {
+        Ok(self.count_range_bulk(ranges))
+    }
+    fn range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Ranges<K, V>, Error> {
+        self.range_bulk(ranges)
+    }
+    fn successor_bulk(&self, keys: &[K]) -> Result<Vec<Option<(K, V)>>, Error> {
+        Ok(self.successor_bulk(keys))
+    }
+    fn predecessor_bulk(&self, keys: &[K]) -> Result<Vec<Option<(K, V)>>, Error> {
+        Ok(self.predecessor_bulk(keys))
+    }
+    fn first_key_value(&self) -> Result<Option<(K, V)>, Error> {
+        Ok(self.first_key_value())
+    }
+    fn last_key_value(&self) -> Result<Option<(K, V)>, Error> {
+        Ok(self.last_key_value())
+    }
+    fn len(&self) -> Result<u64, Error> {
+        Ok(self.len())
+    }
+    fn is_empty(&self) -> Result<bool, Error> {
+        Ok(self.is_empty())
+    }
+    fn resident_len(&self) -> u64 {
+        self.resident_len()
+    }
+    fn memory_bytes(&self) -> u64 {
+        self.memory_bytes()
+    }
 }
-dictionary!(Lsm, |lsm| Lsm::cleanup(lsm));
-dictionary!(SortedArray, |_array| Ok(()));

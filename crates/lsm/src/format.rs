@@ -9,18 +9,23 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use warpset_base::file::{self, FIELDS, FileError, Saved};
+use warpset_base::file::{self, FIELDS, FileError, HEADER_BYTES, Payload, Saved};
 use warpset_base::words::{AlignedWords, OutOfMemory};
 
-use crate::builder::Settings;
-use crate::cpu::History;
-use crate::invariants::{check_places, check_run};
+use crate::cpu::Ordered;
+use crate::form::{Array, Tree};
+use crate::invariants::check_run;
 use crate::level::{Level, LevelIndex};
 use crate::run::{Elements, Run};
-use crate::{CleanupPolicy, Error, Lsm, OrderedKey, SortedArray, Value};
+use crate::{Error, OrderedKey, Value};
 
+mod form;
+mod parts;
 #[cfg(feature = "serde")]
 mod serde;
+
+pub use form::SavedForm;
+use parts::Parts;
 
 /// The numbers of the structures in headers.
 pub(crate) const LSM: u16 = 32;
@@ -32,16 +37,16 @@ const MAX_LEVELS: u64 = 80;
 /// In an entry of the directory: the level has a bitmap of tombstones.
 const HAS_TOMBSTONES: u64 = 1 << 32;
 
-/// The saved words of a dictionary, or those that are to be saved.
-pub(crate) struct Image<K, V, const STRUCTURE: u16> {
+/// The saved words of a dictionary.
+pub(crate) struct Image<K, V, F> {
     fields: [u64; FIELDS],
     words: AlignedWords<u64>,
-    elements: PhantomData<(K, V)>,
+    elements: PhantomData<(K, V, F)>,
 }
 
-impl<K: OrderedKey, V: Value, const STRUCTURE: u16> Saved for Image<K, V, STRUCTURE> {
-    const STRUCTURE: u16 = STRUCTURE;
-    const NAME: &'static str = if STRUCTURE == LSM { "log-structured merge tree" } else { "sorted array" };
+impl<K: OrderedKey, V: Value, F: SavedForm> Saved for Image<K, V, F> {
+    const STRUCTURE: u16 = F::STRUCTURE;
+    const NAME: &'static str = F::NAME;
     type Word = u64;
     type Layout = [u64; FIELDS];
     type Error = Error;
@@ -57,11 +62,7 @@ impl<K: OrderedKey, V: Value, const STRUCTURE: u16> Saved for Image<K, V, STRUCT
                 _ => Error::OtherElements { key_bytes, value_bytes, expected_key_bytes, expected_value_bytes },
             });
         }
-        if STRUCTURE == LSM {
-            settings_of(&fields)?;
-        } else if let Some(&value) = fields[2..FIELDS - 1].iter().find(|&&field| field != 0) {
-            return Err(FileError::InvalidHeader { field: "unused parameters", value }.into());
-        }
+        F::of(&fields)?;
         Ok(fields)
     }
 
@@ -90,20 +91,7 @@ impl<K: OrderedKey, V: Value, const STRUCTURE: u16> Saved for Image<K, V, STRUCT
                 });
             }
         }
-        if STRUCTURE == LSM {
-            let settings = settings_of(fields)?;
-            return check_places(settings.batch_size, places.iter().map(|place| (place.index, place.len)));
-        }
-        match &places[..] {
-            [] => Ok(()),
-            [place] if place.index.0 == 0 && place.len > 0 && place.tombstones.is_none() => {
-                match place.run::<K, V>(words).keys.windows(2).position(|two| two[0] == two[1]) {
-                    Some(at) => Err(Error::Invalid { level: 0, what: "there is a copy of", place: at as u64 }),
-                    None => Ok(()),
-                }
-            }
-            _ => Err(FileError::InvalidHeader { field: "levels", value: places.len() as u64 }.into()),
-        }
+        F::of(fields)?.check::<K, V>(&places, words)
     }
 
     fn from_saved(fields: [u64; FIELDS], words: AlignedWords<u64>) -> Self {
@@ -111,23 +99,8 @@ impl<K: OrderedKey, V: Value, const STRUCTURE: u16> Saved for Image<K, V, STRUCT
     }
 }
 
-/// The settings in the parameters of a tree.
-fn settings_of(fields: &[u64; FIELDS]) -> Result<Settings, Error> {
-    let &[_, _, batch_size, policy, number, live, ..] = fields;
-    let cleanup = match policy {
-        0 if number == 0 => CleanupPolicy::Manual,
-        1 => CleanupPolicy::StaleShare(f64::from_bits(number)),
-        2 => CleanupPolicy::EveryBatches(number),
-        _ => return Err(FileError::InvalidHeader { field: "cleanup policy", value: policy }.into()),
-    };
-    if live > isize::MAX as u64 {
-        return Err(FileError::InvalidHeader { field: "elements at the last cleanup", value: live }.into());
-    }
-    Settings { batch_size, cleanup }.check()
-}
-
 /// Where a level is in the words.
-pub(crate) struct Place {
+pub struct Place {
     pub index: LevelIndex,
     pub len: usize,
     keys: Range<usize>,
@@ -140,6 +113,11 @@ impl Place {
         let keys = &bytemuck::cast_slice(&words[self.keys.clone()])[..self.len];
         let values = V::from_bytes(bytemuck::cast_slice(&words[self.values.clone()]), self.len);
         Run::new(keys, values, self.bitmap(words))
+    }
+
+    /// Whether the level has a bitmap of tombstones.
+    pub fn has_tombstones(&self) -> bool {
+        self.tombstones.is_some()
     }
 
     fn bitmap<'a>(&self, words: &'a [u64]) -> Option<&'a [u32]> {
@@ -213,45 +191,9 @@ pub(crate) fn directory<K: OrderedKey, V: Value>(words: &[u64]) -> Result<Vec<Pl
     Ok(places)
 }
 
-impl<K: OrderedKey, V: Value, const STRUCTURE: u16> Image<K, V, STRUCTURE> {
-    /// The image of levels, with all parameters but the first two and the last.
-    fn new(levels: &[Arc<Level<K, V>>], middle: [u64; FIELDS - 3]) -> Result<Self, OutOfMemory> {
-        let levels: Vec<&Level<K, V>> =
-            levels.iter().map(|level| &**level).filter(|level| level.elements.len() > 0).collect();
-        let arrays = |elements: &Elements<K, V>| {
-            let len = elements.len();
-            let bitmap = elements.tombstones.as_ref().map_or(0, |words| 4 * words.len());
-            [len * size_of::<K>(), len * size_of::<V>(), bitmap].map(array_words)
-        };
-        let payload: usize = levels.iter().flat_map(|level| arrays(&level.elements)).sum();
-        let directory = directory_words(levels.len());
-        let mut words = AlignedWords::zeroed((directory + payload) as u64)?;
-        let (head, mut rest) = words.as_mut_slice().split_at_mut(directory);
-        head[0] = levels.len() as u64;
-        for (level, entry) in levels.iter().zip(head[1..].chunks_exact_mut(2)) {
-            let Elements { keys, values, tombstones } = &level.elements;
-            let flag = if tombstones.is_some() { HAS_TOMBSTONES } else { 0 };
-            entry.copy_from_slice(&[u64::from(level.index.0) | flag, values.len() as u64]);
-            let bytes: [&[u8]; 3] = [
-                bytemuck::cast_slice(keys.as_slice()),
-                bytes_of(values),
-                bytemuck::cast_slice(tombstones.as_deref().unwrap_or_default()),
-            ];
-            for (bytes, words) in bytes.into_iter().zip(arrays(&level.elements)) {
-                let (array, after) = rest.split_at_mut(words);
-                bytemuck::cast_slice_mut(array)[..bytes.len()].copy_from_slice(bytes);
-                rest = after;
-            }
-        }
-        let mut fields = [0; FIELDS];
-        fields[..2].copy_from_slice(&[size_of::<K>() as u64, size_of::<V>() as u64]);
-        fields[2..FIELDS - 1].copy_from_slice(&middle);
-        fields[FIELDS - 1] = (directory + payload) as u64;
-        Ok(Image { fields, words, elements: PhantomData })
-    }
-
+impl<K: OrderedKey, V: Value, F> Image<K, V, F> {
     /// Levels with memory of their own; the image has been checked.
-    fn levels(&self) -> Result<Vec<Arc<Level<K, V>>>, Error> {
+    fn levels(&self) -> Result<Vec<(LevelIndex, Elements<K, V>)>, Error> {
         let words = self.words.as_slice();
         let level = |place: Place| {
             let run = place.run::<K, V>(words);
@@ -262,7 +204,7 @@ impl<K: OrderedKey, V: Value, const STRUCTURE: u16> Image<K, V, STRUCTURE> {
             if let (Some(to), Some(bitmap)) = (&mut elements.tombstones, bitmap) {
                 to.copy_from_slice(bitmap);
             }
-            Ok(Arc::new(Level::new(place.index, elements)))
+            Ok((place.index, elements))
         };
         directory::<K, V>(words)?.into_iter().map(level).collect()
     }
@@ -273,103 +215,74 @@ fn bytes_of<V: Value>(values: &[V]) -> &[u8] {
     if size_of::<V>() == 0 { &[] } else { bytemuck::cast_slice(values) }
 }
 
-/// A type with an image.
-pub(crate) trait Imaged: Sized {
-    type Image: Saved<Word = u64, Error = Error>;
-    fn image(&self) -> Result<Self::Image, OutOfMemory>;
-    fn from_image(image: Self::Image) -> Result<Self, Error>;
-}
-
-impl<K: OrderedKey, V: Value> Imaged for Lsm<K, V> {
-    type Image = Image<K, V, LSM>;
-
-    fn image(&self) -> Result<Self::Image, OutOfMemory> {
-        let (policy, number) = match self.cleanup_policy() {
-            CleanupPolicy::Manual => (0, 0),
-            CleanupPolicy::StaleShare(share) => (1, share.to_bits()),
-            CleanupPolicy::EveryBatches(every) => (2, every),
-        };
-        let History { live_at_cleanup, updates } = self.history;
-        Image::new(self.levels(), [self.batch_size(), policy, number, live_at_cleanup, updates])
+/// Saving and loading.
+impl<K: OrderedKey, V: Value, F: SavedForm> Ordered<K, V, F> {
+    /// Writes header and payload, each level from where it is.
+    ///
+    /// # Errors
+    /// [`Error::File`] with what the writer says.
+    pub fn write_to<W: Write>(&self, mut writer: W) -> Result<(), Error> {
+        let parts = Parts::of(self.levels());
+        let fields = parts.fields::<K, V>(self.form.parameters());
+        Ok(file::write_payload_to(F::STRUCTURE, fields, &parts, &mut writer)?)
     }
 
-    fn from_image(image: Self::Image) -> Result<Self, Error> {
-        let settings = settings_of(&image.fields)?;
-        let history = History { live_at_cleanup: image.fields[5], updates: image.fields[6] };
-        Ok(Lsm::from_levels(settings, image.levels()?, history))
-    }
-}
-
-impl<K: OrderedKey, V: Value> Imaged for SortedArray<K, V> {
-    type Image = Image<K, V, SORTED_ARRAY>;
-
-    fn image(&self) -> Result<Self::Image, OutOfMemory> {
-        Image::new(self.levels(), [0; FIELDS - 3])
+    /// Reads what `write_to` wrote, and not a byte more. Memory grows with what arrives, whatever the header claims.
+    ///
+    /// # Errors
+    /// [`Error::File`], [`Error::OtherElements`], [`Error::Invalid`].
+    pub fn read_from<R: Read>(mut reader: R) -> Result<Self, Error> {
+        Self::from_image(file::read_from(&mut reader, 0)?)
     }
 
-    fn from_image(image: Self::Image) -> Result<Self, Error> {
-        let level = image.levels()?.into_iter().next();
-        let elements = level.and_then(Arc::into_inner).map(|level| level.elements);
-        Ok(SortedArray::from_live(elements.map_or_else(|| Elements::zeroed(0, false), Ok)?))
+    /// The saved form in memory.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        let len = HEADER_BYTES + Parts::of(self.levels()).bytes() as usize;
+        bytes.try_reserve_exact(len).map_err(|_| OutOfMemory { bytes: len as u64 })?;
+        self.write_to(&mut bytes)?;
+        Ok(bytes)
     }
-}
 
-macro_rules! saved {
-    ($type:ident) => {
-        /// Saving and loading.
-        impl<K: OrderedKey, V: Value> $type<K, V> {
-            /// Writes header and payload.
-            ///
-            /// # Errors
-            /// What the writer says, and [`Error::OutOfMemory`]: the payload is put together in memory first.
-            pub fn write_to<W: Write>(&self, mut writer: W) -> Result<(), Error> {
-                file::write_to(&self.image()?, &mut writer)
-            }
+    /// Reads the saved form; bytes after its end are an error.
+    ///
+    /// # Errors
+    /// As for `read_from`.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+        Self::from_image(file::from_bytes(bytes)?)
+    }
 
-            /// Reads what `write_to` wrote, and not a byte more. Memory grows with what arrives, whatever the header claims.
-            ///
-            /// # Errors
-            /// [`Error::File`], [`Error::OtherElements`], [`Error::Invalid`].
-            pub fn read_from<R: Read>(mut reader: R) -> Result<Self, Error> {
-                Self::from_image(file::read_from(&mut reader, 0)?)
-            }
+    /// Writes a file: under another name first, then renamed, so that a reader never sees half of it.
+    ///
+    /// # Errors
+    /// As for `write_to`.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let parts = Parts::of(self.levels());
+        let fields = parts.fields::<K, V>(self.form.parameters());
+        Ok(file::save_payload(F::STRUCTURE, fields, &parts, path.as_ref())?)
+    }
 
-            /// The saved form in memory.
-            ///
-            /// # Errors
-            /// [`Error::OutOfMemory`].
-            pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
-                Ok(file::to_bytes(&self.image()?))
-            }
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// As for `read_from`.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::from_image(file::load(path.as_ref())?)
+    }
 
-            /// Reads the saved form; bytes after its end are an error.
-            ///
-            /// # Errors
-            /// As for `read_from`.
-            pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
-                Self::from_image(file::from_bytes(bytes)?)
-            }
-
-            /// Writes a file: under another name first, then renamed, so that a reader never sees half of it.
-            ///
-            /// # Errors
-            /// As for `write_to`.
-            pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-                file::save(&self.image()?, path.as_ref())
-            }
-
-            /// Reads a file.
-            ///
-            /// # Errors
-            /// As for `read_from`.
-            pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
-                Self::from_image(file::load(path.as_ref())?)
-            }
+    fn from_image(image: Image<K, V, F>) -> Result<Self, Error> {
+        let (form, mut levels) = (F::of(&image.fields)?, image.levels()?);
+        if F::ALWAYS_CLEAN {
+            let only = levels.pop().map(|(_, elements)| Ordered::from_live(form, elements));
+            return Ok(only.unwrap_or_else(|| Ordered::empty(form)));
         }
-    };
+        let levels = levels.into_iter().map(|(index, elements)| Arc::new(Level::new(index, elements)));
+        Ok(Ordered::from_levels(form, levels.collect()))
+    }
 }
-saved!(Lsm);
-saved!(SortedArray);
 
 /// The words of a saved tree or array in bytes, without a copy; checked, or but for what is needed to find the levels.
 pub(crate) fn view<K: OrderedKey, V: Value>(bytes: &[u8], verified: bool) -> Result<&[u64], Error> {
@@ -377,9 +290,9 @@ pub(crate) fn view<K: OrderedKey, V: Value>(bytes: &[u8], verified: bool) -> Res
         let (_, words) = if verified { file::view::<S>(bytes)? } else { file::view_unverified::<S>(bytes)? };
         Ok(words)
     }
-    match words_of::<Image<K, V, LSM>>(bytes, verified) {
+    match words_of::<Image<K, V, Tree>>(bytes, verified) {
         Err(Error::File(FileError::WrongStructure { found: SORTED_ARRAY, .. })) => {
-            words_of::<Image<K, V, SORTED_ARRAY>>(bytes, verified)
+            words_of::<Image<K, V, Array>>(bytes, verified)
         }
         result => result,
     }

@@ -1,6 +1,6 @@
 //! Dictionaries in device memory: the same levels as on the host, made and asked by kernels.
 //!
-//! [`Lsm`], [`SortedArray`] and [`Snapshot`] are one type, [`Ordered`], in three forms: they are asked in the same way, and
+//! [`Lsm`], [`SortedArray`] and [`Snapshot`] are one type, [`Ordered`], in three [forms](crate::form): they are asked in the same way, and
 //! differ in what an update does. Methods on host slices copy them to the device first. Those that end in `_device` take memory
 //! of the device; those in `_async` also a stream, and wait for nothing. What needs single keys, files or views needs a copy on
 //! the host: `to_host`.
@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use warpset_gpu::{Device, DeviceVec, Event, Stream};
 
+use crate::form::Frozen;
 use crate::level::LevelIndex;
 use crate::{Error, Value};
 
@@ -23,7 +24,7 @@ mod derived;
 mod dictionary;
 mod element;
 mod elements;
-mod form;
+mod kernels;
 mod live;
 mod neighbours;
 mod pieces;
@@ -33,16 +34,15 @@ mod tree;
 mod update;
 
 pub use crate::builder::DeviceBuilder;
-pub use array::{Array, SortedArray};
+pub use array::SortedArray;
 pub use derived::LookupMethod;
 pub use element::{DeviceKey, DeviceValue};
-use elements::{DeviceElements, publish};
-pub use form::{Form, Frozen};
+use elements::{DeviceElements, upload_table};
 pub use live::{Iter, LiveElements};
 pub use neighbours::NeighboursMut;
 pub use pieces::{RangePiece, RangePieces};
 pub use query::DeviceRanges;
-pub use tree::{Lsm, Tree};
+pub use tree::Lsm;
 
 /// A dictionary in device memory, as one of its forms: a tree ([`Lsm`]), one array ([`SortedArray`]), or as one of these was at
 /// some time ([`Snapshot`]).
@@ -87,7 +87,7 @@ enum Retired<K, V: DeviceValue> {
 impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
     pub(crate) fn empty(device: &Device, form: F) -> Result<Self, Error> {
         let stream = device.new_stream()?;
-        let table = publish::<K, V>(&stream, &[])?;
+        let table = upload_table::<K, V>(&stream, &[])?;
         stream.synchronize()?;
         Ok(Ordered {
             form,

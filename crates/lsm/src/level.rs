@@ -49,7 +49,7 @@ pub(crate) fn place_for(
 }
 
 /// A level's elements.
-pub(crate) struct Level<K, V> {
+pub struct Level<K, V> {
     pub index: LevelIndex,
     pub elements: Elements<K, V>,
     derived: Derived<K>,
@@ -67,7 +67,7 @@ impl<K: OrderedKey, V: Value> Level<K, V> {
 }
 
 /// A sorted run with its derived data, whoever owns it.
-pub(crate) trait Sorted<K, V> {
+pub trait Sorted<K, V> {
     fn run(&self) -> Run<'_, K, V>;
     fn derived(&self) -> &Derived<K>;
 }

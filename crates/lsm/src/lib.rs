@@ -34,6 +34,7 @@ mod dictionary;
 mod element;
 mod error;
 mod fences;
+pub mod form;
 mod format;
 pub mod gpu;
 mod invariants;
@@ -42,21 +43,19 @@ mod merge;
 pub mod published;
 mod query;
 mod run;
-mod sorted_array;
 mod view;
 
 #[cfg(target_endian = "big")]
 compile_error!("saved dictionaries are little-endian, and this crate reads them in place");
 
 pub use builder::{Builder, CleanupPolicy, DEFAULT_BATCH_SIZE, SortedArrayBuilder};
-pub use cpu::{Lsm, Snapshot};
+pub use cpu::{Lsm, Snapshot, SortedArray};
 pub use dictionary::Dictionary;
 pub use element::{OrderedKey, Value, units};
 pub use error::Error;
 pub use level::LevelIndex;
 pub use query::range::Ranges;
 pub use query::scan::Range;
-pub use sorted_array::SortedArray;
 pub use view::View;
 pub use warpset_base::bitmap::Bitmap;
 pub use warpset_base::file::{FORMAT_VERSION, FileError, HEADER_BYTES};

@@ -7,7 +7,7 @@ use crate::{OrderedKey, Value};
 
 /// Elements in the order of their keys; of equal keys the newest first.
 #[derive(Clone, Copy)]
-pub(crate) struct Run<'a, K, V> {
+pub struct Run<'a, K, V> {
     pub keys: &'a [K],
     /// As many.
     pub values: &'a [V],
@@ -69,7 +69,7 @@ impl<'a, K: OrderedKey, V: Value> Run<'a, K, V> {
 }
 
 /// Elements in memory of their own, sorted as a [`Run`] is.
-pub(crate) struct Elements<K, V> {
+pub struct Elements<K, V> {
     pub keys: AlignedWords<K>,
     pub values: Vec<V>,
     /// Whole words; bits past the last element are zero. Absent if no element is a tombstone.

@@ -1,12 +1,10 @@
 //! Queries over saved bytes, such as a memory-mapped file.
 
-use std::fmt;
-use std::sync::OnceLock;
-
+use crate::cpu::Ordered;
 use crate::derived::Derived;
+use crate::form::Frozen;
 use crate::format::{directory, view};
 use crate::level::Sorted;
-use crate::query::methods::queries;
 use crate::run::Run;
 use crate::{Error, OrderedKey, Value};
 
@@ -27,13 +25,10 @@ use crate::{Error, OrderedKey, Value};
 /// # fn words_of(bytes: &[u8]) -> Vec<u64> { bytemuck::pod_collect_to_vec(bytes) }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct View<'a, K, V> {
-    levels: Vec<Borrowed<'a, K, V>>,
-    live: OnceLock<u64>,
-}
+pub type View<'a, K, V> = Ordered<K, V, Frozen, Borrowed<'a, K, V>>;
 
 /// A level in somebody else's memory.
-struct Borrowed<'a, K, V> {
+pub struct Borrowed<'a, K, V> {
     run: Run<'a, K, V>,
     derived: Derived<K>,
 }
@@ -72,22 +67,6 @@ impl<'a, K: OrderedKey, V: Value> View<'a, K, V> {
     fn open(words: &'a [u64]) -> Result<Self, Error> {
         let places = directory::<K, V>(words)?;
         let level = |run| Borrowed { run, derived: Derived::default() };
-        Ok(View { levels: places.iter().map(|place| level(place.run(words))).collect(), live: OnceLock::new() })
-    }
-
-    fn levels(&self) -> &[Borrowed<'a, K, V>] {
-        &self.levels
-    }
-
-    fn live(&self) -> &OnceLock<u64> {
-        &self.live
-    }
-}
-
-queries!(['a, K: OrderedKey, V: Value] View<'a, K, V>);
-
-impl<K: OrderedKey, V: Value> fmt::Debug for View<'_, K, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("View").field("resident_len", &self.resident_len()).finish()
+        Ok(Ordered::from_levels(Frozen, places.iter().map(|place| level(place.run(words))).collect()))
     }
 }

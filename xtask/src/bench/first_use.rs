@@ -7,6 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
 use warpset::gpu::{Device, DeviceVec};
+use warpset::lsm::CleanupPolicy;
 use warpset::prelude::*;
 
 use super::record::Record;
@@ -122,6 +123,35 @@ const CALLS: &[(&str, Prepare)] = &[
         first!(|i| { (quotient(&i, 1)?, quotient(&i, 2)?) }, |s| { s.0.intersection_count(&s.1)? }),
     ),
     ("quotient double", first!(|i| { (quotient(&i, 1)?,) }, |s| s.0.double()?)),
+    ("lsm build_from", first!(|i| { i }, |s| Lsm::<u64, u64>::builder().on(&s.device).build_from(&s.keys, &s.keys)?)),
+    (
+        "lsm build_from, then get_bulk",
+        first!(|i| { i }, |s| {
+            Lsm::<u32, u32>::builder().on(&s.device).build_from(&s.small, &s.small)?.get_bulk(&s.small)?
+        }),
+    ),
+    ("lsm insert_bulk", first!(|i| { (tree(&i)?, i.small) }, |s| s.0.insert_bulk(&s.1, &s.1)?)),
+    ("lsm remove_bulk", first!(|i| { (tree(&i)?, i.small) }, |s| s.0.remove_bulk(&s.1)?)),
+    (
+        "lsm update_bulk",
+        first!(|i| { (tree(&i)?, i.small.iter().map(|key| key % 2 == 0).collect::<Vec<_>>(), i.small) }, |s| {
+            s.0.update_bulk(&s.2, &s.2, &s.1)?
+        }),
+    ),
+    ("lsm cleanup", first!(|i| { (tree(&i)?,) }, |s| s.0.cleanup()?)),
+    ("lsm get_bulk", first!(|i| { (tree(&i)?, i.small) }, |s| s.0.get_bulk(&s.1)?)),
+    ("lsm get_bulk, few keys", first!(|i| { (tree(&i)?, i.small) }, |s| s.0.get_bulk(&s.1[..100])?)),
+    ("lsm count_range_bulk", first!(|i| { (tree(&i)?, ranges(&i)) }, |s| s.0.count_range_bulk(&s.1)?)),
+    ("lsm range_bulk", first!(|i| { (tree(&i)?, ranges(&i)) }, |s| s.0.range_bulk(&s.1)?)),
+    ("lsm successor_bulk", first!(|i| { (tree(&i)?, i.small) }, |s| s.0.successor_bulk(&s.1)?)),
+    (
+        "sorted array build_from, then get_bulk",
+        first!(|i| { i }, |s| {
+            SortedArray::<u32, u32>::builder().on(&s.device).build_from(&s.small, &s.small)?.get_bulk(&s.small)?
+        }),
+    ),
+    ("sorted array insert_bulk", first!(|i| { (array(&i)?, i.small) }, |s| s.0.insert_bulk(&s.1, &s.1)?)),
+    ("sorted array remove_bulk", first!(|i| { (array(&i)?, i.small) }, |s| s.0.remove_bulk(&s.1)?)),
     (
         "sort u32",
         first!(|i| { (i.device.new_stream()?, i.device.from_slice(&i.small)?) }, |s| {
@@ -163,6 +193,22 @@ fn quotient(input: &Input, first: u64) -> anyhow::Result<warpset::quotient::gpu:
     let keys: Vec<u64> = input.keys.iter().map(|key| key.wrapping_mul(first)).collect();
     let filter = StandardQuotientFilter::builder(SLOTS).build_from(&keys)?;
     Ok(filter.to_device(&input.device)?)
+}
+
+/// A tree of two levels, made on the host: no kernel has been launched.
+fn tree(input: &Input) -> anyhow::Result<warpset::lsm::gpu::Lsm<u32, u32>> {
+    let mut tree = Lsm::builder().batch_size(1024).cleanup(CleanupPolicy::Manual).build()?;
+    tree.insert_bulk(&input.small, &input.small)?;
+    tree.remove_bulk(&input.small[..500])?;
+    Ok(tree.to_device(&input.device)?)
+}
+
+fn array(input: &Input) -> anyhow::Result<warpset::lsm::gpu::SortedArray<u32, u32>> {
+    Ok(SortedArray::builder().build_from(&input.small, &input.small)?.to_device(&input.device)?)
+}
+
+fn ranges(input: &Input) -> Vec<std::ops::RangeInclusive<u32>> {
+    input.small.iter().map(|&low| low..=low.saturating_add(1 << 16)).collect()
 }
 
 impl Input {

@@ -2,33 +2,27 @@
 
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use warpset_base::file::{self, Saved};
+use warpset_base::file;
 
-use super::Imaged;
-use crate::{Lsm, OrderedKey, SortedArray, Value};
+use super::SavedForm;
+use crate::cpu::Ordered;
+use crate::{OrderedKey, Value};
 
-macro_rules! values_of_serde {
-    ($type:ident) => {
-        impl<K: OrderedKey, V: Value> Serialize for $type<K, V> {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                file::serialize(&self.image().map_err(S::Error::custom)?, serializer)
-            }
-        }
-
-        impl<'de, K: OrderedKey, V: Value> Deserialize<'de> for $type<K, V> {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let name = <<Self as Imaged>::Image as Saved>::NAME;
-                file::deserialize_with(deserializer, name, |bytes| Self::from_bytes(bytes))
-            }
-        }
-    };
+impl<K: OrderedKey, V: Value, F: SavedForm> Serialize for Ordered<K, V, F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.to_bytes().map_err(S::Error::custom)?)
+    }
 }
-values_of_serde!(Lsm);
-values_of_serde!(SortedArray);
+
+impl<'de, K: OrderedKey, V: Value, F: SavedForm> Deserialize<'de> for Ordered<K, V, F> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        file::deserialize_with(deserializer, F::NAME, |bytes| Self::from_bytes(bytes))
+    }
+}
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::{Lsm, SortedArray};
 
     #[test]
     fn through_json_and_back() {

@@ -1,14 +1,14 @@
-//! Sorted arrays in device memory: the form, and what only arrays have.
+//! Sorted arrays in device memory: what only arrays have.
 
 use std::sync::{Arc, OnceLock};
 
 use warpset_gpu::Device;
 
-use super::elements::{DeviceElements, publish};
-use super::form::rules::Rules;
-use super::{DeviceKey, DeviceValue, Form, Ordered};
-use crate::level::LevelIndex;
-use crate::{Error, sorted_array};
+use super::elements::{DeviceElements, upload_table};
+use super::{DeviceKey, DeviceValue, Ordered};
+use crate::form::Array;
+use crate::form::rules::Rules;
+use crate::{Error, cpu};
 
 /// [`crate::SortedArray`] in device memory: the paper's GPU SA.
 ///
@@ -31,51 +31,19 @@ use crate::{Error, sorted_array};
 /// ```
 pub type SortedArray<K, V> = Ordered<K, V, Array>;
 
-/// The form of a [`SortedArray`]: one level.
-#[derive(Clone, Copy, Debug)]
-pub struct Array;
-
-/// The only level.
-const LEVEL: LevelIndex = LevelIndex(0);
-
-impl Form for Array {}
-
-impl Rules for Array {
-    const ALWAYS_CLEAN: bool = true;
-
-    fn checked(self) -> Result<Self, Error> {
-        Ok(self)
-    }
-
-    fn place_for(&self, _: usize, levels: impl Iterator<Item = (LevelIndex, usize)>) -> (LevelIndex, usize) {
-        (LEVEL, levels.count())
-    }
-
-    fn level_for(&self, _: usize) -> LevelIndex {
-        LEVEL
-    }
-
-    fn note_update(&mut self) {}
-
-    fn note_cleanup(&mut self, _: u64) {}
-
-    fn is_due(&self, _: u64) -> bool {
-        false
-    }
-}
-
 impl<K: DeviceKey, V: DeviceValue> SortedArray<K, V> {
     /// A copy of an array in host memory.
     ///
     /// # Errors
     /// [`Error::Gpu`].
-    pub fn from_host(device: &Device, array: &sorted_array::SortedArray<K, V>) -> Result<Self, Error> {
+    pub fn from_host(device: &Device, array: &cpu::SortedArray<K, V>) -> Result<Self, Error> {
         let mut copy = Ordered::empty(device, Array)?;
-        let elements = array.elements();
-        if elements.len() > 0 {
+        if let Some(level) = array.levels().first() {
             let stream = copy.ready_stream()?;
-            let levels = vec![(LEVEL, Arc::new(DeviceElements::from_host(&stream, elements)?))];
-            let table = publish(&stream, &levels)?;
+            let elements = &level.elements;
+            let levels =
+                vec![(Array.level_for(elements.len()), Arc::new(DeviceElements::from_host(&stream, elements)?))];
+            let table = upload_table(&stream, &levels)?;
             stream.synchronize()?;
             (copy.levels, copy.table) = (levels, Arc::new(table));
             copy.live = OnceLock::from(elements.len() as u64);
@@ -87,13 +55,13 @@ impl<K: DeviceKey, V: DeviceValue> SortedArray<K, V> {
     ///
     /// # Errors
     /// [`Error::Gpu`], [`Error::OutOfMemory`].
-    pub fn to_host(&self) -> Result<sorted_array::SortedArray<K, V>, Error> {
+    pub fn to_host(&self) -> Result<cpu::SortedArray<K, V>, Error> {
         let stream = self.ready_stream()?;
-        Ok(sorted_array::SortedArray::from_live(self.live_run()?.to_host(&stream)?))
+        Ok(cpu::Ordered::from_live(Array, self.live_run()?.to_host(&stream)?))
     }
 }
 
-impl<K: DeviceKey, V: DeviceValue> sorted_array::SortedArray<K, V> {
+impl<K: DeviceKey, V: DeviceValue> cpu::SortedArray<K, V> {
     /// A copy in device memory.
     ///
     /// # Errors

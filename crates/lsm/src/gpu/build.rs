@@ -1,11 +1,17 @@
 //! Dictionaries made at once: sorted by one radix sort, into one level.
 
 use warpset_gpu::{Device, DeviceSlice, Stream};
+use warpset_kernels::lsm::copies::{self, lsm_copies};
+use warpset_simt::LaunchConfig;
 
 use super::elements::DeviceElements;
-use super::{DeviceKey, DeviceValue, Form, Ordered, batch};
+use super::{DeviceKey, DeviceValue, Ordered, batch, kernels};
 use crate::Error;
 use crate::error::one_per_key;
+use crate::form::Form;
+
+/// Blocks for each multiprocessor of the launch that looks for copies of keys; they go on in strides.
+const BLOCKS: u32 = 8;
 
 impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
     /// From host memory.
@@ -39,12 +45,29 @@ impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
         queue: impl FnOnce(&Stream) -> Result<DeviceElements<K, V>, Error>,
     ) -> Result<Self, Error> {
         if len > 0 {
-            let live = self.waiting(|stream| {
-                let sorted = queue(stream)?;
-                self.merged_live(stream, Some(&sorted))
+            let live = self.device.with_kernels(&kernels::of_build::<K, V>(len), || {
+                self.waiting(|stream| {
+                    let sorted = queue(stream)?;
+                    if has_copies(stream, &sorted)? { self.merged_live(stream, Some(&sorted)) } else { Ok(sorted) }
+                })
             })?;
             self.set_live(live)?;
         }
         Ok(self)
     }
+}
+
+/// Whether a key is in the run, which has elements, more than once. Waits for the stream.
+fn has_copies<K: DeviceKey, V: DeviceValue>(stream: &Stream, sorted: &DeviceElements<K, V>) -> Result<bool, Error> {
+    let mut copies = stream.alloc_zeroed::<u64>(1)?;
+    let most = (stream.device().properties().multiprocessors * BLOCKS) as usize;
+    let config = LaunchConfig::new(sorted.len.div_ceil(copies::BLOCK as usize).min(most) as u32, copies::BLOCK);
+    // SAFETY: the run has that many keys, which nothing writes, and the word is new.
+    unsafe {
+        lsm_copies { keys: sorted.keys().global(), n: sorted.len, copies: copies.global_mut() }
+            .launch(stream, config)?;
+    }
+    let mut found = [0];
+    stream.download(&copies, &mut found)?;
+    Ok(found[0] > 0)
 }

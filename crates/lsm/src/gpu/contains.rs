@@ -2,7 +2,7 @@
 
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, Stream};
 
-use super::{DeviceKey, DeviceValue, LookupMethod, Ordered};
+use super::{DeviceKey, DeviceValue, LookupMethod, Ordered, kernels};
 use crate::Error;
 use crate::error::one_per_key;
 
@@ -23,7 +23,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
     /// # Errors
     /// [`Error::LengthMismatch`]; memory of another device is refused.
     pub fn contains_device(&self, keys: DeviceSlice<'_, K>, found: DeviceSliceMut<'_, u64>) -> Result<(), Error> {
-        self.prepare_for(keys.len())?;
+        self.prepare_for(keys.len(), kernels::of_lookup::<K>())?;
         // SAFETY: all memory is borrowed until the stream has been waited for.
         self.waiting(|stream| unsafe { self.contains_async(stream, keys, found) })
     }

@@ -13,7 +13,8 @@ use warpset_kernels::lsm::levels::INDEX_HEAD;
 use warpset_primitives::scan::inclusive_in_place_async;
 use warpset_simt::LaunchConfig;
 
-use super::elements::{DeviceElements, publish};
+use super::elements::{DeviceElements, upload_table};
+use super::kernels::{self, Kernels};
 use super::{DeviceKey, DeviceValue, Ordered};
 use crate::Error;
 
@@ -97,20 +98,26 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
                     let _ = elements.derived.set(derived); // or another thread was faster
                 }
             }
-            publish(stream, &self.levels)
+            upload_table(stream, &self.levels)
         })?;
         let _ = self.prepared.set(Arc::new(table));
         Ok(())
     }
 
-    /// Notes that the tree is asked for `queries` keys by a call that waits, and prepares it if that pays.
-    pub(super) fn prepare_for(&self, queries: usize) -> Result<(), Error> {
-        if self.prepared.get().is_some() {
-            return Ok(());
-        }
+    /// Notes that the tree is asked for `queries` keys by a call that waits, and prepares it if that pays. Loads `kernels`, which
+    /// the call launches next, meanwhile.
+    pub(super) fn prepare_for(&self, queries: usize, mut kernels: Kernels) -> Result<(), Error> {
         let asked = self.asked.fetch_add(queries as u64, Ordering::Relaxed) + queries as u64;
         let missing: usize = self.levels.iter().filter(|(_, l)| l.lacks_derived()).map(|(_, l)| l.len).sum();
-        if asked.saturating_mul(ELEMENTS_PER_QUERY) >= missing as u64 { self.prepare() } else { Ok(()) }
+        let pays = self.prepared.get().is_none() && asked.saturating_mul(ELEMENTS_PER_QUERY) >= missing as u64;
+        if pays && missing > 0 {
+            kernels.extend(kernels::of_preparation::<K>());
+        }
+        self.device.with_kernels(&kernels, || match if pays { self.prepare() } else { Ok(()) } {
+            // Answers do not need it.
+            Err(Error::Gpu(error)) if error.is_out_of_memory() => Ok(()),
+            done => done,
+        })
     }
 
     /// The table of the levels, with filters and indexes if they have been built and the method uses them.

@@ -2,7 +2,8 @@
 
 use std::ops::RangeBounds;
 
-use super::{DeviceKey, DeviceValue, Form, Ordered};
+use super::{DeviceKey, DeviceValue, Ordered};
+use crate::form::Form;
 use crate::{Dictionary, Error, Ranges};
 
 impl<K: DeviceKey, V: DeviceValue, F: Form> Dictionary<K, V> for Ordered<K, V, F> {

@@ -4,6 +4,7 @@ use bytemuck::Pod;
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::lsm::batch::lsm_gather;
 use warpset_kernels::lsm::chunks::RangeKey;
+use warpset_kernels::lsm::copies::lsm_copies;
 use warpset_kernels::lsm::derive::{lsm_derive, lsm_index_head};
 use warpset_kernels::lsm::lookup::lsm_lookup;
 use warpset_kernels::lsm::neighbours::lsm_neighbours;
@@ -13,8 +14,8 @@ use warpset_primitives::merge::{
     merge_many_pairs_with_status_async, merge_newest_keys_async, merge_newest_pairs_async,
 };
 use warpset_primitives::sort::{By, Payload, sort_keys_async, sort_pairs_async};
-use warpset_primitives::{KeyMask, Result};
-use warpset_simt::EntryOf;
+use warpset_primitives::{KeyMask, Result, merge, sort};
+use warpset_simt::{EntryOf, KernelInfo};
 
 use super::elements::DeviceElements;
 use crate::{OrderedKey, Value};
@@ -24,6 +25,7 @@ pub trait DeviceKey:
     OrderedKey
     + EntryOf<lsm_lookup<Self>>
     + EntryOf<lsm_neighbours<Self>>
+    + EntryOf<lsm_copies<Self>>
     + EntryOf<lsm_count<Self>>
     + EntryOf<lsm_range<Self>>
     + EntryOf<lsm_gather<Self>>
@@ -63,6 +65,15 @@ pub(crate) mod primitives {
 
         /// Values that are stored so; `len` of them.
         fn from_stored<T: Pod>(stored: &[T], len: usize) -> Vec<Self>;
+
+        /// The kernels of [`sort`](Forms::sort) for `n` elements.
+        fn sort_kernels<K: DeviceKey>(n: usize) -> Vec<&'static KernelInfo>;
+
+        /// The kernels of [`merge`](Forms::merge).
+        fn merge_kernels<K: DeviceKey>() -> Vec<&'static KernelInfo>;
+
+        /// The kernels of [`merge_live`](Forms::merge_live).
+        fn live_kernels<K: DeviceKey>() -> Vec<&'static KernelInfo>;
 
         /// Queues the sort by key, of equal keys the last one first.
         ///
@@ -111,6 +122,18 @@ pub(crate) mod primitives {
 
         fn from_stored<T: Pod>(_: &[T], len: usize) -> Vec<()> {
             vec![(); len]
+        }
+
+        fn sort_kernels<K: DeviceKey>(n: usize) -> Vec<&'static KernelInfo> {
+            sort::kernels_for_keys::<K>(n)
+        }
+
+        fn merge_kernels<K: DeviceKey>() -> Vec<&'static KernelInfo> {
+            merge::kernels_for_many_keys::<K>()
+        }
+
+        fn live_kernels<K: DeviceKey>() -> Vec<&'static KernelInfo> {
+            merge::kernels_for_newest_keys::<K>()
         }
 
         unsafe fn sort<K: DeviceKey, T: Pod>(
@@ -164,6 +187,18 @@ pub(crate) mod primitives {
 
                 fn from_stored<T: Pod>(stored: &[T], _: usize) -> Vec<$value> {
                     bytemuck::pod_collect_to_vec(stored)
+                }
+
+                fn sort_kernels<K: DeviceKey>(n: usize) -> Vec<&'static KernelInfo> {
+                    sort::kernels_for_pairs::<K, $value>(n)
+                }
+
+                fn merge_kernels<K: DeviceKey>() -> Vec<&'static KernelInfo> {
+                    merge::kernels_for_many_pairs::<K, $value>()
+                }
+
+                fn live_kernels<K: DeviceKey>() -> Vec<&'static KernelInfo> {
+                    merge::kernels_for_newest_pairs::<K, $value>()
                 }
 
                 unsafe fn sort<K: DeviceKey, T: Pod>(

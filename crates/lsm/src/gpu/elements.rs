@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use warpset_gpu::{DeviceSlice, DeviceVec, Stream};
 use warpset_kernels::lsm::lookup::lsm_publish;
-use warpset_kernels::lsm::table::{Addresses, LEVELS, TABLE_WORDS};
+use warpset_kernels::lsm::table::{Addresses, LEVELS, TABLE_WORDS, word};
 use warpset_primitives::Error::TooManyRuns;
 use warpset_simt::LaunchConfig;
 
@@ -88,11 +88,43 @@ impl<K: DeviceKey, V: DeviceValue> DeviceElements<K, V> {
     }
 }
 
-/// Queues the writing of the table of these levels.
+/// Queues the writing of the table of these levels, by a kernel, which takes them by value: nothing is waited for.
 pub(super) fn publish<K: DeviceKey, V: DeviceValue>(
     stream: &Stream,
     levels: &[(LevelIndex, Arc<DeviceElements<K, V>>)],
 ) -> Result<DeviceVec<u64>, Error> {
+    let levels = addresses(levels)?;
+    let mut table = stream.alloc_uninit(TABLE_WORDS)?;
+    // SAFETY: the table has a place for each level, and no other code has its address yet.
+    unsafe { lsm_publish { levels, table: table.global_mut() }.launch(stream, LaunchConfig::new(1, 32))? };
+    Ok(table)
+}
+
+/// The same table, copied from the host: for calls that wait, which then need no kernel for it.
+pub(super) fn upload_table<K: DeviceKey, V: DeviceValue>(
+    stream: &Stream,
+    levels: &[(LevelIndex, Arc<DeviceElements<K, V>>)],
+) -> Result<DeviceVec<u64>, Error> {
+    let Addresses { keys, values, tombstones, lengths, filters, filter_words, indexes } = addresses(levels)?;
+    let mut words = [0; TABLE_WORDS];
+    let arrays = [
+        (word::KEYS, keys),
+        (word::VALUES, values),
+        (word::TOMBSTONES, tombstones),
+        (word::LEN, lengths),
+        (word::FILTER, filters),
+        (word::FILTER_WORDS, filter_words),
+        (word::INDEX, indexes),
+    ];
+    for (at, array) in arrays {
+        words[at * LEVELS..(at + 1) * LEVELS].copy_from_slice(&array);
+    }
+    Ok(stream.from_slice(&words)?)
+}
+
+fn addresses<K: DeviceKey, V: DeviceValue>(
+    levels: &[(LevelIndex, Arc<DeviceElements<K, V>>)],
+) -> Result<Addresses, Error> {
     if levels.len() > LEVELS {
         return Err(TooManyRuns { runs: levels.len(), max: LEVELS }.into());
     }
@@ -109,8 +141,5 @@ pub(super) fn publish<K: DeviceKey, V: DeviceValue>(
             of.indexes[i] = index.global().as_ptr().expose_provenance() as u64;
         }
     }
-    let mut table = stream.alloc_uninit(TABLE_WORDS)?;
-    // SAFETY: the table has a place for each level, and no other code has its address yet.
-    unsafe { lsm_publish { levels: of, table: table.global_mut() }.launch(stream, LaunchConfig::new(1, 32))? };
-    Ok(table)
+    Ok(of)
 }

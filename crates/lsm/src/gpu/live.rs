@@ -6,9 +6,10 @@ use std::sync::{Arc, OnceLock};
 
 use warpset_gpu::{DeviceSlice, Stream};
 
-use super::elements::{DeviceElements, publish};
-use super::{DeviceKey, DeviceValue, Form, Ordered};
+use super::elements::{DeviceElements, upload_table};
+use super::{DeviceKey, DeviceValue, Ordered};
 use crate::Error;
+use crate::form::Form;
 
 impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
     /// Drops tombstones and stale elements; what lives is one level then, and answers are as they were. Waits.
@@ -30,7 +31,7 @@ impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
         let len = elements.len;
         let index = self.form.level_for(len);
         let levels = if len == 0 { Vec::new() } else { vec![(index, Arc::new(elements))] };
-        let table = self.waiting(|stream| publish(stream, &levels))?;
+        let table = self.waiting(|stream| upload_table(stream, &levels))?;
         (self.levels, self.table) = (levels, Arc::new(table));
         (self.prepared, self.asked) = (OnceLock::new(), AtomicU64::new(0));
         self.form.note_cleanup(len as u64);

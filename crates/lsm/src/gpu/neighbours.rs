@@ -4,7 +4,7 @@ use warpset_gpu::{DeviceSlice, DeviceSliceMut, Stream};
 use warpset_kernels::lsm::neighbours::{self, lsm_neighbours};
 use warpset_simt::LaunchConfig;
 
-use super::{DeviceKey, DeviceValue, LookupMethod, Ordered};
+use super::{DeviceKey, DeviceValue, LookupMethod, Ordered, kernels};
 use crate::Error;
 
 /// Blocks for each multiprocessor; they go on in strides.
@@ -77,7 +77,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
     /// # Errors
     /// [`Error::LengthMismatch`]; memory of another device is refused.
     pub fn successor_device(&self, keys: DeviceSlice<'_, K>, out: NeighboursMut<'_, K, V>) -> Result<(), Error> {
-        self.prepare_for(keys.len())?;
+        self.prepare_for(keys.len(), kernels::of_neighbours::<K>())?;
         // SAFETY: all memory is borrowed until the stream has been waited for.
         self.waiting(|stream| unsafe { self.successor_async(stream, keys, out) })
     }
@@ -87,7 +87,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
     /// # Errors
     /// [`Error::LengthMismatch`]; memory of another device is refused.
     pub fn predecessor_device(&self, keys: DeviceSlice<'_, K>, out: NeighboursMut<'_, K, V>) -> Result<(), Error> {
-        self.prepare_for(keys.len())?;
+        self.prepare_for(keys.len(), kernels::of_neighbours::<K>())?;
         // SAFETY: all memory is borrowed until the stream has been waited for.
         self.waiting(|stream| unsafe { self.predecessor_async(stream, keys, out) })
     }
@@ -130,7 +130,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         if asked.is_empty() || self.levels.is_empty() {
             return Ok(vec![None; asked.len()]);
         }
-        self.prepare_for(asked.len())?;
+        self.prepare_for(asked.len(), kernels::of_neighbours::<K>())?;
         let values_len = if V::WORDS == 0 { 0 } else { asked.len() };
         let mut found = vec![0u64; asked.len().div_ceil(64)];
         let (mut keys, mut stored) = (vec![K::MIN; asked.len()], vec![V::Stored::default(); values_len]);

@@ -132,7 +132,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
 
     fn range_in_pieces<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Ranges<K, V>, Error> {
         let mut all = Ranges { offsets: vec![0], keys: Vec::new(), values: Vec::new() };
-        let mut most = self.device().memory_info()?.free as u64 / (2 * element_bytes::<K, V>());
+        let mut most = (self.device().memory_info()?.free as u64 / (2 * element_bytes::<K, V>())).max(LEAST);
         let mut total = 0;
         for ranges in ranges.chunks(MOST_RANGES) {
             let [lows, highs] = self.waiting(|stream| upload_ends(stream, ranges))?;

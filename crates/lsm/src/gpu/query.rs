@@ -11,7 +11,7 @@ use warpset_primitives::scan::exclusive_in_place_async;
 use warpset_simt::{GlobalMut, LaunchConfig};
 
 use super::pieces::room_for;
-use super::{DeviceKey, DeviceValue, LookupMethod, Ordered};
+use super::{DeviceKey, DeviceValue, LookupMethod, Ordered, kernels};
 use crate::error::one_per_key;
 use crate::query::range::ends;
 use crate::{Bitmap, Error, Ranges};
@@ -83,7 +83,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
     fn look_up(&self, keys: &[K], value_words: u32) -> Result<(Vec<u64>, Vec<V::Stored>), Error> {
         let mut words = vec![0u64; keys.len().div_ceil(64)];
         let mut values = vec![V::Stored::default(); if value_words == 0 { 0 } else { keys.len() }];
-        self.prepare_for(keys.len())?;
+        self.prepare_for(keys.len(), kernels::of_lookup::<K>())?;
         self.waiting(|stream| {
             let on_device = stream.from_slice(keys)?;
             let mut found = stream.alloc_uninit::<u64>(words.len())?;
@@ -104,7 +104,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
     /// [`Error::Gpu`].
     pub fn count_range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Vec<u64>, Error> {
         let mut counts = vec![0; ranges.len()];
-        self.prepare_for(ranges.len())?;
+        self.prepare_for(ranges.len(), kernels::of_count::<K>())?;
         self.waiting(|stream| {
             let [lows, highs] = upload_ends(stream, ranges)?;
             let mut on_device = stream.alloc_uninit(ranges.len())?;
@@ -117,7 +117,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
 
     /// [`Ordered::range_bulk`] with room for all elements on the device.
     pub(super) fn range_at_once<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Ranges<K, V>, Error> {
-        self.prepare_for(ranges.len())?;
+        self.prepare_for(ranges.len(), kernels::of_range::<K>())?;
         self.waiting(|stream| {
             let [lows, highs] = upload_ends(stream, ranges)?;
             // SAFETY: the memory is freed in the order of the stream.
@@ -162,7 +162,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         method: LookupMethod,
     ) -> Result<(), Error> {
         if method == LookupMethod::Auto {
-            self.prepare_for(keys.len())?;
+            self.prepare_for(keys.len(), kernels::of_lookup::<K>())?;
         }
         // SAFETY: all memory is borrowed until the stream has been waited for.
         self.waiting(|stream| unsafe { self.get_async_with(stream, keys, values, found, method) })
@@ -228,7 +228,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         highs: DeviceSlice<'_, K>,
         counts: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
-        self.prepare_for(lows.len())?;
+        self.prepare_for(lows.len(), kernels::of_count::<K>())?;
         // SAFETY: all memory is borrowed until the stream has been waited for.
         self.waiting(|stream| unsafe { self.count_range_async(stream, lows, highs, counts) })
     }
@@ -269,7 +269,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         for device in [lows.device(), highs.device()] {
             self.device.expect_same(device, "a range of a dictionary")?;
         }
-        self.prepare_for(lows.len())?;
+        self.prepare_for(lows.len(), kernels::of_range::<K>())?;
         // SAFETY: all memory is borrowed until the stream has been waited for.
         self.waiting(|stream| unsafe { self.list(stream, lows, highs) })
     }

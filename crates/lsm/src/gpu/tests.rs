@@ -8,6 +8,7 @@ use crate::{CleanupPolicy, Error, Lsm, OrderedKey};
 
 mod array;
 mod faults;
+mod kernels;
 
 /// Numbers that make few different keys, and the ends of their range.
 fn key<K: OrderedKey>(i: u64, seed: u64) -> K {

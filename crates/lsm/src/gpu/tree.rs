@@ -1,15 +1,14 @@
-//! Log-structured merge trees in device memory: the form, and what only trees have.
+//! Log-structured merge trees in device memory: what only trees have.
 
 use std::sync::{Arc, OnceLock};
 
 use warpset_gpu::Device;
 
-use super::elements::{DeviceElements, publish};
-use super::form::rules::Rules;
-use super::{DeviceKey, DeviceValue, Form, Ordered};
-use crate::builder::Settings;
-use crate::cpu::{self, History};
-use crate::level::{Level, LevelIndex, place_for};
+use super::elements::{DeviceElements, upload_table};
+use super::{DeviceKey, DeviceValue, Ordered};
+use crate::cpu;
+use crate::form::Tree;
+use crate::level::{Level, LevelIndex};
 use crate::run::Elements;
 use crate::{CleanupPolicy, Error};
 
@@ -35,66 +34,20 @@ use crate::{CleanupPolicy, Error};
 /// ```
 pub type Lsm<K, V> = Ordered<K, V, Tree>;
 
-/// The form of an [`Lsm`]: levels that double.
-#[derive(Clone, Copy, Debug)]
-pub struct Tree {
-    settings: Settings,
-    history: History,
-}
-
-impl Tree {
-    /// With settings that have not been checked yet.
-    pub(crate) fn new(settings: Settings) -> Self {
-        Tree { settings, history: History::default() }
-    }
-}
-
-impl Form for Tree {}
-
-impl Rules for Tree {
-    const ALWAYS_CLEAN: bool = false;
-
-    fn checked(self) -> Result<Self, Error> {
-        Ok(Tree { settings: self.settings.check()?, ..self })
-    }
-
-    fn place_for(&self, len: usize, levels: impl Iterator<Item = (LevelIndex, usize)>) -> (LevelIndex, usize) {
-        place_for(self.settings.batch_size, len, levels)
-    }
-
-    fn level_for(&self, len: usize) -> LevelIndex {
-        LevelIndex::holding(self.settings.batch_size, len)
-    }
-
-    fn note_update(&mut self) {
-        self.history.updates += 1;
-    }
-
-    fn note_cleanup(&mut self, live: u64) {
-        self.history = History { live_at_cleanup: live, updates: 0 };
-    }
-
-    fn is_due(&self, resident: u64) -> bool {
-        let History { live_at_cleanup, updates } = self.history;
-        self.settings.is_due(resident, live_at_cleanup, updates)
-    }
-}
-
 impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
     /// A copy of a dictionary in host memory.
     ///
     /// # Errors
     /// [`Error::Gpu`].
     pub fn from_host(device: &Device, lsm: &cpu::Lsm<K, V>) -> Result<Self, Error> {
-        let form = Tree { settings: lsm.settings(), history: lsm.history };
-        let mut copy = Ordered::empty(device, form)?;
+        let mut copy = Ordered::empty(device, lsm.form)?;
         let stream = copy.ready_stream()?;
         let upload = |level: &Arc<Level<K, V>>| {
             let elements = DeviceElements::from_host(&stream, &level.elements)?;
             Ok((level.index, Arc::new(elements)))
         };
         let levels: Vec<_> = lsm.levels().iter().map(upload).collect::<Result<_, Error>>()?;
-        let table = publish(&stream, &levels)?;
+        let table = upload_table(&stream, &levels)?;
         stream.synchronize()?;
         (copy.levels, copy.table, copy.live) = (levels, Arc::new(table), OnceLock::new());
         Ok(copy)
@@ -111,7 +64,7 @@ impl<K: DeviceKey, V: DeviceValue> Lsm<K, V> {
             Ok(Arc::new(Level::new(*index, elements)))
         };
         let levels = self.levels.iter().map(download).collect::<Result<_, Error>>()?;
-        Ok(cpu::Lsm::from_levels(self.form.settings, levels, self.form.history))
+        Ok(cpu::Ordered::from_levels(self.form, levels))
     }
 
     /// Elements of a full batch.

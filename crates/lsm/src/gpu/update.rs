@@ -6,9 +6,11 @@ use std::sync::{Arc, OnceLock};
 use warpset_gpu::{DeviceSlice, Stream};
 
 use super::elements::{DeviceElements, publish};
-use super::{DeviceKey, DeviceValue, Form, Ordered, Retired, batch};
+use super::kernels::{self, Kernels};
+use super::{DeviceKey, DeviceValue, Ordered, Retired, batch};
 use crate::Error;
 use crate::error::one_per_key;
+use crate::form::Form;
 use crate::level::LevelIndex;
 
 /// What an update makes of a batch: [`Ordered::queue`] leaves it, [`Ordered::take`] takes it over.
@@ -27,7 +29,7 @@ impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
     pub fn insert_bulk(&mut self, keys: &[K], values: &[V]) -> Result<(), Error> {
         one_per_key(keys.len(), "values", values.len())?;
         // SAFETY: what is queued has passed when the vectors are dropped.
-        self.update(keys.len(), |stream| unsafe {
+        self.update(keys.len(), kernels::of_insertions::<K, V>, |stream| unsafe {
             let (keys, values) = (stream.from_slice(keys)?, stream.from_slice(V::stored(values))?);
             batch::insertions(stream, keys.as_slice(), values.as_slice())
         })
@@ -38,7 +40,7 @@ impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
     /// # Errors
     /// [`Error::Gpu`].
     pub fn remove_bulk(&mut self, keys: &[K]) -> Result<(), Error> {
-        self.update(keys.len(), |stream| {
+        self.update(keys.len(), kernels::of_removals::<K>, |stream| {
             let on_device = stream.from_slice(keys)?;
             // SAFETY: the memory is freed in the order of the stream.
             unsafe { batch::removals(stream, on_device.as_slice()) }
@@ -57,7 +59,7 @@ impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
             return self.insert_bulk(keys, values);
         }
         let flags: Vec<u8> = removed.iter().map(|&flag| flag.into()).collect();
-        self.update(keys.len(), |stream| {
+        self.update(keys.len(), kernels::of_mixed::<K>, |stream| {
             let (keys, values) = (stream.from_slice(keys)?, stream.from_slice(V::stored(values))?);
             let flags = stream.from_slice(&flags)?;
             // SAFETY: the memory is freed in the order of the stream.
@@ -75,7 +77,9 @@ impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
     pub fn insert_device(&mut self, keys: DeviceSlice<'_, K>, values: DeviceSlice<'_, V::Stored>) -> Result<(), Error> {
         self.check_batch(keys, values)?;
         // SAFETY: keys and values are borrowed until the work has been waited for.
-        self.update(keys.len(), |stream| unsafe { batch::insertions(stream, keys, values) })
+        self.update(keys.len(), kernels::of_insertions::<K, V>, |stream| unsafe {
+            batch::insertions(stream, keys, values)
+        })
     }
 
     /// [`Ordered::remove_bulk`] of keys on the device.
@@ -85,7 +89,7 @@ impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
     pub fn remove_device(&mut self, keys: DeviceSlice<'_, K>) -> Result<(), Error> {
         self.device.expect_same(keys.device(), "a removal from a dictionary")?;
         // SAFETY: keys are borrowed until the work has been waited for.
-        self.update(keys.len(), |stream| unsafe { batch::removals(stream, keys) })
+        self.update(keys.len(), kernels::of_removals::<K>, |stream| unsafe { batch::removals(stream, keys) })
     }
 
     /// [`Ordered::update_bulk`] of keys, values and flags on the device; a flag is set if it is not zero.
@@ -100,7 +104,7 @@ impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
     ) -> Result<(), Error> {
         self.check_flags(keys, values, removed)?;
         // SAFETY: all three are borrowed until the work has been waited for.
-        self.update(keys.len(), |stream| unsafe { batch::mixed(stream, keys, values, removed) })
+        self.update(keys.len(), kernels::of_mixed::<K>, |stream| unsafe { batch::mixed(stream, keys, values, removed) })
     }
 
     /// Queues an insertion, and waits for nothing; cleans up by itself only in a later call that waits.
@@ -180,25 +184,31 @@ impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
         Ok(())
     }
 
-    /// Adds the batch of `len` elements that `queue` sorts, waits, and cleans up if that is due.
+    /// Adds the batch of `len` elements that `queue` sorts by these kernels, waits, and cleans up if that is due.
     fn update(
         &mut self,
         len: usize,
+        kernels: fn(usize) -> Kernels,
         queue: impl FnOnce(&Stream) -> Result<DeviceElements<K, V>, Error>,
     ) -> Result<(), Error> {
         if len == 0 {
             return Ok(());
         }
+        let kernels = self.kernels_to_add(len, kernels(len));
         if F::ALWAYS_CLEAN {
-            let live = self.waiting(|stream| {
-                let batch = queue(stream)?;
-                self.merged_live(stream, Some(&batch))
+            let live = self.device.with_kernels(&kernels, || {
+                self.waiting(|stream| {
+                    let batch = queue(stream)?;
+                    self.merged_live(stream, Some(&batch))
+                })
             })?;
             return self.set_live(live);
         }
-        let made = self.waiting(|stream| {
-            let batch = queue(stream)?;
-            self.queue(stream, batch)
+        let made = self.device.with_kernels(&kernels, || {
+            self.waiting(|stream| {
+                let batch = queue(stream)?;
+                self.queue(stream, batch)
+            })
         })?;
         drop(self.take(made));
         self.retired.clear();

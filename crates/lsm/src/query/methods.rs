@@ -1,159 +1,158 @@
-//! The queries as methods of every type that has levels: `levels` gives them, the newest first, and `live` the number of
-//! live elements where it is known.
+//! The queries of dictionaries in host memory, whatever their form and whoever owns their levels.
 
-/// Writes the methods into an `impl` for this type.
-macro_rules! queries {
-    ([$($generics:tt)*] $type:ty) => {
-        /// Queries. Those that end in `_bulk` use all threads of the current rayon pool.
-        impl<$($generics)*> $type {
-            /// The value of a key.
-            pub fn get(&self, key: K) -> Option<V> {
-                $crate::query::lookup::get(self.levels(), key)
-            }
+use std::ops::RangeBounds;
 
-            /// Whether a key has a value.
-            pub fn contains(&self, key: K) -> bool {
-                self.get(key).is_some()
-            }
+use super::{lookup, order, range};
+use crate::cpu::Ordered;
+use crate::error::one_per_key;
+use crate::level::{self, Sorted};
+use crate::merge::count_live;
+use crate::{Bitmap, Error, OrderedKey, Range, Ranges, Value};
 
-            /// The values of keys, in the order of the keys.
-            pub fn get_bulk(&self, keys: &[K]) -> Vec<Option<V>> {
-                $crate::query::lookup::get_bulk(self.levels(), keys)
-            }
+/// Queries. Those that end in `_bulk` use all threads of the current rayon pool.
+impl<K: OrderedKey, V: Value, F, L: Sorted<K, V> + Sync> Ordered<K, V, F, L> {
+    /// The value of a key.
+    pub fn get(&self, key: K) -> Option<V> {
+        lookup::get(&self.levels, key)
+    }
 
-            /// The values of keys into a slice of the same length, and which keys have one; the others get zero.
-            ///
-            /// # Errors
-            /// [`Error::LengthMismatch`]($crate::Error::LengthMismatch).
-            pub fn get_bulk_into(&self, keys: &[K], values: &mut [V]) -> Result<$crate::Bitmap, $crate::Error> {
-                $crate::error::one_per_key(keys.len(), "places for values", values.len())?;
-                let words = $crate::query::lookup::get_bulk_into(self.levels(), keys, values);
-                Ok($crate::Bitmap::from_words(words, keys.len()))
-            }
+    /// Whether a key has a value.
+    pub fn contains(&self, key: K) -> bool {
+        self.get(key).is_some()
+    }
 
-            /// Whether each key has a value.
-            pub fn contains_bulk(&self, keys: &[K]) -> Vec<bool> {
-                let mut answers = vec![false; keys.len()];
-                $crate::query::lookup::contains_bulk_into(self.levels(), keys, &mut answers);
-                answers
-            }
+    /// The values of keys, in the order of the keys.
+    pub fn get_bulk(&self, keys: &[K]) -> Vec<Option<V>> {
+        lookup::get_bulk(&self.levels, keys)
+    }
 
-            /// `contains_bulk` into a slice of the same length.
-            ///
-            /// # Errors
-            /// [`Error::LengthMismatch`]($crate::Error::LengthMismatch).
-            pub fn contains_bulk_into(&self, keys: &[K], answers: &mut [bool]) -> Result<(), $crate::Error> {
-                $crate::error::one_per_key(keys.len(), "places for answers", answers.len())?;
-                $crate::query::lookup::contains_bulk_into(self.levels(), keys, answers);
-                Ok(())
-            }
+    /// The values of keys into a slice of the same length, and which keys have one; the others get zero.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`].
+    pub fn get_bulk_into(&self, keys: &[K], values: &mut [V]) -> Result<Bitmap, Error> {
+        one_per_key(keys.len(), "places for values", values.len())?;
+        let words = lookup::get_bulk_into(&self.levels, keys, values);
+        Ok(Bitmap::from_words(words, keys.len()))
+    }
 
-            /// `contains_bulk` as one bit per key.
-            pub fn contains_bitmap_bulk(&self, keys: &[K]) -> $crate::Bitmap {
-                let words = $crate::query::lookup::contains_words(self.levels(), keys);
-                $crate::Bitmap::from_words(words, keys.len())
-            }
+    /// Whether each key has a value.
+    pub fn contains_bulk(&self, keys: &[K]) -> Vec<bool> {
+        let mut answers = vec![false; keys.len()];
+        lookup::contains_bulk_into(&self.levels, keys, &mut answers);
+        answers
+    }
 
-            /// How many of the keys have a value.
-            pub fn count_contained_bulk(&self, keys: &[K]) -> usize {
-                self.contains_bitmap_bulk(keys).count_ones()
-            }
+    /// `contains_bulk` into a slice of the same length.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`].
+    pub fn contains_bulk_into(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
+        one_per_key(keys.len(), "places for answers", answers.len())?;
+        lookup::contains_bulk_into(&self.levels, keys, answers);
+        Ok(())
+    }
 
-            /// How many keys of a range have a value; none if its end is below its start.
-            pub fn count_range(&self, range: impl std::ops::RangeBounds<K>) -> u64 {
-                $crate::query::range::count(self.levels(), &range)
-            }
+    /// `contains_bulk` as one bit per key.
+    pub fn contains_bitmap_bulk(&self, keys: &[K]) -> Bitmap {
+        let words = lookup::contains_words(&self.levels, keys);
+        Bitmap::from_words(words, keys.len())
+    }
 
-            /// `count_range` of many ranges, in their order.
-            pub fn count_range_bulk<R: std::ops::RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Vec<u64> {
-                let mut counts = vec![0; ranges.len()];
-                $crate::query::range::count_bulk(self.levels(), ranges, &mut counts);
-                counts
-            }
+    /// How many of the keys have a value.
+    pub fn count_contained_bulk(&self, keys: &[K]) -> usize {
+        self.contains_bitmap_bulk(keys).count_ones()
+    }
 
-            /// The keys of a range that have a value, with their values, ascending.
-            pub fn range(&self, range: impl std::ops::RangeBounds<K>) -> $crate::Range<'_, K, V> {
-                $crate::query::range::range(self.levels(), &range)
-            }
+    /// How many keys of a range have a value; none if its end is below its start.
+    pub fn count_range(&self, range: impl RangeBounds<K>) -> u64 {
+        range::count(&self.levels, &range)
+    }
 
-            /// What `range` gives for many ranges, in their order, in one piece of memory.
-            ///
-            /// # Errors
-            /// [`Error::OutOfMemory`]($crate::Error::OutOfMemory).
-            pub fn range_bulk<R: std::ops::RangeBounds<K> + Sync>(
-                &self,
-                ranges: &[R],
-            ) -> Result<$crate::Ranges<K, V>, $crate::Error> {
-                $crate::query::range::range_bulk(self.levels(), ranges)
-            }
+    /// `count_range` of many ranges, in their order.
+    pub fn count_range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Vec<u64> {
+        let mut counts = vec![0; ranges.len()];
+        range::count_bulk(&self.levels, ranges, &mut counts);
+        counts
+    }
 
-            /// All keys that have a value, with their values, ascending.
-            pub fn iter(&self) -> $crate::Range<'_, K, V> {
-                self.range(..)
-            }
+    /// The keys of a range that have a value, with their values, ascending.
+    pub fn range(&self, range: impl RangeBounds<K>) -> Range<'_, K, V> {
+        range::range(&self.levels, &range)
+    }
 
-            /// The smallest key above `key` that has a value, with its value.
-            pub fn successor(&self, key: K) -> Option<(K, V)> {
-                $crate::query::order::successor(self.levels(), key)
-            }
+    /// What `range` gives for many ranges, in their order, in one piece of memory.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Ranges<K, V>, Error> {
+        range::range_bulk(&self.levels, ranges)
+    }
 
-            /// The largest key below `key` that has a value, with its value.
-            pub fn predecessor(&self, key: K) -> Option<(K, V)> {
-                $crate::query::order::predecessor(self.levels(), key)
-            }
+    /// All keys that have a value, with their values, ascending.
+    pub fn iter(&self) -> Range<'_, K, V> {
+        self.range(..)
+    }
 
-            /// `successor` of many keys, in their order.
-            pub fn successor_bulk(&self, keys: &[K]) -> Vec<Option<(K, V)>> {
-                $crate::query::order::bulk(self.levels(), keys, $crate::query::order::successor)
-            }
+    /// The smallest key above `key` that has a value, with its value.
+    pub fn successor(&self, key: K) -> Option<(K, V)> {
+        order::successor(&self.levels, key)
+    }
 
-            /// `predecessor` of many keys, in their order.
-            pub fn predecessor_bulk(&self, keys: &[K]) -> Vec<Option<(K, V)>> {
-                $crate::query::order::bulk(self.levels(), keys, $crate::query::order::predecessor)
-            }
+    /// The largest key below `key` that has a value, with its value.
+    pub fn predecessor(&self, key: K) -> Option<(K, V)> {
+        order::predecessor(&self.levels, key)
+    }
 
-            /// The smallest key that has a value, with its value.
-            pub fn first_key_value(&self) -> Option<(K, V)> {
-                $crate::query::order::first_from(self.levels(), K::MIN)
-            }
+    /// `successor` of many keys, in their order.
+    pub fn successor_bulk(&self, keys: &[K]) -> Vec<Option<(K, V)>> {
+        order::bulk(&self.levels, keys, order::successor)
+    }
 
-            /// The largest key that has a value, with its value.
-            pub fn last_key_value(&self) -> Option<(K, V)> {
-                $crate::query::order::last_to(self.levels(), K::MAX)
-            }
+    /// `predecessor` of many keys, in their order.
+    pub fn predecessor_bulk(&self, keys: &[K]) -> Vec<Option<(K, V)>> {
+        order::bulk(&self.levels, keys, order::predecessor)
+    }
 
-            /// How many keys have a value. After an update the first call walks through all elements.
-            pub fn len(&self) -> u64 {
-                *self.live().get_or_init(|| {
-                    let runs: Vec<_> = self.levels().iter().map($crate::level::Sorted::run).collect();
-                    $crate::merge::count_live(&runs)
-                })
-            }
+    /// The smallest key that has a value, with its value.
+    pub fn first_key_value(&self) -> Option<(K, V)> {
+        order::first_from(&self.levels, K::MIN)
+    }
 
-            /// Whether no key has a value.
-            pub fn is_empty(&self) -> bool {
-                self.first_key_value().is_none()
-            }
+    /// The largest key that has a value, with its value.
+    pub fn last_key_value(&self) -> Option<(K, V)> {
+        order::last_to(&self.levels, K::MAX)
+    }
 
-            /// Elements that are stored: live ones, tombstones and stale ones.
-            pub fn resident_len(&self) -> u64 {
-                self.levels().iter().map(|level| $crate::level::Sorted::run(level).len() as u64).sum()
-            }
+    /// How many keys have a value. After an update the first call walks through all elements.
+    pub fn len(&self) -> u64 {
+        *self.live.get_or_init(|| {
+            let runs: Vec<_> = self.levels.iter().map(Sorted::run).collect();
+            count_live(&runs)
+        })
+    }
 
-            /// Bytes of memory that the elements take, and what has been derived from them for lookups.
-            pub fn memory_bytes(&self) -> u64 {
-                $crate::level::memory_bytes(self.levels())
-            }
-        }
+    /// Whether no key has a value.
+    pub fn is_empty(&self) -> bool {
+        self.first_key_value().is_none()
+    }
 
-        impl<'iter, $($generics)*> IntoIterator for &'iter $type {
-            type Item = (K, V);
-            type IntoIter = $crate::Range<'iter, K, V>;
+    /// Elements that are stored: live ones, tombstones and stale ones.
+    pub fn resident_len(&self) -> u64 {
+        self.levels.iter().map(|level| level.run().len() as u64).sum()
+    }
 
-            fn into_iter(self) -> Self::IntoIter {
-                self.iter()
-            }
-        }
-    };
+    /// Bytes of memory that the elements take, and what has been derived from them for lookups.
+    pub fn memory_bytes(&self) -> u64 {
+        level::memory_bytes(&self.levels)
+    }
 }
-pub(crate) use queries;
+
+impl<'a, K: OrderedKey, V: Value, F, L: Sorted<K, V> + Sync> IntoIterator for &'a Ordered<K, V, F, L> {
+    type Item = (K, V);
+    type IntoIter = Range<'a, K, V>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}

@@ -1,0 +1,144 @@
+//! Writing payloads, whether they lie in one piece of memory or in several: nothing is put together in memory first.
+
+use std::io::{self, BufWriter, Seek, Write};
+use std::panic::resume_unwind;
+use std::path::Path;
+use std::thread;
+
+use xxhash_rust::xxh3::Xxh3;
+
+use super::{CHECKSUM_AT, FIELDS, FileError, HEADER_BYTES, Header, HeaderBytes, replace};
+
+/// Bytes of a payload from which on another thread computes its checksum.
+const LARGE: u64 = 1 << 20;
+
+/// What follows a header, in one piece or in several.
+pub trait Payload: Sync {
+    /// Bytes of all pieces.
+    fn bytes(&self) -> u64;
+
+    /// Calls `to` with each piece, in their order, up to the first error.
+    fn each(&self, to: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()>;
+}
+
+impl Payload for [u8] {
+    fn bytes(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn each(&self, to: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        to(self)
+    }
+}
+
+/// XXH3-64 of a header's bytes before the checksum, and of the payload.
+fn checksum_of(header: &HeaderBytes, payload: &(impl Payload + ?Sized)) -> io::Result<u64> {
+    let mut hasher = Xxh3::new();
+    hasher.update(&header[..CHECKSUM_AT]);
+    payload.each(&mut |bytes| {
+        hasher.update(bytes);
+        Ok(())
+    })?;
+    Ok(hasher.digest())
+}
+
+/// Writes header and payload.
+pub fn write_payload_to(
+    structure: u16,
+    fields: [u64; FIELDS],
+    payload: &(impl Payload + ?Sized),
+    writer: &mut impl Write,
+) -> Result<(), FileError> {
+    let mut header = Header { payload_bytes: payload.bytes(), fields, checksum: 0 };
+    header.checksum = checksum_of(&header.to_bytes(structure), payload)?;
+    writer.write_all(&header.to_bytes(structure))?;
+    Ok(payload.each(&mut |bytes| writer.write_all(bytes))?)
+}
+
+/// Writes a file: under another name first, then renamed, so that a reader never sees half of it. A thread of its own computes
+/// the checksum of a large payload meanwhile.
+pub fn save_payload(
+    structure: u16,
+    fields: [u64; FIELDS],
+    payload: &(impl Payload + ?Sized),
+    path: &Path,
+) -> Result<(), FileError> {
+    replace(path, |file| {
+        let mut writer = BufWriter::new(file);
+        if payload.bytes() < LARGE {
+            write_payload_to(structure, fields, payload, &mut writer)?;
+            return Ok(writer.flush()?);
+        }
+        let mut header = Header { payload_bytes: payload.bytes(), fields, checksum: 0 };
+        thread::scope(|scope| {
+            let bytes = header.to_bytes(structure);
+            let checksum = scope.spawn(move || checksum_of(&bytes, payload));
+            // The header's place, until the checksum is known.
+            writer.write_all(&[0; HEADER_BYTES])?;
+            payload.each(&mut |bytes| writer.write_all(bytes))?;
+            header.checksum = checksum.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+            writer.rewind()?;
+            writer.write_all(&header.to_bytes(structure))?;
+            Ok(writer.flush()?)
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes in pieces of many lengths, none included.
+    struct Pieces<'a>(&'a [u8]);
+
+    impl Payload for Pieces<'_> {
+        fn bytes(&self) -> u64 {
+            self.0.len() as u64
+        }
+
+        fn each(&self, to: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+            let mut rest = self.0;
+            for len in (0..).map(|i| i * i % 70_001) {
+                let (piece, after) = rest.split_at(rest.len().min(len));
+                to(piece)?;
+                rest = after;
+                if rest.is_empty() {
+                    break;
+                }
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn pieces_make_the_bytes_of_the_whole() {
+        for len in [0, 1, 1000, LARGE as usize + 77] {
+            let all: Vec<u8> = (0..len).map(|i| (i * i >> 7) as u8).collect();
+            let mut whole = Vec::new();
+            write_payload_to(99, [7; FIELDS], &all[..], &mut whole).unwrap();
+            let mut pieces = Vec::new();
+            write_payload_to(99, [7; FIELDS], &Pieces(&all), &mut pieces).unwrap();
+            assert!(pieces == whole && pieces[HEADER_BYTES..] == all);
+            let path = std::env::temp_dir().join(format!("warpset-payload-{}-{len}", std::process::id()));
+            save_payload(99, [7; FIELDS], &Pieces(&all), &path).unwrap();
+            assert!(std::fs::read(&path).unwrap() == whole);
+            std::fs::remove_file(&path).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_first_error_ends_it() {
+        struct Full(usize);
+        impl Write for Full {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let told = write_payload_to(99, [7; FIELDS], &Pieces(&[1; 300]), &mut Full(HEADER_BYTES + 3)).unwrap_err();
+        assert!(matches!(told, FileError::Io(error) if error.kind() == io::ErrorKind::StorageFull));
+    }
+}

@@ -1,0 +1,57 @@
+//! Log-structured merge trees in host memory: what only trees have.
+
+use super::Ordered;
+use crate::form::Tree;
+use crate::level::LevelIndex;
+use crate::{Builder, CleanupPolicy, OrderedKey, Value};
+
+/// A dictionary as a log-structured merge tree: sorted levels, each twice as large as the one before, that never change once
+/// they are made.
+///
+/// An update sorts its batch and merges it with the levels that it fills up. A removal inserts a *tombstone*. Elements that
+/// a newer one with their key makes stale stay until a cleanup, which a [`CleanupPolicy`] calls for, or
+/// [`Ordered::cleanup`]. Within one batch a removal wins over insertions of its key, and of several insertions the last one
+/// counts.
+///
+/// A clone and a [`Snapshot`] share the levels: both cost a few words, and go on unchanged whatever happens to this one.
+///
+/// ```
+/// use warpset_lsm::{CleanupPolicy, Lsm};
+///
+/// let mut lsm = Lsm::<u64, u32>::builder().batch_size(1024).cleanup(CleanupPolicy::Manual).build()?;
+/// let keys: Vec<u64> = (0..4096).rev().collect();
+/// lsm.insert_bulk(&keys, &vec![1; 4096])?;
+/// let before = lsm.snapshot();
+///
+/// lsm.update_bulk(&[5, 6, 6], &[50, 60, 0], &[false, false, true])?; // 6 is inserted and removed: removed
+/// assert_eq!((lsm.get(5), lsm.get(6)), (Some(50), None));
+/// assert_eq!((before.get(5), before.get(6)), (Some(1), Some(1)));
+///
+/// assert_eq!((lsm.len(), lsm.resident_len()), (4095, 4099));
+/// lsm.cleanup()?;
+/// assert_eq!((lsm.len(), lsm.resident_len()), (4095, 4095));
+/// # Ok::<(), warpset_lsm::Error>(())
+/// ```
+pub type Lsm<K, V> = Ordered<K, V, Tree>;
+
+impl<K: OrderedKey, V: Value> Lsm<K, V> {
+    /// Settings for a dictionary.
+    pub fn builder() -> Builder<K, V> {
+        Builder::default()
+    }
+
+    /// Elements of a full batch.
+    pub fn batch_size(&self) -> u64 {
+        self.form.settings.batch_size
+    }
+
+    /// When it cleans up.
+    pub fn cleanup_policy(&self) -> CleanupPolicy {
+        self.form.settings.cleanup
+    }
+
+    /// The occupied levels with the numbers of their elements, the newest first.
+    pub fn level_lens(&self) -> Vec<(LevelIndex, u64)> {
+        self.levels.iter().map(|level| (level.index, level.elements.len() as u64)).collect()
+    }
+}
