@@ -69,8 +69,14 @@ pub mod kmers {
 #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "lsm"))]
 pub mod lsm {
     pub mod chunks;
+    pub mod groups;
     pub mod levels;
+    pub mod parts;
+    pub mod run_merge;
+    pub mod runs;
+    pub mod short;
     pub mod table;
+    pub mod visibility;
 
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_batch"))]
     pub mod batch;
@@ -78,6 +84,8 @@ pub mod lsm {
     pub mod copies;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_derive"))]
     pub mod derive;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_list"))]
+    pub mod list;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_lookup"))]
     pub mod lookup;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_neighbours"))]
@@ -86,6 +94,10 @@ pub mod lsm {
     pub mod published;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_range"))]
     pub mod range;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_spans"))]
+    pub mod spans;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_visible"))]
+    pub mod visible;
 }
 
 /// Quotient filters.
@@ -228,10 +240,13 @@ modules! {
     "lsm_batch",
     "lsm_copies",
     "lsm_derive",
+    "lsm_list",
     "lsm_lookup",
     "lsm_neighbours",
     "lsm_published",
     "lsm_range",
+    "lsm_spans",
+    "lsm_visible",
     "primitives_by_key",
     "primitives_merge",
     "primitives_merge_many",

@@ -30,12 +30,14 @@ mod neighbours;
 mod pieces;
 pub mod published;
 mod query;
+mod ranges;
 mod tree;
 mod update;
 
 pub use crate::builder::DeviceBuilder;
 pub use array::SortedArray;
 pub use derived::LookupMethod;
+use derived::Prepared;
 pub use element::{DeviceKey, DeviceValue};
 use elements::{DeviceElements, upload_table};
 pub use live::{Iter, LiveElements};
@@ -53,8 +55,8 @@ pub struct Ordered<K, V: DeviceValue, F> {
     levels: Vec<(LevelIndex, Arc<DeviceElements<K, V>>)>,
     /// The addresses of `levels`, for kernels.
     table: Arc<DeviceVec<u64>>,
-    /// The same with those of filters and indexes, once they have been built.
-    prepared: OnceLock<Arc<DeviceVec<u64>>>,
+    /// What makes queries fast, once it has been built.
+    prepared: OnceLock<Arc<Prepared>>,
     /// Keys that the dictionary has been asked for, by calls that wait, since it was changed.
     asked: AtomicU64,
     live: OnceLock<u64>,
@@ -82,6 +84,7 @@ pub type Snapshot<K, V> = Ordered<K, V, Frozen>;
 enum Retired<K, V: DeviceValue> {
     Level(#[expect(dead_code, reason = "held, not read")] Arc<DeviceElements<K, V>>),
     Table(#[expect(dead_code, reason = "held, not read")] Arc<DeviceVec<u64>>),
+    Prepared(#[expect(dead_code, reason = "held, not read")] Arc<Prepared>),
 }
 
 impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
@@ -127,7 +130,8 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
 
     /// Bytes of device memory that the elements take, with what [`prepare`](Ordered::prepare) made.
     pub fn memory_bytes(&self) -> u64 {
-        self.levels.iter().map(|(_, elements)| elements.memory_bytes()).sum()
+        let of_tree = self.prepared.get().map_or(0, |prepared| prepared.memory_bytes() as u64);
+        of_tree + self.levels.iter().map(|(_, elements)| elements.memory_bytes()).sum::<u64>()
     }
 
     /// Whether there is at most one level, of which all elements are known to live.

@@ -118,6 +118,24 @@ impl Levels {
         unsafe { filter.read_nc(filter_word(hash, words) as usize) & mask == mask }
     }
 
+    /// Where the level's words of visibility begin.
+    #[inline(always)]
+    pub fn first_visible(self, number: u32) -> usize {
+        self.word(number, word::FIRST_VISIBLE) as usize
+    }
+
+    /// The address of the keys of the level.
+    #[inline(always)]
+    pub fn keys_address(self, number: u32) -> u64 {
+        self.word(number, word::KEYS)
+    }
+
+    /// The address of the values of the level.
+    #[inline(always)]
+    pub fn values_address(self, number: u32) -> u64 {
+        self.word(number, word::VALUES)
+    }
+
     /// The keys of the level.
     #[inline(always)]
     pub fn keys<K>(self, number: u32) -> Global<K> {
@@ -173,6 +191,12 @@ pub struct IndexedLevel<K> {
 }
 
 impl<K: LevelKey> IndexedLevel<K> {
+    /// The keys of the level.
+    #[inline(always)]
+    pub fn keys(self) -> Global<K> {
+        self.level.keys
+    }
+
     /// What the index says of a key.
     #[inline(always)]
     fn span(self, key: K) -> Span {
@@ -187,7 +211,7 @@ impl<K: LevelKey> IndexedLevel<K> {
         if key > self.buckets.greatest {
             return Span { low: len, high: len };
         }
-        let bucket = self.buckets.of(key) as usize;
+        let bucket = bucket_of::<K>(self.buckets, key);
         let entries: Global<u32> = Global::at_address(index, 2 * INDEX_HEAD + bucket + 2).at(2 * INDEX_HEAD);
         // SAFETY: the key is among those that the buckets were made for, so its bucket has an entry, and the next one.
         unsafe { Span { low: entries.read_nc(bucket) as usize, high: entries.read_nc(bucket + 1) as usize } }
@@ -229,6 +253,17 @@ impl<K: LevelKey> IndexedLevel<K> {
     }
 }
 
+/// The bucket of a key of type `K`. For keys of 32 bits the shift is at least 32, so half of the bits do.
+#[inline(always)]
+fn bucket_of<K>(buckets: Buckets, key: u64) -> usize {
+    if size_of::<K>() > 4 {
+        return buckets.of(key) as usize;
+    }
+    let shifted = (key as u32).wrapping_sub(buckets.least as u32) << (buckets.shift & 31);
+    // There are fewer than 2^32 buckets.
+    ((shifted as u64).wrapping_mul(buckets.multiplier) >> 32) as usize
+}
+
 /// The first of `low..high` with a key not less, or `high`.
 ///
 /// # Safety
@@ -261,4 +296,28 @@ pub unsafe fn upper_bound<K: LevelKey>(keys: Global<K>, mut low: usize, mut high
         high = if not_greater { high } else { middle };
     }
     low
+}
+
+#[cfg(all(test, not(target_arch = "nvptx64")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_the_bits_give_the_same_bucket() {
+        for (least, greatest) in
+            [(0, 0), (5, 6), (0, u32::MAX as u64), (9, 1 << 31), (7, 1 << 20), (1 << 31, u32::MAX as u64)]
+        {
+            for len in [1, 9, 1000, 1 << 20, 1 << 27, (1 << 32) - 2] {
+                let buckets = Buckets::new(least, greatest, len);
+                for step in 0..=1000 {
+                    let key = least + (greatest - least) * step / 1000;
+                    assert_eq!(
+                        bucket_of::<u32>(buckets, key) as u64,
+                        buckets.of(key),
+                        "{least}..={greatest} {len} {key}"
+                    );
+                }
+            }
+        }
+    }
 }

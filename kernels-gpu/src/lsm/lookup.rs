@@ -3,21 +3,45 @@
 //! Source: Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU", IPDPS
 //! 2018, section IV-B: one thread per key, levels from the newest to the oldest, the first element of the key decides.
 //! Departures: a filter says which levels may hold the key, and an index leads to the few elements where it would stand.
-//! A level that has neither is searched by halving, as in the paper.
+//! A level that has neither is searched by halving, as in the paper. Where it is known which elements are visible, levels
+//! are asked from the oldest on, which has half of the keys: a visible element of the key is the answer wherever it is.
+//!
+//! Keys may come sorted, with their places among the queries: then neighbours fall into the same sectors of an index and of
+//! keys, but not of a filter, which is not asked.
 
 use warpset_core::lsm::filter_hash;
-use warpset_simt::{Global, GlobalMut, thread};
+use warpset_simt::{Global, GlobalMut, atomic, thread};
 
 use crate::batch::results;
 use crate::lsm::levels::{LevelKey, Levels};
 use crate::lsm::table::Addresses;
+use crate::lsm::visibility::Visibility;
 
 /// Threads of a block.
 pub const BLOCK: u32 = 256;
+/// Filters that are asked before the first search, from the oldest level on.
+const AT_ONCE: u32 = 4;
+
+/// What is known of the visible elements: nothing.
+pub const UNKNOWN: u32 = 0;
+/// All elements are visible.
+pub const ALL: u32 = 1;
+/// There are words.
+pub const WORDS: u32 = 2;
+
+/// Where the key stands in a level, if it does.
+#[inline(always)]
+fn place_in<K: LevelKey>(levels: Levels, number: u32, key: K) -> Option<usize> {
+    let level = levels.level::<K>(number);
+    let place = level.indexed().lower_bound(key);
+    // SAFETY: `place` is below the length where it is read.
+    let found = place < level.len && unsafe { level.keys.read_nc(place) } == key;
+    if found { Some(place) } else { None }
+}
 
 /// The newest element of the key, if it is not a tombstone: its level and its place there.
 #[inline(always)]
-fn find<K: LevelKey>(levels: Levels, count: u32, key: K) -> Option<(u32, usize)> {
+fn find_newest<K: LevelKey>(levels: Levels, count: u32, key: K) -> Option<(u32, usize)> {
     let hash = filter_hash(key.into());
     // The levels that may hold the key; all filters are asked before the first search, so that their reads overlap.
     let mut candidates = 0u32;
@@ -27,14 +51,42 @@ fn find<K: LevelKey>(levels: Levels, count: u32, key: K) -> Option<(u32, usize)>
     while candidates != 0 {
         let number = candidates.trailing_zeros();
         candidates &= candidates - 1;
-        let level = levels.level::<K>(number);
-        let place = level.indexed().lower_bound(key);
-        // SAFETY: `place` is below the length where it is read.
-        unsafe {
-            if place < level.len && level.keys.read_nc(place) == key {
-                return if levels.tombstones(number).is_one(place) { None } else { Some((number, place)) };
+        if let Some(place) = place_in(levels, number, key) {
+            // SAFETY: the place is in the level.
+            return if unsafe { levels.tombstones(number).is_one(place) } { None } else { Some((number, place)) };
+        }
+    }
+    None
+}
+
+/// The visible element of the key: its level and its place there. Filters are asked unless keys come sorted.
+#[inline(always)]
+fn find_visible<K: LevelKey>(
+    levels: Levels,
+    count: u32,
+    key: K,
+    visibility: Visibility,
+    by_filters: bool,
+) -> Option<(u32, usize)> {
+    let hash = filter_hash(key.into());
+    let mut end = count;
+    while end > 0 {
+        let begin = end.saturating_sub(AT_ONCE);
+        let mut candidates = 0u32;
+        for number in begin..end {
+            candidates |= ((!by_filters || levels.may_hold(number, hash)) as u32) << number;
+        }
+        while candidates != 0 {
+            let number = 31 - candidates.leading_zeros();
+            candidates &= !(1 << number);
+            if let Some(place) = place_in(levels, number, key) {
+                // SAFETY: the place is in the level.
+                if unsafe { visibility.is_visible(levels, number, place) } {
+                    return Some((number, place));
+                }
             }
         }
+        end = begin;
     }
     None
 }
@@ -56,20 +108,29 @@ kernel! {
     /// # Safety
     /// - Launch: 1-D, `n.div_ceil(BLOCK)` blocks of [`BLOCK`] threads.
     /// - `table`: as for [`Levels::new`]; it has `levels` levels.
+    /// - `known`: [`UNKNOWN`], [`ALL`] or [`WORDS`]; with these `visible` is as for [`Visibility::new`].
     /// - `queries`: valid for `n` reads, not written while the kernel runs.
     /// - `out_values`: valid for `n` values of `value_words` words of 32 bits, 0, 1 or 2; `found`: for
     ///   `results::words(results::BITS, n)` words; both used by this launch alone.
     #[launch_bounds(256, 6)]
     pub unsafe fn lsm_lookup<K>(
-        table: Global<u64>, levels: u32, queries: Global<K>, n: usize, out_values: GlobalMut<u32>, value_words: u32,
-        found: GlobalMut<u64>,
+        table: Global<u64>, levels: u32, visible: Global<u64>, known: u32, queries: Global<K>, n: usize,
+        out_values: GlobalMut<u32>, value_words: u32, found: GlobalMut<u64>,
     ) for [u32 => lsm_lookup_u32, u64 => lsm_lookup_u64] {
         let i = thread::index_1d() as usize;
         // SAFETY: the caller keeps this kernel's contract; `i < n` where a query is read and answered; all threads come to
         // `put`.
         unsafe {
             let tree = Levels::new(table);
-            let element = if i < n { find(tree, levels, queries.read_nc(i)) } else { None };
+            let mut element = None;
+            if i < n {
+                let key = queries.read_nc(i);
+                element = if known == UNKNOWN {
+                    find_newest(tree, levels, key)
+                } else {
+                    find_visible(tree, levels, key, Visibility::new(visible, known == ALL), true)
+                };
+            }
             match element {
                 Some((number, place)) => tree.copy_value(number, place, value_words, out_values, i),
                 None if i < n && value_words == 1 => out_values.write(i, 0),
@@ -77,6 +138,50 @@ kernel! {
                 None => {}
             }
             results::put(results::BITS, found, i, n, element.is_some());
+        }
+    }
+
+    /// Writes the numbers from 0 on.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid.
+    /// - `out`: valid for `n` writes, at most 2^32, used by this launch alone.
+    pub unsafe fn lsm_places(out: GlobalMut<u32>, n: usize) {
+        for i in thread::grid_stride(n) {
+            // SAFETY: `i < n`.
+            unsafe { out.write(i, i as u32) };
+        }
+    }
+
+    /// [`lsm_lookup`] of queries that are about sorted: `queries[i]` is query number `places[i]`.
+    ///
+    /// # Safety
+    /// As for [`lsm_lookup`], and:
+    /// - `known` is not [`UNKNOWN`].
+    /// - `places`: valid for `n` reads, the numbers below `n`, each once; not written while the kernel runs.
+    /// - `found`: all zero before.
+    #[launch_bounds(256, 6)]
+    pub unsafe fn lsm_lookup_sorted<K>(
+        table: Global<u64>, levels: u32, visible: Global<u64>, known: u32, queries: Global<K>, places: Global<u32>, n: usize,
+        out_values: GlobalMut<u32>, value_words: u32, found: GlobalMut<u32>,
+    ) for [u32 => lsm_lookup_sorted_u32, u64 => lsm_lookup_sorted_u64] {
+        let i = thread::index_1d() as usize;
+        // SAFETY: the caller keeps this kernel's contract; `i < n` where a query is read; each place is one thread's.
+        unsafe {
+            if i < n {
+                let (tree, visibility) = (Levels::new(table), Visibility::new(visible, known == ALL));
+                let element = find_visible(tree, levels, queries.read_nc(i), visibility, false);
+                let to = places.read_nc(i) as usize;
+                match element {
+                    Some((number, place)) => {
+                        tree.copy_value(number, place, value_words, out_values, to);
+                        atomic::reduce_or(found.at(to / 32), 1 << (to % 32));
+                    }
+                    None if value_words == 1 => out_values.write(to, 0),
+                    None if value_words == 2 => out_values.cast::<u64>().write(to, 0),
+                    None => {}
+                }
+            }
         }
     }
 }

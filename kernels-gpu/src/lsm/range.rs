@@ -21,208 +21,16 @@ use warpset_simt::warp::{self, FULL_MASK, lane_id};
 use warpset_simt::{Global, GlobalMut, allow, thread};
 
 use crate::lsm::chunks::{self, Output, RangeKey};
-use crate::lsm::levels::{IndexedLevel, Levels, Span, lower_bound};
+use crate::lsm::groups::{self, Groups, WARPS, span_of};
+use crate::lsm::levels::{Levels, Span, lower_bound};
+use crate::lsm::short::{SHORT, Short};
 
-/// Threads of a block, in both kernels.
-pub const BLOCK: u32 = 256;
-/// Warps of a block.
-pub const WARPS: u32 = BLOCK / 32;
 /// Words of 32 bits of a warp's filter of keys.
 const SEEN_WORDS: u32 = 1024;
 /// Elements that a lane loads before it looks at one.
 const AT_ONCE: u32 = 4;
 /// Bytes of dynamic shared memory of a block of [`lsm_count`].
 pub const COUNT_SHARED_BYTES: u32 = WARPS * SEEN_WORDS * 4;
-
-/// Bits of a kept span that hold its length; the others hold where it begins.
-const LEN_BITS: u32 = 24;
-/// The length that stands for all that are longer.
-const LONG: u64 = (1 << LEN_BITS) - 1;
-
-/// How a warp goes through its queries: a group of lanes for each of those that it takes at a time, a lane for each level.
-#[derive(Clone, Copy)]
-struct Groups {
-    /// Lanes of a group: a power of two.
-    lanes: u32,
-    /// Levels.
-    count: u32,
-}
-
-impl Groups {
-    #[inline(always)]
-    fn new(count: u32) -> Self {
-        Self { lanes: count.max(1).next_power_of_two(), count }
-    }
-
-    /// Queries at a time.
-    #[inline(always)]
-    fn queries(self) -> u32 {
-        32 / self.lanes
-    }
-
-    /// Which of the queries at a time the lane's group has.
-    #[inline(always)]
-    fn group(self) -> u32 {
-        lane_id() / self.lanes
-    }
-
-    /// The lane's level, unless it is beyond the last.
-    #[inline(always)]
-    fn level(self) -> u32 {
-        lane_id() % self.lanes
-    }
-
-    /// The elements of the lane's query, at most `LEVELS << 26`: what is longer counts as that long.
-    ///
-    /// # Safety
-    /// All lanes of the warp come here together.
-    #[inline(always)]
-    #[track_caller]
-    unsafe fn total(self, span: Span) -> u32 {
-        let mut total = span.count().min(1 << 26) as u32;
-        let mut distance = 1;
-        while distance < self.lanes {
-            // SAFETY: the caller's lanes all come here.
-            total += unsafe { warp::shuffle_xor(FULL_MASK, total, distance) };
-            distance *= 2;
-        }
-        total
-    }
-
-    /// The spans of a group, level by level from lane 0 on.
-    ///
-    /// # Safety
-    /// All lanes of the warp come here together, with the same `group`.
-    #[inline(always)]
-    #[track_caller]
-    unsafe fn spread(self, span: Span, group: u32) -> Span {
-        let from = group * self.lanes + self.level();
-        // SAFETY: the caller's lanes all come here.
-        let (low, len) = unsafe {
-            (
-                warp::shuffle_idx(FULL_MASK, span.low as u64, from),
-                warp::shuffle_idx(FULL_MASK, span.count() as u64, from),
-            )
-        };
-        if lane_id() < self.count { Span { low: low as usize, high: (low + len) as usize } } else { Span::EMPTY }
-    }
-}
-
-/// Of the lane's level, the elements with keys from `first` to `last`.
-#[inline(always)]
-fn span_of<K: RangeKey>(level: IndexedLevel<K>, first: K, last: K) -> Span {
-    if first > last { Span::EMPTY } else { level.between(first, last) }
-}
-
-/// Short queries have at most this many elements: a lane each.
-const SHORT: u32 = 32;
-
-/// The elements of several short queries, one per lane, newest levels first.
-#[derive(Clone, Copy)]
-struct Window<K> {
-    /// Elements, over all queries.
-    len: u32,
-    /// The lane of the group and level that the lane's element is of.
-    source: u32,
-    /// Which lane has the first element of the lane's query, and how many there are.
-    first: u32,
-    total: u32,
-    /// The most elements of a query.
-    longest: u32,
-    key: K,
-    /// Where the element stands in its level.
-    place: usize,
-    /// The lanes whose elements are the newest of their key, and live.
-    valid: u32,
-}
-
-impl<K> Window<K> {
-    /// Whether the lane has an element.
-    #[inline(always)]
-    fn has_element(self) -> bool {
-        lane_id() < self.len
-    }
-
-    /// The lanes with valid elements of the lane's query.
-    #[inline(always)]
-    fn valid_of_query(self) -> u32 {
-        // A lane with an element has at least one and at most 32 in its query.
-        let lanes = u32::MAX >> ((32 - self.total) & 31);
-        self.valid & lanes << (self.first & 31)
-    }
-}
-
-/// The short queries among those that a warp has at a time.
-#[derive(Clone, Copy)]
-struct Short {
-    groups: Groups,
-    /// The lane's span, empty if its query is not short.
-    span: Span,
-    /// The elements of all lanes up to this one.
-    end: u32,
-    /// The elements of the lane's query, and of all queries up to it.
-    total: u32,
-    query_end: u32,
-}
-
-impl Short {
-    /// `total` is the number of elements of the lane's query.
-    ///
-    /// # Safety
-    /// All lanes of the warp come here together.
-    #[inline(always)]
-    #[track_caller]
-    unsafe fn new(groups: Groups, span: Span, total: u32) -> Self {
-        let is_short = total <= SHORT;
-        let span = if is_short { span } else { Span::EMPTY };
-        let total = if is_short { total } else { 0 };
-        // SAFETY: the caller's lanes all come here.
-        unsafe {
-            let end = warp::inclusive_scan_add(FULL_MASK, span.count() as u32);
-            let query_end = warp::shuffle_idx(FULL_MASK, end, lane_id() | (groups.lanes - 1));
-            Self { groups, span, end, total, query_end }
-        }
-    }
-
-    /// As many whole queries, from element `base` on, as the lanes can take an element each; none if there is no element.
-    ///
-    /// # Safety
-    /// All lanes of the warp come here together; a query begins at `base`.
-    #[inline(always)]
-    #[track_caller]
-    unsafe fn window<K: RangeKey>(self, levels: Levels, base: u32) -> Window<K> {
-        let lane = lane_id();
-        // SAFETY: the caller's lanes all come here, and each loop goes as often for all; a lane with an element has it in
-        // the level of the first lane whose end is after it, and there is one.
-        unsafe {
-            let fits = warp::ballot(FULL_MASK, self.query_end <= base + 32);
-            let last = 31 - fits.leading_zeros();
-            let len = warp::shuffle_idx(FULL_MASK, self.query_end, last) - base;
-            let source = chunks::first_above(self.end, base + lane);
-            let start = warp::shuffle_idx(FULL_MASK, self.end - self.span.count() as u32, source);
-            let low = warp::shuffle_idx(FULL_MASK, self.span.low as u64, source) as usize;
-            let total = warp::shuffle_idx(FULL_MASK, self.total, source);
-            let first = warp::shuffle_idx(FULL_MASK, self.query_end - self.total, source).wrapping_sub(base);
-            let has_element = lane < len;
-            let longest = warp::reduce_max(FULL_MASK, if has_element { total } else { 0 });
-            let place = low + (base + lane).wrapping_sub(start) as usize;
-            let (mut key, mut live) = (K::default(), false);
-            if has_element {
-                let number = source % self.groups.lanes;
-                key = levels.keys::<K>(number).read_nc(place);
-                live = !levels.tombstones(number).is_one(place);
-            }
-            for i in 0..longest {
-                // A lane before, of the same query, has a newer element.
-                let other = first.wrapping_add(i);
-                let is_older = warp::shuffle_idx(FULL_MASK, key, other & 31) == key;
-                live &= !(is_older & (other < lane));
-            }
-            let valid = warp::ballot(FULL_MASK, live);
-            Window { len, source, first, total, longest, key, place, valid }
-        }
-    }
-}
 
 /// Whether any of the levels before `level` has the key in the query's span of it.
 ///
@@ -344,7 +152,7 @@ kernel! {
     /// How many keys of each range are in the tree.
     ///
     /// # Safety
-    /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads, [`COUNT_SHARED_BYTES`] of dynamic shared memory.
+    /// - Launch: 1-D, any grid of blocks of [`BLOCK`](groups::BLOCK) threads, [`COUNT_SHARED_BYTES`] of dynamic shared memory.
     /// - `table`: as for [`Levels::new`], it has `levels` levels.
     /// - `lows`, `highs`: valid for `n` reads, not written while the kernel runs: both ends belong to the range.
     /// - `counts`: valid for `n` writes, used by this launch alone; so are `spans`, for `n * levels`, unless `keep` is 0.
@@ -377,8 +185,7 @@ kernel! {
                 if has_level && query < n {
                     spans_here = span_of(level, lows.read_nc(query), highs.read_nc(query));
                     if keep != 0 {
-                        let len = (spans_here.count() as u64).min(LONG);
-                        spans.write(query * levels as usize + own as usize, (spans_here.low as u64) << LEN_BITS | len);
+                        spans.write(query * levels as usize + own as usize, groups::pack(spans_here));
                     }
                 }
                 let total = groups.total(spans_here);
@@ -388,7 +195,7 @@ kernel! {
                 let short = Short::new(groups, spans_here, total);
                 let mut element = 0;
                 loop {
-                    let window = short.window::<K>(tree, element);
+                    let window = short.window::<K>(tree, None, element);
                     if window.len == 0 {
                         break;
                     }
@@ -428,7 +235,7 @@ kernel! {
     /// The keys of each range and their values, in ascending order, from the range's offset on.
     ///
     /// # Safety
-    /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads, [`range_shared_bytes`] of dynamic shared memory.
+    /// - Launch: 1-D, any grid of blocks of [`BLOCK`](groups::BLOCK) threads, [`range_shared_bytes`] of dynamic shared memory.
     /// - `table`, `levels`, `lows`, `highs`: as for [`lsm_count`]; values have `value_words` words of 32 bits, 0, 1 or 2.
     /// - `spans`: what [`lsm_count`] kept of these queries, unless `kept` is 0.
     /// - `offsets`: valid for `n` reads: how many keys the ranges before have, as [`lsm_count`] says.
@@ -457,23 +264,21 @@ kernel! {
                 if query < n {
                     offset_here = offsets.read_nc(query);
                     if own < levels {
-                        let mut span = LONG;
+                        let mut span = None;
                         if kept != 0 {
-                            span = spans.read_nc(query * levels as usize + own as usize);
+                            span = groups::unpack(spans.read_nc(query * levels as usize + own as usize));
                         }
-                        let low = (span >> LEN_BITS) as usize;
-                        spans_here = Span { low, high: low + (span & LONG) as usize };
-                        if span & LONG == LONG {
-                            let level = tree.level::<K>(own).indexed();
-                            spans_here = span_of(level, lows.read_nc(query), highs.read_nc(query));
-                        }
+                        spans_here = match span {
+                            Some(span) => span,
+                            None => span_of(tree.level::<K>(own).indexed(), lows.read_nc(query), highs.read_nc(query)),
+                        };
                     }
                 }
                 let total = groups.total(spans_here);
                 let short = Short::new(groups, spans_here, total);
                 let mut first = 0;
                 loop {
-                    let window = short.window::<K>(tree, first);
+                    let window = short.window::<K>(tree, None, first);
                     if window.len == 0 {
                         break;
                     }

@@ -8,7 +8,7 @@ pub const LEVELS: usize = 32;
 /// Words of the table.
 pub const TABLE_WORDS: usize = WORDS * LEVELS;
 /// Words of a level in the table.
-pub const WORDS: usize = 7;
+pub const WORDS: usize = 8;
 
 /// Where each word of a level stands in the table: `LEVELS` words from the one before.
 pub mod word {
@@ -26,6 +26,8 @@ pub mod word {
     pub const FILTER_WORDS: usize = 5;
     /// Address of the index, or 0.
     pub const INDEX: usize = 6;
+    /// Where the level's words of [visibility](crate::lsm::visibility) begin among those of all levels.
+    pub const FIRST_VISIBLE: usize = 7;
 }
 
 /// Addresses on the device and lengths, the newest level first. Places beyond the last level are zero.
@@ -46,6 +48,8 @@ pub struct Addresses {
     pub filter_words: [u64; LEVELS],
     /// Of indexes; zero for a level that has none.
     pub indexes: [u64; LEVELS],
+    /// How many words of visibility the levels before have; for places beyond the last level, how many all have.
+    pub first_visible: [u64; LEVELS],
 }
 
 impl Addresses {
@@ -60,6 +64,7 @@ impl Addresses {
             filters: none,
             filter_words: none,
             indexes: none,
+            first_visible: none,
         }
     };
 }
@@ -91,9 +96,10 @@ impl Addresses {
             choose(&self.filters),
             choose(&self.filter_words),
             choose(&self.indexes),
+            choose(&self.first_visible),
         ];
         for w in 0..WORDS {
-            // SAFETY: seven places for each level.
+            // SAFETY: eight places for each level.
             unsafe { table.write(w * LEVELS + i as usize, words[w]) };
         }
     }

@@ -48,8 +48,8 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
             self.device.expect_same(device, "a lookup in a dictionary")?;
         }
         // Values of no words are not written.
-        let (bits, values) = (found.global_mut(), found.global_mut().cast());
+        let values = found.global_mut().cast();
         // SAFETY: lengths were checked; the caller answers for the rest.
-        unsafe { self.queue_lookup(stream, LookupMethod::Auto, keys, values, 0, bits) }
+        unsafe { self.queue_lookup(stream, LookupMethod::Auto, keys, values, 0, found) }
     }
 }

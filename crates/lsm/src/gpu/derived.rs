@@ -1,22 +1,26 @@
-//! What makes lookups in a level fast and follows from its keys: a filter, and an index of where keys lie. Built when a tree
-//! has been asked for enough keys, never saved, and shared by all that share the level.
+//! What makes queries fast and follows from the elements. Of a level: a filter, and an index of where keys lie, shared by all
+//! that share the level. Of a tree: which elements are visible. Built when a tree has been asked for enough keys, never saved.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use warpset_core::lsm::filter_words;
 use warpset_core::lsm::index::bucket_count;
-use warpset_core::scan::Max;
+use warpset_core::scan::{Max, Sum};
 use warpset_gpu::{DeviceSlice, DeviceVec, Stream};
 use warpset_kernels::lsm::derive::{BLOCK, lsm_derive, lsm_index_head};
 use warpset_kernels::lsm::levels::INDEX_HEAD;
-use warpset_primitives::scan::inclusive_in_place_async;
-use warpset_simt::LaunchConfig;
+use warpset_kernels::lsm::visibility::PER_WORD;
+use warpset_kernels::lsm::visible::{self, lsm_visible_counts, lsm_visible_hide, lsm_visible_own, lsm_visible_words};
+use warpset_primitives::scan::{exclusive_in_place_async, inclusive_in_place_async};
+use warpset_simt::{Global, LaunchConfig};
 
 use super::elements::{DeviceElements, upload_table};
 use super::kernels::{self, Kernels};
 use super::{DeviceKey, DeviceValue, Ordered};
 use crate::Error;
+use crate::level::LevelIndex;
 
 /// A level of fewer elements is searched by halving.
 const LEAST: usize = 256;
@@ -66,20 +70,120 @@ impl Derived {
     }
 }
 
+/// What makes the queries of a tree fast.
+pub(crate) struct Prepared {
+    /// The addresses of its levels, with their filters and indexes.
+    table: DeviceVec<u64>,
+    visible: Visible,
+}
+
+/// What is known of the elements of a tree.
+pub(super) enum Visible {
+    /// Nothing.
+    Unknown,
+    /// None is a tombstone or hidden by a newer one.
+    All,
+    /// The [words](warpset_kernels::lsm::visibility) of all levels.
+    Words(DeviceVec<u64>),
+}
+
+impl Prepared {
+    /// Whether its memory is freed in the order of that stream.
+    pub(super) fn follows(&self, stream: &Stream) -> bool {
+        let words = match &self.visible {
+            Visible::Words(words) => words.follows(stream),
+            Visible::All | Visible::Unknown => true,
+        };
+        words && self.table.follows(stream)
+    }
+
+    /// Bytes that the tree has beyond those of its levels.
+    pub(super) fn memory_bytes(&self) -> usize {
+        match &self.visible {
+            Visible::Words(words) => words.byte_len(),
+            Visible::All | Visible::Unknown => 0,
+        }
+    }
+}
+
+impl Visible {
+    /// Finds out, for these levels, whose `table` this is, and which have `resident` elements; and how many elements are
+    /// visible. Waits for the stream.
+    fn new<K: DeviceKey, V: DeviceValue>(
+        stream: &Stream,
+        levels: &[(LevelIndex, Arc<DeviceElements<K, V>>)],
+        table: &DeviceVec<u64>,
+    ) -> Result<(Self, u64), Error> {
+        let words_of = |(_, elements): &(LevelIndex, Arc<DeviceElements<K, V>>)| elements.len.div_ceil(PER_WORD);
+        let words: usize = levels.iter().map(words_of).sum();
+        let oldest = levels.last().map_or(0, words_of);
+        let mut bits = stream.alloc_uninit::<u32>(words)?;
+        let mut before = stream.alloc_zeroed::<u32>(words + 1)?;
+        let (table, count) = (table.global(), levels.len() as u32);
+        let most = stream.device().properties().multiprocessors as usize * 64;
+        let config = |words: usize| {
+            LaunchConfig::new((words * 32).div_ceil(visible::BLOCK as usize).clamp(1, most) as u32, visible::BLOCK)
+        };
+        // SAFETY: the table is of these levels; a word for every 32 elements of each; all but the oldest come before its words; the
+        // scan is of a word more than there are counts.
+        unsafe {
+            if let Some((_, newest)) = levels.first() {
+                let (_keys, levels) = (newest.keys.global(), count);
+                lsm_visible_own { table, levels, _keys, bits: bits.global_mut(), words }
+                    .launch(stream, config(words))?;
+                let words = words - oldest;
+                lsm_visible_hide { table, levels, _keys, bits: bits.global_mut(), words }
+                    .launch(stream, config(words))?;
+            }
+            lsm_visible_counts { bits: bits.global(), counts: before.global_mut(), words }
+                .launch(stream, LaunchConfig::covering(words.max(1), visible::BLOCK))?;
+            exclusive_in_place_async::<Sum<u32>>(stream, before.as_mut_slice())?;
+        }
+        let mut live = [0];
+        stream.download(before.slice(words..), &mut live)?;
+        let live = u64::from(live[0]);
+        if live == levels.iter().map(|(_, elements)| elements.len as u64).sum() {
+            return Ok((Visible::All, live));
+        }
+        let mut packed = stream.alloc_uninit::<u64>(words + 1)?;
+        // SAFETY: as many words as the contract says.
+        unsafe {
+            lsm_visible_words { bits: bits.global(), before: before.global(), words, out: packed.global_mut() }
+                .launch(stream, LaunchConfig::covering(words + 1, visible::BLOCK))?;
+        }
+        stream.synchronize()?;
+        Ok((Visible::Words(packed), live))
+    }
+}
+
+/// Levels as queries for ranges see them.
+pub(super) struct Sight<'a> {
+    pub(super) table: Global<u64>,
+    /// Which elements are visible, if that is known: the words, and whether all are.
+    pub(super) visible: Option<(Global<u64>, bool)>,
+    _tree: PhantomData<&'a ()>,
+}
+
 /// How keys are looked up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LookupMethod {
     /// By filters and indexes once they have been built, which [`Ordered::prepare`] does, and calls that wait do once the tree
-    /// has been asked for enough keys; by halving before that.
+    /// has been asked for enough keys; by halving before that. Millions of queries at once to a large dictionary are sorted, as
+    /// by `Sorted`, if there is memory for that.
     #[default]
     Auto,
     /// By halving each level, as the paper does (section IV-B).
     Halving,
+    /// The queries are sorted by their 16 highest bits first, so that neighbours fall into the same sectors; the answers come
+    /// in the order of the queries all the same. Takes memory for the queries again and for two words of 32 bits each. For a
+    /// dictionary that is not [prepared](Ordered::prepare) the same as `Auto`.
+    Sorted,
 }
 
 impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
-    /// Builds what makes lookups, counts and ranges fast for the levels that do not have it: 1.5 bytes per element for a filter
-    /// and half a byte for an index. Waits. Answers do not change.
+    /// Builds what makes lookups, counts and ranges fast, where it is missing: for each level 1.5 bytes per element for a filter
+    /// and half a byte for an index; for the tree, unless all its elements are visible, a quarter of a byte per element that
+    /// says which are. Waits. Answers do not change.
     ///
     /// Calls that wait do this by themselves once the tree has been asked for one key per 32 elements; those that are queued
     /// use what is there.
@@ -90,7 +194,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         if self.prepared.get().is_some() {
             return Ok(());
         }
-        let table = self.waiting(|stream| {
+        let prepared = self.waiting(|stream| {
             for (_, elements) in &self.levels {
                 if elements.lacks_derived() {
                     let derived = Derived::new(stream, elements.keys())?;
@@ -98,9 +202,19 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
                     let _ = elements.derived.set(derived); // or another thread was faster
                 }
             }
-            upload_table(stream, &self.levels)
+            let table = upload_table(stream, &self.levels)?;
+            let visible = if self.all_visible() {
+                Visible::All
+            } else if self.resident_len() < u64::from(u32::MAX) {
+                let (visible, live) = Visible::new(stream, &self.levels, &table)?;
+                let _ = self.live.set(live); // or it was known
+                visible
+            } else {
+                Visible::Unknown
+            };
+            Ok(Prepared { table, visible })
         })?;
-        let _ = self.prepared.set(Arc::new(table));
+        let _ = self.prepared.set(Arc::new(prepared));
         Ok(())
     }
 
@@ -111,7 +225,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         let missing: usize = self.levels.iter().filter(|(_, l)| l.lacks_derived()).map(|(_, l)| l.len).sum();
         let pays = self.prepared.get().is_none() && asked.saturating_mul(ELEMENTS_PER_QUERY) >= missing as u64;
         if pays && missing > 0 {
-            kernels.extend(kernels::of_preparation::<K>());
+            kernels.extend(kernels::of_preparation::<K>(!self.all_visible()));
         }
         self.device.with_kernels(&kernels, || match if pays { self.prepare() } else { Ok(()) } {
             // Answers do not need it.
@@ -123,9 +237,27 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
     /// The table of the levels, with filters and indexes if they have been built and the method uses them.
     pub(super) fn table(&self, method: LookupMethod) -> &DeviceVec<u64> {
         match (method, self.prepared.get()) {
-            (LookupMethod::Auto, Some(prepared)) => prepared,
+            (LookupMethod::Auto | LookupMethod::Sorted, Some(prepared)) => &prepared.table,
             _ => &self.table,
         }
+    }
+
+    /// Whether it is known, without looking, that each element is live and the only one of its key.
+    fn all_visible(&self) -> bool {
+        let resident = self.resident_len();
+        resident < u64::from(u32::MAX) && self.live.get() == Some(&resident)
+    }
+
+    /// What queries for ranges go by.
+    pub(super) fn sight(&self) -> Sight<'_> {
+        let table = self.table(LookupMethod::Auto).global();
+        let visible = match self.prepared.get().map(|prepared| &prepared.visible) {
+            Some(Visible::Words(words)) => Some((words.global(), false)),
+            Some(Visible::All) => Some((table, true)),
+            Some(Visible::Unknown) => None,
+            None => self.all_visible().then_some((table, true)),
+        };
+        Sight { table, visible, _tree: PhantomData }
     }
 }
 

@@ -6,9 +6,13 @@ use warpset_kernels::lsm::batch::lsm_gather;
 use warpset_kernels::lsm::chunks::RangeKey;
 use warpset_kernels::lsm::copies::lsm_copies;
 use warpset_kernels::lsm::derive::{lsm_derive, lsm_index_head};
-use warpset_kernels::lsm::lookup::lsm_lookup;
+use warpset_kernels::lsm::list::{lsm_list, lsm_list_parts};
+use warpset_kernels::lsm::lookup::{lsm_lookup, lsm_lookup_sorted};
 use warpset_kernels::lsm::neighbours::lsm_neighbours;
 use warpset_kernels::lsm::range::{lsm_count, lsm_range};
+use warpset_kernels::lsm::run_merge::ListKey;
+use warpset_kernels::lsm::spans::lsm_spans;
+use warpset_kernels::lsm::visible::{lsm_visible_hide, lsm_visible_own};
 use warpset_primitives::merge::{
     Marked, Pairs, WithStatus, merge_many_keys_async, merge_many_keys_with_status_async, merge_many_pairs_async,
     merge_many_pairs_with_status_async, merge_newest_keys_async, merge_newest_pairs_async,
@@ -26,12 +30,19 @@ pub trait DeviceKey:
     + EntryOf<lsm_lookup<Self>>
     + EntryOf<lsm_neighbours<Self>>
     + EntryOf<lsm_copies<Self>>
+    + EntryOf<lsm_lookup_sorted<Self>>
     + EntryOf<lsm_count<Self>>
     + EntryOf<lsm_range<Self>>
     + EntryOf<lsm_gather<Self>>
     + EntryOf<lsm_index_head<Self>>
     + EntryOf<lsm_derive<Self>>
+    + EntryOf<lsm_visible_own<Self>>
+    + EntryOf<lsm_visible_hide<Self>>
+    + EntryOf<lsm_spans<Self>>
+    + EntryOf<lsm_list<Self>>
+    + EntryOf<lsm_list_parts<Self>>
     + RangeKey
+    + ListKey
 {
 }
 impl DeviceKey for u32 {}

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use warpset_gpu::{DeviceSlice, DeviceVec, Stream};
 use warpset_kernels::lsm::lookup::lsm_publish;
 use warpset_kernels::lsm::table::{Addresses, LEVELS, TABLE_WORDS, word};
+use warpset_kernels::lsm::visibility::PER_WORD;
 use warpset_primitives::Error::TooManyRuns;
 use warpset_simt::LaunchConfig;
 
@@ -105,7 +106,8 @@ pub(super) fn upload_table<K: DeviceKey, V: DeviceValue>(
     stream: &Stream,
     levels: &[(LevelIndex, Arc<DeviceElements<K, V>>)],
 ) -> Result<DeviceVec<u64>, Error> {
-    let Addresses { keys, values, tombstones, lengths, filters, filter_words, indexes } = addresses(levels)?;
+    let Addresses { keys, values, tombstones, lengths, filters, filter_words, indexes, first_visible } =
+        addresses(levels)?;
     let mut words = [0; TABLE_WORDS];
     let arrays = [
         (word::KEYS, keys),
@@ -115,6 +117,7 @@ pub(super) fn upload_table<K: DeviceKey, V: DeviceValue>(
         (word::FILTER, filters),
         (word::FILTER_WORDS, filter_words),
         (word::INDEX, indexes),
+        (word::FIRST_VISIBLE, first_visible),
     ];
     for (at, array) in arrays {
         words[at * LEVELS..(at + 1) * LEVELS].copy_from_slice(&array);
@@ -129,17 +132,21 @@ fn addresses<K: DeviceKey, V: DeviceValue>(
         return Err(TooManyRuns { runs: levels.len(), max: LEVELS }.into());
     }
     let mut of = Addresses::NONE;
+    let mut first_visible = 0;
     for (i, (_, elements)) in levels.iter().enumerate() {
         of.keys[i] = elements.keys.global().as_ptr().expose_provenance() as u64;
         of.values[i] = elements.values.global().as_ptr().expose_provenance() as u64;
         of.tombstones[i] =
             elements.tombstones.as_ref().map_or(0, |words| words.global().as_ptr().expose_provenance() as u64);
         of.lengths[i] = elements.len as u64;
+        of.first_visible[i] = first_visible;
+        first_visible += elements.len.div_ceil(PER_WORD) as u64;
         if let Some(Derived { filter, index }) = elements.derived.get() {
             of.filters[i] = filter.global().as_ptr().expose_provenance() as u64;
             of.filter_words[i] = filter.len() as u64;
             of.indexes[i] = index.global().as_ptr().expose_provenance() as u64;
         }
     }
+    of.first_visible[levels.len()..].fill(first_visible);
     Ok(of)
 }

@@ -4,10 +4,13 @@
 use warpset_kernels::lsm::batch::{lsm_gather, lsm_ones, lsm_order, lsm_take};
 use warpset_kernels::lsm::copies::lsm_copies;
 use warpset_kernels::lsm::derive::{lsm_derive, lsm_index_head};
+use warpset_kernels::lsm::list::lsm_list;
 use warpset_kernels::lsm::lookup::{lsm_lookup, lsm_publish};
 use warpset_kernels::lsm::neighbours::lsm_neighbours;
 use warpset_kernels::lsm::range::{lsm_count, lsm_range};
-use warpset_kernels::primitives::scan::{scan_max_u32, scan_sum_u64};
+use warpset_kernels::lsm::spans::lsm_spans;
+use warpset_kernels::lsm::visible::{lsm_visible_counts, lsm_visible_hide, lsm_visible_own, lsm_visible_words};
+use warpset_kernels::primitives::scan::{scan_max_u32, scan_sum_u32, scan_sum_u64};
 use warpset_primitives::sort;
 use warpset_simt::KernelInfo;
 
@@ -39,9 +42,14 @@ pub(super) fn of_mixed<K: DeviceKey>(n: usize) -> Kernels {
     chain(all, [lsm_gather::<K>::INFO, lsm_order::INFO, lsm_take::INFO])
 }
 
-/// Of what makes lookups fast.
-pub(super) fn of_preparation<K: DeviceKey>() -> Kernels {
-    vec![scan_max_u32::INFO, lsm_derive::<K>::INFO, lsm_index_head::<K>::INFO]
+/// Of what makes queries fast; `looks`: also of finding out which elements are visible.
+pub(super) fn of_preparation<K: DeviceKey>(looks: bool) -> Kernels {
+    let all = vec![scan_max_u32::INFO, lsm_derive::<K>::INFO, lsm_index_head::<K>::INFO];
+    if !looks {
+        return all;
+    }
+    let (own, hide) = (lsm_visible_own::<K>::INFO, lsm_visible_hide::<K>::INFO);
+    chain(all, [hide, own, scan_sum_u32::INFO, lsm_visible_counts::INFO, lsm_visible_words::INFO])
 }
 
 /// Of lookups.
@@ -49,14 +57,15 @@ pub(super) fn of_lookup<K: DeviceKey>() -> Kernels {
     vec![lsm_lookup::<K>::INFO]
 }
 
-/// Of counts of ranges.
-pub(super) fn of_count<K: DeviceKey>() -> Kernels {
-    vec![lsm_count::<K>::INFO]
+/// Of counts of ranges; `known`: which elements are visible.
+pub(super) fn of_count<K: DeviceKey>(known: bool) -> Kernels {
+    vec![if known { lsm_spans::<K>::INFO } else { lsm_count::<K>::INFO }]
 }
 
-/// Of lists of ranges.
-pub(super) fn of_range<K: DeviceKey>() -> Kernels {
-    vec![lsm_range::<K>::INFO, lsm_count::<K>::INFO, scan_sum_u64::INFO]
+/// Of lists of ranges that are not long; `known`: which elements are visible.
+pub(super) fn of_range<K: DeviceKey>(known: bool) -> Kernels {
+    let list = if known { lsm_list::<K>::INFO } else { lsm_range::<K>::INFO };
+    chain(vec![list], [of_count::<K>(known)[0], scan_sum_u64::INFO])
 }
 
 /// Of neighbours.

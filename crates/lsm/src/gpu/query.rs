@@ -2,25 +2,22 @@
 
 use std::ops::RangeBounds;
 
-use warpset_core::scan::Sum;
-use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
-use warpset_kernels::lsm::lookup::{self, lsm_lookup};
-use warpset_kernels::lsm::range::{self, lsm_count, lsm_range};
+use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, GpuError, Stream};
+use warpset_kernels::lsm::lookup::{self, lsm_lookup, lsm_lookup_sorted, lsm_places};
 use warpset_primitives::Error::TooLong;
-use warpset_primitives::scan::exclusive_in_place_async;
-use warpset_simt::{GlobalMut, LaunchConfig};
+use warpset_primitives::sort::{By, sort_pairs_async};
+use warpset_simt::{Global, GlobalMut, LaunchConfig};
 
-use super::pieces::room_for;
 use super::{DeviceKey, DeviceValue, LookupMethod, Ordered, kernels};
 use crate::error::one_per_key;
 use crate::query::range::ends;
 use crate::{Bitmap, Error, Ranges};
 
-/// Blocks of [`lsm_count`] and [`lsm_range`] for each multiprocessor; they go on in strides.
-const BLOCKS: u32 = 8;
-/// What counting finds of the levels is kept for listing, if it takes no more words than this.
-const MOST_KEPT: usize = 1 << 25;
-
+/// Queries and elements from which on `LookupMethod::Auto` sorts: where that is faster for keys that are there and for others.
+const MANY_QUERIES: usize = 1 << 22;
+const MANY_ELEMENTS: u64 = 1 << 26;
+/// Highest bits that queries are sorted by: two passes of the sort.
+const SORTED_BITS: u32 = 16;
 /// The elements of several ranges of keys in device memory, one range after the other: made by [`Ordered::range_device`].
 pub struct DeviceRanges<K, V: DeviceValue> {
     /// Where the elements of each range begin; one more than ranges, the last one is the number of all elements.
@@ -88,7 +85,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
             let on_device = stream.from_slice(keys)?;
             let mut found = stream.alloc_uninit::<u64>(words.len())?;
             let mut stored = stream.alloc_uninit::<V::Stored>(values.len())?;
-            let (bits, out) = (found.global_mut(), stored.global_mut().cast());
+            let (bits, out) = (found.as_mut_slice(), stored.global_mut().cast());
             // SAFETY: a bit and a place for each key; the memory is freed in the order of the stream.
             unsafe { self.queue_lookup(stream, LookupMethod::Auto, on_device.as_slice(), out, value_words, bits)? };
             stream.download(&found, &mut words)?;
@@ -104,9 +101,9 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
     /// [`Error::Gpu`].
     pub fn count_range_bulk<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Vec<u64>, Error> {
         let mut counts = vec![0; ranges.len()];
-        self.prepare_for(ranges.len(), kernels::of_count::<K>())?;
         self.waiting(|stream| {
             let [lows, highs] = upload_ends(stream, ranges)?;
+            self.prepare_for_ranges(stream, lows.as_slice(), highs.as_slice(), kernels::of_count::<K>)?;
             let mut on_device = stream.alloc_uninit(ranges.len())?;
             // SAFETY: a place for each range; the memory is freed in the order of the stream.
             unsafe { self.queue_count(stream, lows.as_slice(), highs.as_slice(), on_device.as_mut_slice(), None)? };
@@ -117,9 +114,9 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
 
     /// [`Ordered::range_bulk`] with room for all elements on the device.
     pub(super) fn range_at_once<R: RangeBounds<K> + Sync>(&self, ranges: &[R]) -> Result<Ranges<K, V>, Error> {
-        self.prepare_for(ranges.len(), kernels::of_range::<K>())?;
         self.waiting(|stream| {
             let [lows, highs] = upload_ends(stream, ranges)?;
+            self.prepare_for_ranges(stream, lows.as_slice(), highs.as_slice(), kernels::of_range::<K>)?;
             // SAFETY: the memory is freed in the order of the stream.
             let found = unsafe { self.list(stream, lows.as_slice(), highs.as_slice())? };
             let mut offsets = vec![0; found.offsets.len()];
@@ -161,8 +158,10 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         found: DeviceSliceMut<'_, u64>,
         method: LookupMethod,
     ) -> Result<(), Error> {
-        if method == LookupMethod::Auto {
-            self.prepare_for(keys.len(), kernels::of_lookup::<K>())?;
+        match method {
+            LookupMethod::Auto => self.prepare_for(keys.len(), kernels::of_lookup::<K>())?,
+            LookupMethod::Sorted => self.prepare()?,
+            LookupMethod::Halving => {}
         }
         // SAFETY: all memory is borrowed until the stream has been waited for.
         self.waiting(|stream| unsafe { self.get_async_with(stream, keys, values, found, method) })
@@ -200,7 +199,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         stream: &Stream,
         keys: DeviceSlice<'_, K>,
         mut values: DeviceSliceMut<'_, V::Stored>,
-        mut found: DeviceSliceMut<'_, u64>,
+        found: DeviceSliceMut<'_, u64>,
         method: LookupMethod,
     ) -> Result<(), Error> {
         let needed = if V::WORDS == 0 { 0 } else { keys.len() };
@@ -213,9 +212,9 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         for device in [keys.device(), values.device(), found.device(), stream.device()] {
             self.device.expect_same(device, "a lookup in a dictionary")?;
         }
-        let (bits, out) = (found.global_mut(), values.global_mut().cast());
+        let out = values.global_mut().cast();
         // SAFETY: lengths were checked; the caller answers for the rest.
-        unsafe { self.queue_lookup(stream, method, keys, out, V::WORDS, bits) }
+        unsafe { self.queue_lookup(stream, method, keys, out, V::WORDS, found) }
     }
 
     /// Counts the keys from each of `lows` to that of `highs` that have a value. Waits.
@@ -228,9 +227,12 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         highs: DeviceSlice<'_, K>,
         counts: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
-        self.prepare_for(lows.len(), kernels::of_count::<K>())?;
-        // SAFETY: all memory is borrowed until the stream has been waited for.
-        self.waiting(|stream| unsafe { self.count_range_async(stream, lows, highs, counts) })
+        one_per_key(lows.len(), "ends of ranges", highs.len())?;
+        self.waiting(|stream| {
+            self.prepare_for_ranges(stream, lows, highs, kernels::of_count::<K>)?;
+            // SAFETY: all memory is borrowed until the stream has been waited for.
+            unsafe { self.count_range_async(stream, lows, highs, counts) }
+        })
     }
 
     /// Queues the counting of ranges, as [`Ordered::count_range_device`].
@@ -269,122 +271,98 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         for device in [lows.device(), highs.device()] {
             self.device.expect_same(device, "a range of a dictionary")?;
         }
-        self.prepare_for(lows.len(), kernels::of_range::<K>())?;
-        // SAFETY: all memory is borrowed until the stream has been waited for.
-        self.waiting(|stream| unsafe { self.list(stream, lows, highs) })
+        self.waiting(|stream| {
+            self.prepare_for_ranges(stream, lows, highs, kernels::of_range::<K>)?;
+            // SAFETY: all memory is borrowed until the stream has been waited for.
+            unsafe { self.list(stream, lows, highs) }
+        })
     }
 
     /// # Safety
-    /// As for [`Ordered::get_async`]; `found` is valid for a bit per key, `out` for a value of `value_words` words per key.
+    /// As for [`Ordered::get_async`]; `found` has a bit per key, `out_values` is valid for a value of `value_words` words per key.
     pub(super) unsafe fn queue_lookup(
         &self,
         stream: &Stream,
         method: LookupMethod,
         keys: DeviceSlice<'_, K>,
-        out: GlobalMut<u32>,
+        out_values: GlobalMut<u32>,
         value_words: u32,
-        found: GlobalMut<u64>,
+        mut found: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
         let n = keys.len();
         if n == 0 {
             return Ok(());
         }
+        let (table, levels) = (self.table(method).global(), self.levels.len() as u32);
+        let sight = self.sight();
+        let (visible, known) = match sight.visible {
+            Some((words, all)) if method != LookupMethod::Halving => {
+                (words, if all { lookup::ALL } else { lookup::WORDS })
+            }
+            _ => (table, lookup::UNKNOWN),
+        };
+        let blocks = lookup_blocks(n)?;
+        let may_sort = known != lookup::UNKNOWN && self.prepared.get().is_some() && n <= u32::MAX as usize;
+        let sorts = match method {
+            LookupMethod::Auto => n >= MANY_QUERIES && self.resident_len() >= MANY_ELEMENTS,
+            LookupMethod::Sorted => true,
+            LookupMethod::Halving => false,
+        };
+        if may_sort && sorts {
+            // SAFETY: the caller's promise is the same.
+            let queued =
+                unsafe { self.queue_sorted(stream, keys, (visible, known), out_values, value_words, found.reborrow()) };
+            match queued {
+                Err(Error::Gpu(GpuError::OutOfMemory { .. })) if method == LookupMethod::Auto => {}
+                queued => return queued,
+            }
+        }
+        let (queries, found) = (keys.global(), found.global_mut());
+        #[rustfmt::skip]
         let kernel = lsm_lookup {
-            table: self.table(method).global(),
-            levels: self.levels.len() as u32,
-            queries: keys.global(),
-            n,
-            out_values: out,
-            value_words,
-            found,
+            table, levels, visible, known, queries, n, out_values, value_words, found,
         };
-        let config = LaunchConfig::new(lookup_blocks(n)?, lookup::BLOCK);
         // SAFETY: the table is of these levels; the caller answers for the rest.
-        unsafe { kernel.launch(stream, config)? };
+        unsafe { kernel.launch(stream, LaunchConfig::new(blocks, lookup::BLOCK))? };
         Ok(())
     }
 
-    /// `spans` are a word for each query and level.
+    /// Queues a lookup of queries that are sorted by their highest bits first.
     ///
     /// # Safety
-    /// As for [`Ordered::count_range_async`], lengths checked.
-    unsafe fn queue_count(
+    /// As for [`Ordered::queue_lookup`]; it is known which elements are visible, and there are at least one and at most 2^32 - 1
+    /// queries.
+    unsafe fn queue_sorted(
         &self,
         stream: &Stream,
-        lows: DeviceSlice<'_, K>,
-        highs: DeviceSlice<'_, K>,
-        mut counts: DeviceSliceMut<'_, u64>,
-        spans: Option<DeviceSliceMut<'_, u64>>,
+        keys: DeviceSlice<'_, K>,
+        (visible, known): (Global<u64>, u32),
+        out_values: GlobalMut<u32>,
+        value_words: u32,
+        mut found: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
-        let n = lows.len();
-        if n == 0 {
-            return Ok(());
-        }
-        let kernel = lsm_count {
-            table: self.table(LookupMethod::Auto).global(),
-            levels: self.levels.len() as u32,
-            lows: lows.global(),
-            highs: highs.global(),
-            n,
-            counts: counts.global_mut(),
-            keep: spans.is_some().into(),
-            // Nothing is written there if there are none to keep.
-            spans: spans.map_or(counts.global_mut(), |mut spans| spans.global_mut()),
-        };
-        // SAFETY: the table is of these levels; the caller answers for the rest.
-        unsafe { kernel.launch(stream, self.warps_for(n).shared(range::COUNT_SHARED_BYTES))? };
-        Ok(())
-    }
-
-    /// Counts, adds up, and lists. Waits for the stream in between.
-    ///
-    /// # Safety
-    /// As for [`Ordered::count_range_async`], lengths checked; nothing else is done with the result before the stream has passed.
-    unsafe fn list(
-        &self,
-        stream: &Stream,
-        lows: DeviceSlice<'_, K>,
-        highs: DeviceSlice<'_, K>,
-    ) -> Result<DeviceRanges<K, V>, Error> {
-        let n = lows.len();
-        let mut offsets = stream.alloc_zeroed::<u64>(n + 1)?;
-        let mut total = [0];
-        let words = n * self.levels.len();
-        let mut spans = if words <= MOST_KEPT { Some(stream.alloc_uninit::<u64>(words)?) } else { None };
-        // SAFETY: the offsets are new, with a place for each count and one more; the caller answers for the rest.
+        let n = keys.len();
+        let (table, levels) = (self.table(LookupMethod::Sorted).global(), self.levels.len() as u32);
+        let config = LaunchConfig::new(lookup_blocks(n)?, lookup::BLOCK);
+        let mut sorted = stream.alloc_uninit::<K>(n)?;
+        let mut numbers = stream.alloc_uninit::<u32>(n)?;
+        let mut places = stream.alloc_uninit::<u32>(n)?;
+        stream.fill_bytes(found.reborrow(), 0)?;
+        let bits = 8 * size_of::<K>() as u32;
+        let by = By::ascending().bits(bits - SORTED_BITS..bits);
+        let found = found.global_mut().cast();
+        // SAFETY: scratch is new and freed in the order of the stream; the table is of these levels; the caller answers for the rest.
         unsafe {
-            let spans = spans.as_mut().map(DeviceVec::as_mut_slice);
-            self.queue_count(stream, lows, highs, offsets.slice_mut(..n), spans)?;
-            exclusive_in_place_async::<Sum<u64>>(stream, offsets.as_mut_slice())?;
-        }
-        stream.download(offsets.slice(n..), &mut total)?;
-        let total = total[0] as usize;
-        let (mut keys, mut values) = room_for::<K, V>(stream, total)?;
-        if n != 0 {
-            let kernel = lsm_range {
-                table: self.table(LookupMethod::Auto).global(),
-                levels: self.levels.len() as u32,
-                lows: lows.global(),
-                highs: highs.global(),
-                n,
-                kept: spans.is_some().into(),
-                // Nothing is read there if none are kept.
-                spans: spans.as_ref().unwrap_or(&offsets).global(),
-                offsets: offsets.global(),
-                keys: keys.global_mut(),
-                values: values.global_mut().cast(),
-                value_words: V::WORDS,
+            lsm_places { out: numbers.global_mut(), n }.launch(stream, LaunchConfig::covering(n, lookup::BLOCK))?;
+            sort_pairs_async(stream, keys, numbers.as_slice(), &mut sorted, &mut places, by)?;
+            let (queries, places) = (sorted.global(), places.global());
+            #[rustfmt::skip]
+            let kernel = lsm_lookup_sorted {
+                table, levels, visible, known, queries, places, n, out_values, value_words, found,
             };
-            // SAFETY: the outputs are new and as long as the counts add up to; the caller answers for the rest.
-            unsafe { kernel.launch(stream, self.warps_for(n).shared(range::range_shared_bytes::<K>()))? };
+            kernel.launch(stream, config)?;
         }
-        Ok(DeviceRanges { offsets, keys, values })
-    }
-
-    /// Warps for `n` queries.
-    fn warps_for(&self, n: usize) -> LaunchConfig {
-        let most = self.device.properties().multiprocessors * BLOCKS;
-        LaunchConfig::new(n.div_ceil(range::WARPS as usize).min(most as usize) as u32, range::BLOCK)
+        Ok(())
     }
 }
 

@@ -129,7 +129,7 @@ fn methods_agree() {
         assert!(there.memory_bytes() > before);
         let asked: Vec<K> = (0..400).map(|i| spread(i * 8)).collect();
         let on_device = device.from_slice(&asked).unwrap();
-        for method in [LookupMethod::Auto, LookupMethod::Halving] {
+        for method in [LookupMethod::Auto, LookupMethod::Halving, LookupMethod::Sorted] {
             for tree in [&there.snapshot(), &snapshot] {
                 let mut values = device.alloc_zeroed::<u64>(400).unwrap();
                 let mut found = device.alloc_zeroed::<u64>(7).unwrap();
@@ -156,6 +156,52 @@ fn methods_agree() {
         check::<u32>(&device, |i| i as u32);
         check::<u32>(&device, |i| if i % 2 == 0 { i as u32 } else { u32::MAX - 7 * i as u32 });
         check::<u64>(&device, |i| i << 51 | i);
+    }
+}
+
+/// Trees whose visible elements are known: hidden ones and tombstones in all levels, ranges around the lengths of a window,
+/// a chunk, and a query that is listed by parts; then one level, of which everything is visible.
+#[test]
+fn ranges_of_prepared_trees() {
+    fn check<K: DeviceKey, V: DeviceValue>(device: &Device, batches: u64, spread: fn(u64) -> K, value: fn(u64) -> V) {
+        let builder = Lsm::<K, V>::builder().batch_size(512).cleanup(CleanupPolicy::Manual);
+        let (mut host, mut there) = (builder.build().unwrap(), builder.on(device).build().unwrap());
+        let keys_of = 400 * batches;
+        for batch in 0..batches {
+            // The last batches are short, so that levels below those of a batch are there too.
+            let len = if batch + 2 < batches { 512 } else { 40 };
+            let keys: Vec<K> = (0..len).map(|i| spread(mix(i, batch) % keys_of)).collect();
+            let values: Vec<V> = (0..len).map(|i| value(mix(i, batch))).collect();
+            let removed: Vec<bool> = (0..len).map(|i| i % 5 == 0 && batch % 3 != 0).collect();
+            host.update_bulk(&keys, &values, &removed).unwrap();
+            there.update_bulk(&keys, &values, &removed).unwrap();
+        }
+        let widths = [0, 1, 20, 40, 300, 600, 1100, 2500, keys_of];
+        let ranges: Vec<_> = (0..18u64)
+            .map(|i| (i * keys_of / 18, widths[i as usize % 9]))
+            .map(|(low, width)| spread(low)..=spread((low + width).min(keys_of)))
+            .chain([K::MIN..=K::MAX, K::MAX..=K::MIN, spread(3)..=K::MAX])
+            .collect();
+        for cleaned in [false, true] {
+            let unprepared = there.snapshot();
+            there.prepare().unwrap();
+            assert_eq!(there.len().unwrap(), host.len());
+            for (tree, name) in [(&unprepared, "unprepared"), (&there.snapshot(), "prepared")] {
+                assert_eq!(tree.count_range_bulk(&ranges).unwrap(), host.count_range_bulk(&ranges), "{name} {cleaned}");
+                let (found, expected) = (tree.range_bulk(&ranges).unwrap(), host.range_bulk(&ranges).unwrap());
+                assert_eq!(found.offsets, expected.offsets, "{name} {cleaned}");
+                let differs = found.keys.iter().zip(&expected.keys).position(|(a, b)| a != b);
+                assert_eq!(differs, None, "{name} {cleaned}: {:?}", expected.offsets);
+                assert!(found == expected, "{name} {cleaned}: values");
+            }
+            host.cleanup().unwrap();
+            there.cleanup().unwrap();
+        }
+    }
+    for device in testing::devices(15) {
+        check::<u32, u32>(&device, 33, |i| i as u32, |n| n as u32);
+        check::<u32, ()>(&device, 12, |i| u32::MAX - (i as u32) * 5, |_| ());
+        check::<u64, u64>(&device, 18, |i| i << 40 | i, |n| n);
     }
 }
 

@@ -289,6 +289,6 @@ impl<K: DeviceKey, V: DeviceValue, F: Form> Ordered<K, V, F> {
         self.live = OnceLock::new();
         self.form.note_update();
         let levels = old.into_iter().map(|(_, elements)| Retired::Level(elements));
-        levels.chain([table].into_iter().chain(prepared).map(Retired::Table)).collect()
+        levels.chain([Retired::Table(table)]).chain(prepared.map(Retired::Prepared)).collect()
     }
 }

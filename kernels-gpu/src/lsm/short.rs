@@ -1,0 +1,125 @@
+//! Short queries for ranges: the elements of several of them side by side in a warp, one per lane.
+
+use warpset_simt::warp::{self, FULL_MASK, lane_id};
+
+use crate::lsm::chunks::{self, RangeKey};
+use crate::lsm::groups::Groups;
+use crate::lsm::levels::{Levels, Span};
+use crate::lsm::visibility::Visibility;
+
+/// Short queries have at most this many elements: a lane each.
+pub const SHORT: u32 = 32;
+
+/// The elements of several short queries, one per lane, newest levels first.
+#[derive(Clone, Copy)]
+pub struct Window<K> {
+    /// Elements, over all queries.
+    pub len: u32,
+    /// The lane of the group and level that the lane's element is of.
+    pub source: u32,
+    /// Which lane has the first element of the lane's query.
+    pub first: u32,
+    /// How many elements the lane's query has.
+    pub total: u32,
+    /// The most elements of a query.
+    pub longest: u32,
+    /// The key of the lane's element.
+    pub key: K,
+    /// Where the element stands in its level.
+    pub place: usize,
+    /// The lanes whose elements are the newest of their key, and live.
+    pub valid: u32,
+}
+
+impl<K> Window<K> {
+    /// Whether the lane has an element.
+    #[inline(always)]
+    pub fn has_element(self) -> bool {
+        lane_id() < self.len
+    }
+
+    /// The lanes with valid elements of the lane's query.
+    #[inline(always)]
+    pub fn valid_of_query(self) -> u32 {
+        // A lane with an element has at least one and at most 32 in its query.
+        let lanes = u32::MAX >> ((32 - self.total) & 31);
+        self.valid & lanes << (self.first & 31)
+    }
+}
+
+/// The short queries among those that a warp has at a time.
+#[derive(Clone, Copy)]
+pub struct Short {
+    groups: Groups,
+    /// The lane's span, empty if its query is not short.
+    span: Span,
+    /// The elements of all lanes up to this one.
+    end: u32,
+    /// The elements of the lane's query, and of all queries up to it.
+    total: u32,
+    query_end: u32,
+}
+
+impl Short {
+    /// `total` is the number of elements of the lane's query.
+    ///
+    /// # Safety
+    /// All lanes of the warp come here together.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn new(groups: Groups, span: Span, total: u32) -> Self {
+        let is_short = total <= SHORT;
+        let span = if is_short { span } else { Span::EMPTY };
+        let total = if is_short { total } else { 0 };
+        // SAFETY: the caller's lanes all come here.
+        unsafe {
+            let end = warp::inclusive_scan_add(FULL_MASK, span.count() as u32);
+            let query_end = warp::shuffle_idx(FULL_MASK, end, lane_id() | (groups.lanes - 1));
+            Self { groups, span, end, total, query_end }
+        }
+    }
+
+    /// As many whole queries, from element `base` on, as the lanes can take an element each; none if there is no element.
+    /// Which elements are valid is read where it is known, and otherwise follows from comparing them.
+    ///
+    /// # Safety
+    /// All lanes of the warp come here together; a query begins at `base`.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn window<K: RangeKey>(self, levels: Levels, known: Option<Visibility>, base: u32) -> Window<K> {
+        let lane = lane_id();
+        // SAFETY: the caller's lanes all come here, and each loop goes as often for all; a lane with an element has it in
+        // the level of the first lane whose end is after it, and there is one.
+        unsafe {
+            let fits = warp::ballot(FULL_MASK, self.query_end <= base + 32);
+            let last = 31 - fits.leading_zeros();
+            let len = warp::shuffle_idx(FULL_MASK, self.query_end, last) - base;
+            let source = chunks::first_above(self.end, base + lane);
+            let start = warp::shuffle_idx(FULL_MASK, self.end - self.span.count() as u32, source);
+            let low = warp::shuffle_idx(FULL_MASK, self.span.low as u64, source) as usize;
+            let total = warp::shuffle_idx(FULL_MASK, self.total, source);
+            let first = warp::shuffle_idx(FULL_MASK, self.query_end - self.total, source).wrapping_sub(base);
+            let has_element = lane < len;
+            let longest = warp::reduce_max(FULL_MASK, if has_element { total } else { 0 });
+            let place = low + (base + lane).wrapping_sub(start) as usize;
+            let (mut key, mut live) = (K::default(), false);
+            if has_element {
+                let number = source % self.groups.lanes;
+                key = levels.keys::<K>(number).read_nc(place);
+                live = match known {
+                    Some(visibility) => visibility.is_visible(levels, number, place),
+                    None => !levels.tombstones(number).is_one(place),
+                };
+            }
+            let compared = if known.is_none() { longest } else { 0 };
+            for i in 0..compared {
+                // A lane before, of the same query, has a newer element.
+                let other = first.wrapping_add(i);
+                let is_older = warp::shuffle_idx(FULL_MASK, key, other & 31) == key;
+                live &= !(is_older & (other < lane));
+            }
+            let valid = warp::ballot(FULL_MASK, live);
+            Window { len, source, first, total, longest, key, place, valid }
+        }
+    }
+}

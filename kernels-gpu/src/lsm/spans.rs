@@ -1,0 +1,95 @@
+//! Counts of ranges where it is known which elements are visible: two bounds per level, and the numbers of visible elements
+//! before them.
+//!
+//! Source: Ashkiani, Li, Farach-Colton, Amenta, Owens, "GPU LSM: A Dynamic Dictionary Data Structure for the GPU", IPDPS
+//! 2018, section III-E: without duplicates and deletions a count is the difference of indices. Departure:
+//! [`visibility`](super::visibility) makes it so with both.
+//!
+//! A group of lanes has a query, a lane each of its levels.
+
+use warpset_simt::warp::{self, FULL_MASK, lane_id};
+use warpset_simt::{Global, GlobalMut, atomic, thread};
+
+use crate::lsm::groups::{self, Groups, WARPS, span_of};
+use crate::lsm::levels::{Levels, Span};
+use crate::lsm::parts;
+use crate::lsm::short::SHORT;
+use crate::lsm::visibility::Visibility;
+
+kernel! {
+    /// How many visible elements each range has.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid of blocks of [`BLOCK`](groups::BLOCK) threads.
+    /// - `table`: as for [`Levels::new`], it has `levels` levels.
+    /// - `visible`: as for [`Visibility::new`]; `all` is 1 if all elements are visible, or shall count so, otherwise 0.
+    /// - `lows`, `highs`: valid for `n` reads, not written while the kernel runs: both ends belong to the range.
+    /// - `counts`: valid for `n` writes, used by this launch alone. So are `spans`, for `n * levels`, unless `keep` is
+    ///   0, and unless `list` is 0, `long`, for [`parts::LONG_WORDS`] per query, and `long_count`, one word that is zero before: queries
+    ///   that are to be listed by parts in its upper half, parts in its lower one.
+    #[launch_bounds(256, 5)]
+    pub unsafe fn lsm_spans<K>(
+        table: Global<u64>, levels: u32, visible: Global<u64>, all: u32, lows: Global<K>, highs: Global<K>, n: usize,
+        counts: GlobalMut<u64>, keep: u32, spans: GlobalMut<u64>, list: u32, long: GlobalMut<u64>,
+        long_count: GlobalMut<u64>,
+    ) for [u32 => lsm_spans_u32, #[launch_bounds(256, 4)] u64 => lsm_spans_u64] {
+        let groups = Groups::new(levels);
+        let own = groups.level();
+        let has_level = own < levels;
+        // SAFETY: the caller keeps this kernel's contract; lanes without a level have that of the newest, and do not ask.
+        let (tree, visibility) = unsafe { (Levels::new(table), Visibility::new(visible, all != 0)) };
+        let number = if has_level { own } else { 0 };
+        let level = tree.level::<K>(number).indexed();
+        let first = tree.first_visible(number);
+        let at_a_time = groups.queries() as usize;
+        let warp_in_block = (thread::thread_idx_x() / 32) as usize;
+        let mut base = (thread::block_idx_x() as usize * WARPS as usize + warp_in_block) * at_a_time;
+        while base < n {
+            // SAFETY: the caller keeps this kernel's contract; `query < n` where it is read or written; `base` and the groups are
+            // the same for the warp.
+            unsafe {
+                let query = base + groups.group() as usize;
+                let is_asked = has_level && query < n;
+                let mut span = Span::EMPTY;
+                if is_asked {
+                    span = span_of(level, lows.read_nc(query), highs.read_nc(query));
+                }
+                let mut count = span.count() as u32;
+                if !visibility.is_all() && count != 0 {
+                    count = visibility.rank(first, span.high).wrapping_sub(visibility.rank(first, span.low));
+                }
+                let count = groups.sum(count);
+                if own == 0 && query < n {
+                    counts.write(query, count as u64);
+                }
+                if keep != 0 && is_asked {
+                    spans.write(query * levels as usize + own as usize, groups::pack(span));
+                }
+                if list != 0 {
+                    let total = groups.total(span);
+                    let by_parts = own == 0 && total > SHORT;
+                    let queries = warp::ballot(FULL_MASK, by_parts);
+                    if queries != 0 {
+                        let mut parts = groups.sum(parts::pieces(span.count()) as u32);
+                        parts = if !by_parts { 0 } else if parts::is_cut(total) { parts } else { 1 };
+                        // One place in the list for all queries of the warp.
+                        let end = warp::inclusive_scan_add(FULL_MASK, parts);
+                        let all = warp::shuffle_idx(FULL_MASK, end, 31);
+                        let mut place = 0;
+                        if lane_id() == 0 {
+                            place = atomic::fetch_add(long_count, (queries.count_ones() as u64) << 32 | all as u64);
+                        }
+                        let place = warp::shuffle_idx(FULL_MASK, place, 0);
+                        if by_parts {
+                            let before = (queries & warp::lane_mask_lt()).count_ones();
+                            let entry = long.at(((place >> 32) as usize + before as usize) * parts::LONG_WORDS);
+                            entry.write(0, query as u64);
+                            entry.write(1, (place & u32::MAX as u64) + (end - parts) as u64);
+                        }
+                    }
+                }
+            }
+            base += thread::grid_dim_x() as usize * WARPS as usize * at_a_time;
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Finds out which elements of a tree are visible ([`visibility`](super::visibility)).
+//!
+//! [`lsm_visible_own`] drops tombstones and what its own level hides: of equal keys the first is the newest.
+//! [`lsm_visible_hide`] looks up each newest element of a level in the older levels, tombstones too, and clears the bit of
+//! the element that it finds; what comes after that in its level has no bit any more. The elements ascend, so lookups of a
+//! warp fall into the same sectors. A scan of the words' counts comes next, then [`lsm_visible_words`].
+//!
+//! Levels double, so half of the elements are looked up once, a quarter twice: about as many searches as elements.
+
+use warpset_simt::warp::{self, FULL_MASK, lane_id};
+use warpset_simt::{Global, GlobalMut, atomic, thread};
+
+use crate::lsm::levels::{LevelKey, Levels};
+use crate::lsm::visibility::PER_WORD;
+
+/// Threads of a block of the kernels of this module.
+pub const BLOCK: u32 = 256;
+
+/// The level of a word, which is before the last level's end.
+///
+/// # Safety
+/// All lanes of the warp come here together; `first` is where the words of the lane's level begin.
+#[inline(always)]
+#[track_caller]
+unsafe fn level_of(first: usize, word: usize) -> u32 {
+    // SAFETY: the caller's lanes all come here.
+    let begun = unsafe { warp::ballot(FULL_MASK, first <= word) };
+    31 - begun.leading_zeros()
+}
+
+/// Of the lane's level, where its words begin; of no level, after all words.
+#[inline(always)]
+fn first_word(tree: Levels, levels: u32, end: usize) -> usize {
+    if lane_id() < levels { tree.first_visible(lane_id()) } else { end }
+}
+
+/// The words that a warp goes through: its first, and how far it is to the next.
+#[inline(always)]
+fn stride() -> (usize, usize) {
+    (thread::index_1d() as usize / 32, thread::grid_dim_x() as usize * (BLOCK / 32) as usize)
+}
+
+/// Element `i` of a level, if there is one that no element of its level hides.
+///
+/// # Safety
+/// [`Levels::new`]'s contract.
+#[inline(always)]
+unsafe fn newest<K: LevelKey>(tree: Levels, level: u32, i: usize) -> Option<K> {
+    let here = tree.level::<K>(level);
+    if i >= here.len {
+        return None;
+    }
+    // SAFETY: `i` is below the length.
+    unsafe {
+        let key = here.keys.read_nc(i);
+        if i != 0 && here.keys.read_nc(i - 1) == key { None } else { Some(key) }
+    }
+}
+
+kernel! {
+    /// Sets the bits of the elements that are live and the newest of their key in their level.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads.
+    /// - `table`: as for [`Levels::new`], it has `levels > 0` levels, of keys of the type of `_keys`, which are not read.
+    /// - `bits`: valid for `words` words, as many as all levels have; used by this launch alone.
+    #[launch_bounds(256, 8)]
+    pub unsafe fn lsm_visible_own<K>(table: Global<u64>, levels: u32, _keys: Global<K>, bits: GlobalMut<u32>, words: usize)
+    for [u32 => lsm_visible_own_u32, u64 => lsm_visible_own_u64] {
+        // SAFETY: the caller keeps this kernel's contract.
+        let tree = unsafe { Levels::new(table) };
+        let first = first_word(tree, levels, words);
+        let (mut word, step) = stride();
+        while word < words {
+            // SAFETY: the word is the same for the whole warp, and this warp's alone.
+            unsafe {
+                let level = level_of(first, word);
+                let i = (word - warp::shuffle_idx(FULL_MASK, first as u64, level) as usize) * PER_WORD + lane_id() as usize;
+                let live = newest::<K>(tree, level, i).is_some() && !tree.tombstones(level).is_one(i);
+                let live = warp::ballot(FULL_MASK, live);
+                if lane_id() == 0 {
+                    bits.write(word, live);
+                }
+            }
+            word += step;
+        }
+    }
+
+    /// Clears the bits of elements that a newer level hides.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads.
+    /// - `table`, `_keys`: as for [`lsm_visible_own`]; `words` words belong to all levels but the oldest.
+    /// - `bits`: as [`lsm_visible_own`] left them, used by this launch alone.
+    #[launch_bounds(256, 6)]
+    pub unsafe fn lsm_visible_hide<K>(table: Global<u64>, levels: u32, _keys: Global<K>, bits: GlobalMut<u32>, words: usize)
+    for [u32 => lsm_visible_hide_u32, u64 => lsm_visible_hide_u64] {
+        // SAFETY: the caller keeps this kernel's contract.
+        let tree = unsafe { Levels::new(table) };
+        let first = first_word(tree, levels, words);
+        let (mut word, step) = stride();
+        while word < words {
+            // SAFETY: the word is the same for the whole warp; a place that is read is below its level's length, and has a bit.
+            unsafe {
+                let level = level_of(first, word);
+                let i = (word - warp::shuffle_idx(FULL_MASK, first as u64, level) as usize) * PER_WORD + lane_id() as usize;
+                if let Some(key) = newest::<K>(tree, level, i) {
+                    for older in level + 1..levels {
+                        let there = tree.level::<K>(older);
+                        let place = there.indexed().lower_bound(key);
+                        if place < there.len && there.keys.read_nc(place) == key {
+                            let word = tree.first_visible(older) + place / PER_WORD;
+                            atomic::reduce_and(bits.at(word), !(1 << (place % PER_WORD)));
+                        }
+                    }
+                }
+            }
+            word += step;
+        }
+    }
+
+    /// Counts the bits of each word.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid.
+    /// - `bits`: valid for `words` reads, not written while the kernel runs; `counts`: for as many writes, used by this launch
+    ///   alone.
+    pub unsafe fn lsm_visible_counts(bits: Global<u32>, counts: GlobalMut<u32>, words: usize) {
+        for i in thread::grid_stride(words) {
+            // SAFETY: `i < words`.
+            unsafe { counts.write(i, bits.read_nc(i).count_ones()) };
+        }
+    }
+
+    /// Puts bits and counts together.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid.
+    /// - `bits`: valid for `words` reads, `before`: for one more: how many bits are before each word, modulo 2^32. Neither is
+    ///   written while the kernel runs.
+    /// - `out`: valid for `words + 1` writes, used by this launch alone.
+    pub unsafe fn lsm_visible_words(bits: Global<u32>, before: Global<u32>, words: usize, out: GlobalMut<u64>) {
+        for i in thread::grid_stride(words + 1) {
+            // SAFETY: `i <= words`, and `i < words` where bits are read.
+            unsafe {
+                let bits = if i < words { bits.read_nc(i) } else { 0 };
+                out.write(i, (before.read_nc(i) as u64) << 32 | bits as u64);
+            }
+        }
+    }
+}
