@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn pieces_make_the_bytes_of_the_whole() {
         for len in [0, 1, 1000, LARGE as usize + 77] {
-            let all: Vec<u8> = (0..len).map(|i| (i * i >> 7) as u8).collect();
+            let all: Vec<u8> = (0..len).map(|i| ((i * i) >> 7) as u8).collect();
             let mut whole = Vec::new();
             write_payload_to(99, [7; FIELDS], &all[..], &mut whole).unwrap();
             let mut pieces = Vec::new();
