@@ -19,6 +19,8 @@ use crate::primitives::tile_shape::launch_shape;
 use runs::{Entry, Runs};
 use tile::{layout, merge_tile};
 
+/// Tiles from one split to the next that is found at first, where there are many tiles.
+pub const SPLIT_STEP: u32 = 16;
 /// Threads of a block of the kernel that finds splits.
 pub const SPLIT_BLOCK: u32 = 128;
 
@@ -140,41 +142,54 @@ macro_rules! merge_many_kernels {
 merge_many_kernels! {
     merge_many_u32: u32, u32, pairs false, 384 x 11, 3;
     merge_many_u64: u64, u64, pairs false, 384 x 9, 3;
-    merge_many_u32_u32: u32, u32, pairs true, 384 x 11, 3;
+    merge_many_u32_u32: u32, u32, pairs true, 352 x 11, 3;
     merge_many_u32_u64: u32, u64, pairs true, 384 x 7, 3;
     merge_many_u64_u32: u64, u32, pairs true, 384 x 7, 3;
     merge_many_u64_u64: u64, u64, pairs true, 384 x 5, 3;
 }
 
 kernel! {
-    /// How many `K` of each run stand before each tile, and before the end; and the table of the runs.
+    /// How many `K` of each run stand before every `step`-th tile, and before the end; and the table of the runs. If `between` is not 0, before
+    /// the tiles between those, which are known.
     ///
     /// # Safety
-    /// - Launch: 1-D, blocks of [`SPLIT_BLOCK`] threads, `group` of them for each of `tiles + 1` splits.
+    /// - Launch: 1-D, blocks of [`SPLIT_BLOCK`] threads, `group` of them for each split: `tiles.div_ceil(step) + 1`, or one for each tile if `between` is not 0,
+    ///   after a launch with the same arguments where it is 0.
     /// - `runs`: at most `group`, a power of two from 8 to 32; their keys are sorted by the bits of `mask`, `total`
     ///   together, and not written meanwhile.
     /// - `splits`: valid for `group * (tiles + 1)` writes, `table` for [`TABLE_WORDS`](runs::TABLE_WORDS); nothing else
     ///   accesses them.
     #[launch_bounds(128, 8)]
     pub unsafe fn merge_many_splits<K>(
-        runs: Runs, group: u32, total: u64, mask: K, tile_items: u32, tiles: u32, splits: GlobalMut<u64>,
-        table: GlobalMut<u64>,
+        runs: Runs, group: u32, total: u64, mask: K, tile_items: u32, tiles: u32, step: u32, between: u32,
+        splits: GlobalMut<u64>, table: GlobalMut<u64>,
     ) for [u32 => merge_many_splits_u32, u64 => merge_many_splits_u64] {
         let t = thread::thread_idx_x();
         // SAFETY: the caller keeps this kernel's contract; the whole warp comes to the search, groups beyond the last
-        // split search for the end and do not write; one place per lane.
+        // split search for the end and do not write; one place per lane, and none that is read.
         unsafe {
-            if thread::block_idx_x() == 0 && t < warp::WARP_SIZE {
+            if between == 0 && thread::block_idx_x() == 0 && t < warp::WARP_SIZE {
                 runs.write_to(table, t);
             }
-            let tile = thread::block_idx_x() * (SPLIT_BLOCK / group) + t / group;
+            let split = thread::block_idx_x() * (SPLIT_BLOCK / group) + t / group;
+            let last = if between != 0 { tiles } else { tiles.div_ceil(step) };
+            let tile = if between != 0 { split.min(tiles) } else { split.min(last) * step };
+            let tile = tile.min(tiles);
             let rank = tile as u64 * tile_items as u64;
             let rank = if rank < total { rank } else { total };
             let number = t % group;
             let (keys, len) = runs.run::<K>(number);
-            let split = split::split_by_group(keys, len, rank, group, mask);
-            if tile <= tiles {
-                splits.write(tile as usize * group as usize + number as usize, split);
+            let place = |tile: u32| tile as usize * group as usize + number as usize;
+            let mut bounds = (0, len);
+            let mut known = split > last;
+            if between != 0 {
+                let before = tile / step * step;
+                bounds = (splits.read(place(before)), splits.read(place((before + step).min(tiles))));
+                known |= tile == before || tile == tiles;
+            }
+            let found = split::split_by_group(keys, bounds, rank, group, mask);
+            if !known {
+                splits.write(place(tile), found);
             }
         }
     }

@@ -228,7 +228,7 @@ macro_rules! merge_newest_kernels {
 merge_newest_kernels! {
     merge_newest_u32: u32, u32, pairs false, 384 x 11, 3;
     merge_newest_u64: u64, u64, pairs false, 384 x 9, 3;
-    merge_newest_u32_u32: u32, u32, pairs true, 384 x 11, 3;
+    merge_newest_u32_u32: u32, u32, pairs true, 352 x 11, 3;
     merge_newest_u32_u64: u32, u64, pairs true, 384 x 7, 3;
     merge_newest_u64_u32: u64, u32, pairs true, 384 x 7, 3;
     merge_newest_u64_u64: u64, u64, pairs true, 384 x 5, 3;

@@ -58,23 +58,23 @@ fn share(part: u64, range: u64, whole: u64) -> u64 {
 }
 
 /// How many items of the lane's run are among the first `rank` of the merge; by groups of `group` lanes, each with a
-/// rank of its own. `keys` and `len` are the run of the lane's number in its group.
+/// rank of its own. `keys` are the run of the lane's number in its group, and it is known that the number is from `low` to `high`.
 ///
 /// # Safety
 /// - All lanes of the warp come here together, with the same `group`, a power of two up to 32, and the same `mask`.
-/// - The runs are sorted by the bits of `mask`, valid for `len` reads and not written meanwhile.
-/// - `rank` is the group's own, at most the sum of its runs' lengths.
+/// - The runs are sorted by the bits of `mask`, valid for `high` reads and not written meanwhile.
+/// - `rank` is the group's own, and the bounds of all its lanes are the splits of two ranks, one not after it and one not before it: the start of all runs
+///   or their ends, if nothing else is known.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn split_by_group<K: MergeKey + ShuffleWord>(
     keys: Global<K>,
-    len: u64,
+    (mut low, mut high): (u64, u64),
     rank: u64,
     group: u32,
     mask: K,
 ) -> u64 {
     let lane = warp::lane_id();
-    let (mut low, mut high) = (0, len);
     let mut round = 0u32;
     // SAFETY: shuffles are reached by the whole warp in each round, since the vote that ends the loop is the same for
     // all; items are read in `low..high`, which is inside the run.

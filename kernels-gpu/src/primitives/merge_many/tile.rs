@@ -63,7 +63,7 @@ struct Plan {
     runs: Shared<u64>,
     /// For each merge: where its parts begin and end in the tile, and its first thread.
     nodes: Shared<u32>,
-    /// For each depth: its first merge, how many there are, and their threads.
+    /// For each depth: its first merge, how many there are, their threads, and items of a thread.
     depths: Shared<u32>,
     /// Where each run's part begins in the tile, and the tile's end.
     begins: Shared<u32>,
@@ -97,7 +97,7 @@ impl Plan {
     /// - `run` and its part are as [`merge_tile`] says; `rounds` is at most [`MOST_ROUNDS`].
     #[inline(always)]
     #[track_caller]
-    unsafe fn draw_up<const ITEMS: usize>(self, run: Entry, (start, end): (u64, u64), rounds: u32) {
+    unsafe fn draw_up<const THREADS: u32, const ITEMS: usize>(self, run: Entry, (start, end): (u64, u64), rounds: u32) {
         let lane = warp::lane_id();
         // SAFETY: each lane writes what is its own; shuffles, votes and loops are the same for the whole warp.
         unsafe {
@@ -122,8 +122,21 @@ impl Plan {
                 if number == 0 { 0 } else { last }
             };
             let (begin, middle, end) = (position(node & 0xff), position(node >> 8 & 0xff), position(node >> 16 & 0xff));
+            // Few items are shared out among all threads, since the block waits for the slowest one. Lane `d` works that out for depth `d`.
+            let len = if node != 0 { end - begin } else { 0 };
+            let (mut items, mut nodes) = (0, 0);
+            for depth in 0..rounds {
+                let here = (node != 0) & (node >> 24 == depth);
+                let (all, count) = (
+                    warp::reduce_add(FULL_MASK, if here { len } else { 0 }),
+                    warp::ballot(FULL_MASK, here).count_ones(),
+                );
+                (items, nodes) = if lane == depth { (all, count) } else { (items, nodes) };
+            }
+            let per_thread = items.div_ceil(THREADS - nodes).clamp(1, ITEMS as u32);
             // At least one thread for each merge, so that their first ones differ.
-            let threads = if node != 0 { (end - begin).div_ceil(ITEMS as u32).max(1) } else { 0 };
+            let of_node = warp::shuffle_idx(FULL_MASK, per_thread, node >> 24);
+            let threads = if node != 0 { len.div_ceil(of_node).max(1) } else { 0 };
             let threads_end = warp::inclusive_scan_add(FULL_MASK, threads);
             let mut first_thread = threads_end - threads;
             for depth in 0..rounds {
@@ -134,9 +147,8 @@ impl Plan {
                 if node >> 24 == depth {
                     first_thread -= base;
                 }
-                if lane == 0 {
-                    let words = [first, last + 1 - first, total, 0];
-                    self.depths.set4(4 * depth, words);
+                if lane == depth {
+                    self.depths.set4(4 * depth, [first, last + 1 - first, total, per_thread]);
                 }
             }
             self.nodes.set4(4 * lane, [begin, middle, end, first_thread]);
@@ -225,7 +237,7 @@ pub(super) unsafe fn merge_tile<
     unsafe {
         if t < 32 {
             let (run, part) = lane_run();
-            plan.draw_up::<ITEMS>(run, part, rounds);
+            plan.draw_up::<THREADS, ITEMS>(run, part, rounds);
         }
         thread::sync_threads();
         let len = plan.begins.get(32);
@@ -275,7 +287,7 @@ pub(super) unsafe fn merge_tile<
         let mut depth = rounds;
         while depth > 0 {
             depth -= 1;
-            let [first, nodes, total, _] = plan.depths.get4(4 * depth);
+            let [first, nodes, total, per_thread] = plan.depths.get4(4 * depth);
             let mut own = t;
             while own - lane < total {
                 let mut number = first;
@@ -283,8 +295,8 @@ pub(super) unsafe fn merge_tile<
                     number = if plan.nodes.get(4 * n + 3) <= own { n } else { number };
                 }
                 let [begin, middle, end, first_thread] = plan.nodes.get4(4 * number);
-                let diagonal = ((own - first_thread) * ITEMS as u32).min(end - begin);
-                let part = Part { begin, middle, end, diagonal };
+                let diagonal = ((own - first_thread) * per_thread).min(end - begin);
+                let part = Part { begin, middle, end, diagonal, per_thread };
                 merge_part::<K, V, ITEMS, PAIRS>(buffer(depth + 1), buffer(depth), part, mask, marked);
                 own += THREADS;
             }
@@ -301,6 +313,8 @@ struct Part {
     middle: u32,
     end: u32,
     diagonal: u32,
+    /// How many items it merges at most.
+    per_thread: u32,
 }
 
 /// Merges the thread's items of two parts, from one buffer to the other.
@@ -314,7 +328,7 @@ struct Part {
 unsafe fn merge_part<K: MergeKey, V: Word, const ITEMS: usize, const PAIRS: bool>(
     from: Items<K, V>,
     to: Items<K, V>,
-    Part { begin, middle, end, diagonal }: Part,
+    Part { begin, middle, end, diagonal, per_thread }: Part,
     mask: K,
     marked: bool,
 ) {
@@ -325,12 +339,46 @@ unsafe fn merge_part<K: MergeKey, V: Word, const ITEMS: usize, const PAIRS: bool
         let (at_a, at_b) = (begin + from_a, middle + diagonal - from_a);
         let out = begin + diagonal;
         let count = end - out;
+        if per_thread < ITEMS as u32 {
+            // The same for the whole block.
+            return few::<K, V, PAIRS>(from, to, (at_a, middle), (at_b, end), out, count.min(per_thread), mask, marked);
+        }
         let room = (at_a + ITEMS as u32 <= middle) & (at_b + ITEMS as u32 <= end);
         let (a, b) = ((at_a, middle), (at_b, end));
         if warp::all(FULL_MASK, room) {
             serial::<K, V, ITEMS, PAIRS, false>(from, to, a, b, out, count, mask, marked);
         } else {
             serial::<K, V, ITEMS, PAIRS, true>(from, to, a, b, out, count, mask, marked);
+        }
+    }
+}
+
+/// Merges `count` items.
+///
+/// # Safety
+/// As [`merge_part`].
+#[inline(always)]
+#[track_caller]
+unsafe fn few<K: MergeKey, V: Word, const PAIRS: bool>(
+    from: Items<K, V>,
+    to: Items<K, V>,
+    (mut at_a, a_end): (u32, u32),
+    (mut at_b, b_end): (u32, u32),
+    out: u32,
+    count: u32,
+    mask: K,
+    marked: bool,
+) {
+    // SAFETY: the caller's promise: each round goes one place further in one of the parts.
+    unsafe {
+        for u in 0..count {
+            let (first, second) = (from.keys.get(at_a), from.keys.get(at_b));
+            let from_a = (at_b >= b_end) | ((at_a < a_end) & goes_first(first, second, mask));
+            let place = if from_a { at_a } else { at_b };
+            to.keys.set(out + u, if from_a { first } else { second });
+            to.take::<PAIRS>(out + u, from, place, marked);
+            at_a += u32::from(from_a);
+            at_b += u32::from(!from_a);
         }
     }
 }

@@ -3,7 +3,7 @@
 use warpset_gpu::{DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::primitives::merge_many::newest::{KEEP_MARKED, MARKED};
 use warpset_kernels::primitives::merge_many::runs::TABLE_WORDS;
-use warpset_kernels::primitives::merge_many::{self as kernels, SPLIT_BLOCK, newest};
+use warpset_kernels::primitives::merge_many::{self as kernels, SPLIT_BLOCK, SPLIT_STEP, newest};
 use warpset_kernels::primitives::tile_shape::TileShape;
 use warpset_simt::{Global, GlobalMut, KernelInfo};
 
@@ -14,6 +14,9 @@ use crate::check::tiles;
 use crate::merge::{self, Run};
 use crate::sort::{Payload, SortKey, Widths, by_widths};
 use crate::{KeyMask, LookBack, Result};
+
+/// From this number of tiles on, another launch costs less than it saves.
+const STEPS_FROM: u32 = if cfg!(test) { 3 } else { 2048 };
 
 /// The kernels of a merge of all items, or of the newest.
 pub(super) fn launched<K: SortKey>(widths: Widths, newest: bool) -> Vec<&'static KernelInfo> {
@@ -112,12 +115,18 @@ unsafe fn prepare<K: SortKey>(stream: &Stream, operands: &Operands, mask: u64, s
     runs.nodes = tree.nodes;
     let mut memory = stream.alloc_uninit::<u64>(TABLE_WORDS + group as usize * (tiles as usize + 1))?;
     let (table, splits) = (memory.global_mut(), memory.global_mut().at(TABLE_WORDS));
-    let config = LaunchConfig::covering(group as usize * (tiles as usize + 1), SPLIT_BLOCK);
-    let (mask, tile_items) = (K::from_bits(mask), shape.tile() as u32);
-    let kernel =
-        kernels::merge_many_splits { runs, group, total: total as u64, mask, tile_items, tiles, splits, table };
-    // SAFETY: lengths were checked; scratch is this call's own; the caller answers for the rest.
-    unsafe { kernel.launch(stream, config)? };
+    let (mask, tile_items, total) = (K::from_bits(mask), shape.tile() as u32, total as u64);
+    // Of many tiles, every sixteenth at first: those between have less to search.
+    let step = if tiles < STEPS_FROM { 1 } else { SPLIT_STEP };
+    let rounds = if step == 1 { 1 } else { 2 };
+    for between in 0..rounds {
+        let searched = if between == 0 { tiles.div_ceil(step) } else { tiles };
+        let config = LaunchConfig::covering(group as usize * (searched as usize + 1), SPLIT_BLOCK);
+        let kernel =
+            kernels::merge_many_splits { runs, group, total, mask, tile_items, tiles, step, between, splits, table };
+        // SAFETY: lengths were checked; scratch is this call's own; the caller answers for the rest.
+        unsafe { kernel.launch(stream, config)? };
+    }
     Ok(Prepared { memory, group, tree, tiles })
 }
 

@@ -258,6 +258,16 @@ fn levels_of_an_lsm() {
 }
 
 #[test]
+fn splits_between_others() {
+    // More tiles than from one split to the next that is found at first.
+    let levels: Vec<usize> = (0..10).map(|level| 32 << level).collect();
+    let tile = kernels::merge_many_u64_u64::SHAPE.tile();
+    assert!(levels.iter().sum::<usize>() > kernels::SPLIT_STEP as usize * tile);
+    check_lengths::<u64, u64>(&levels, u64::MAX, KeyMask::all());
+    check_lengths::<u64, u64>(&levels, 900, KeyMask::all());
+}
+
+#[test]
 fn more_than_eight_runs() {
     for runs in [9, 16, 17, 24, 32] {
         let lengths: Vec<usize> = (0..runs).map(|r| 20 + 97 * r % 501).collect();
