@@ -191,9 +191,12 @@ pub(crate) fn directory<K: OrderedKey, V: Value>(words: &[u64]) -> Result<Vec<Pl
     Ok(places)
 }
 
+/// A level with memory of its own.
+type OwnLevel<K, V> = (LevelIndex, Elements<K, V>);
+
 impl<K: OrderedKey, V: Value, F> Image<K, V, F> {
     /// Levels with memory of their own; the image has been checked.
-    fn levels(&self) -> Result<Vec<(LevelIndex, Elements<K, V>)>, Error> {
+    fn levels(&self) -> Result<Vec<OwnLevel<K, V>>, Error> {
         let words = self.words.as_slice();
         let level = |place: Place| {
             let run = place.run::<K, V>(words);

@@ -142,7 +142,7 @@ impl Visible {
         let mut live = [0];
         stream.download(before.slice(words..), &mut live)?;
         let live = u64::from(live[0]);
-        if live == levels.iter().map(|(_, elements)| elements.len as u64).sum() {
+        if live == levels.iter().map(|(_, elements)| elements.len as u64).sum::<u64>() {
             return Ok((Visible::All, live));
         }
         let mut packed = stream.alloc_uninit::<u64>(words + 1)?;

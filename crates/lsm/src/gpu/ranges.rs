@@ -50,30 +50,35 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         of: fn(bool) -> Kernels,
     ) -> Result<(), Error> {
         let n = lows.len();
-        self.prepare_for(n, of(self.sight().visible.is_some()))?;
+        self.prepare_for(n, Kernels::new())?;
         let Sight { table, visible, .. } = self.sight();
-        if n == 0 || visible.is_some() || self.prepared.get().is_some() || self.resident_len() < FEW {
-            return Ok(());
-        }
-        for device in [lows.device(), highs.device()] {
-            self.device.expect_same(device, "ranges in a dictionary")?;
-        }
-        let mut counts = stream.alloc_uninit::<u64>(n + 1)?;
-        let mut total = [0];
-        stream.fill_bytes(counts.slice_mut(n..), 0)?;
-        let out = counts.global_mut();
-        // SAFETY: the table is of these levels, and there are as many ends and counts as ranges; nothing is kept.
-        unsafe {
-            #[rustfmt::skip]
-            let kernel = lsm_spans {
-                table, levels: self.levels.len() as u32, visible: table, all: 1, lows: lows.global(), highs: highs.global(), n,
-                counts: out, keep: 0, spans: out, list: 0, long: out, long_count: out,
-            };
-            kernel.launch(stream, self.warps_for(n))?;
-            exclusive_in_place_async::<Sum<u64>>(stream, counts.as_mut_slice())?;
-        }
-        stream.download(counts.slice(n..), &mut total)?;
-        self.prepare_for(total[0] as usize / ELEMENTS_PER_LOOKUP, Kernels::new())
+        let is_open = n > 0 && visible.is_none() && self.prepared.get().is_none() && self.resident_len() >= FEW;
+        let mut kernels = of(visible.is_some());
+        kernels.extend(is_open.then_some(lsm_spans::<K>::INFO));
+        self.device.with_kernels(&kernels, || {
+            if !is_open {
+                return Ok(());
+            }
+            for device in [lows.device(), highs.device()] {
+                self.device.expect_same(device, "ranges in a dictionary")?;
+            }
+            let mut counts = stream.alloc_uninit::<u64>(n + 1)?;
+            let mut total = [0];
+            stream.fill_bytes(counts.slice_mut(n..), 0)?;
+            let out = counts.global_mut();
+            // SAFETY: the table is of these levels, and there are as many ends and counts as ranges; nothing is kept.
+            unsafe {
+                #[rustfmt::skip]
+                let kernel = lsm_spans {
+                    table, levels: self.levels.len() as u32, visible: table, all: 1, lows: lows.global(), highs: highs.global(), n,
+                    counts: out, keep: 0, spans: out, list: 0, long: out, long_count: out,
+                };
+                kernel.launch(stream, self.warps_for(n))?;
+                exclusive_in_place_async::<Sum<u64>>(stream, counts.as_mut_slice())?;
+            }
+            stream.download(counts.slice(n..), &mut total)?;
+            self.prepare_for(total[0] as usize / ELEMENTS_PER_LOOKUP, Kernels::new())
+        })
     }
 
     /// Counts by what is known of the tree; `kept` takes what a list needs besides.
@@ -167,12 +172,13 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
                 let (kept, long_list) = (is_kept, &kept.long);
                 if let Some((visible, all)) = visible {
                     let all = all.into();
+                    let (long_len, parts) = ((long >> 32) as u32, long as u32);
+                    let for_parts: &[_] = if parts != 0 { &[lsm_list_parts::<K>::INFO] } else { &[] };
                     #[rustfmt::skip]
                     let kernel = lsm_list {
                         table, levels, visible, all, lows, highs, n, spans, kept, offsets, keys, values, value_words,
                     };
-                    kernel.launch(stream, self.warps_for(n))?;
-                    let (long_len, parts) = ((long >> 32) as u32, long as u32);
+                    self.device.with_kernels(for_parts, || kernel.launch(stream, self.warps_for(n)))?;
                     if parts != 0 {
                         let long = long_list.global();
                         #[rustfmt::skip]

@@ -235,9 +235,9 @@ fn uneven(n: usize) -> [Vec<u32>; 7] {
                 }
             })
             .collect(),
-        random(|x| (x % 4 << 30 | x >> 40 & 3) + 1),
+        random(|x| (((x % 4) << 30) | x >> 40 & 3) + 1),
         // Groups of neighbours, and some that are alone.
-        random(|x| (x % 37 << 25) + (x >> 32) % 100),
+        random(|x| ((x % 37) << 25) + (x >> 32) % 100),
         // The less, the more of them.
         random(|x| (x >> 32) >> (x % 32)),
         // Already in order, and the other way round.

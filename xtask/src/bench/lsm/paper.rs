@@ -15,7 +15,8 @@ mod insertion;
 mod queries;
 
 use warpset::gpu::{Device, DeviceVec, Event, Stream};
-use warpset::lsm::gpu::{Form, Lsm, Ordered};
+use warpset::lsm::form::Form;
+use warpset::lsm::gpu::{Lsm, Ordered};
 use warpset::lsm::{CleanupPolicy, Lsm as Host};
 use warpset_benches::keys::mix32;
 

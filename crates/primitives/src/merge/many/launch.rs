@@ -183,34 +183,34 @@ unsafe fn merge_all<K: SortKey, V: Payload>(
     out_status: Option<GlobalMut<u32>>,
 ) -> Result<()> {
     stream.device().with_kernels(&launched::<K>(widths, false), || {
-        by_widths!(
-            widths,
-            kernels::{
-                merge_many_u32, merge_many_u32_u32, merge_many_u32_u64, merge_many_u64, merge_many_u64_u32,
-                merge_many_u64_u64
-            },
-            |kernel| {
-                // SAFETY: the types have the sizes of the kernel's; lengths were checked; scratch is this call's own,
-                // and freed in the order of the stream; the caller answers for the rest.
-                unsafe {
-                let prepared = prepare::<K>(stream, operands, mask.bits(), kernel::SHAPE)?;
-                let more_bytes = if out_status.is_some() { kernel::STATUS_BYTES } else { 0 };
-                kernel {
-                    table: prepared.table(),
-                    splits: prepared.splits(),
-                    group: prepared.group,
-                    odd: prepared.tree.odd,
-                    rounds: prepared.tree.rounds,
-                    mask: mask.bits() as _,
-                    out_keys: out.0.cast(),
-                    out_values: out.1.cast(),
-                    out_status: out_status.unwrap_or(out.0.cast()),
-                    with_status: u32::from(out_status.is_some()),
+        // SAFETY: the types have the sizes of the kernel's; lengths were checked; scratch is this call's own,
+        // and freed in the order of the stream; the caller answers for the rest.
+        unsafe {
+            by_widths!(
+                widths,
+                kernels::{
+                    merge_many_u32, merge_many_u32_u32, merge_many_u32_u64, merge_many_u64, merge_many_u64_u32,
+                    merge_many_u64_u64
+                },
+                |kernel| {
+                    let prepared = prepare::<K>(stream, operands, mask.bits(), kernel::SHAPE)?;
+                    let more_bytes = if out_status.is_some() { kernel::STATUS_BYTES } else { 0 };
+                    kernel {
+                        table: prepared.table(),
+                        splits: prepared.splits(),
+                        group: prepared.group,
+                        odd: prepared.tree.odd,
+                        rounds: prepared.tree.rounds,
+                        mask: mask.bits() as _,
+                        out_keys: out.0.cast(),
+                        out_values: out.1.cast(),
+                        out_status: out_status.unwrap_or(out.0.cast()),
+                        with_status: u32::from(out_status.is_some()),
+                    }
+                    .launch(stream, prepared.config(kernel::SHAPE, more_bytes))?
                 }
-                .launch(stream, prepared.config(kernel::SHAPE, more_bytes))?
-            }
-            }
-        );
+            )
+        };
         Ok(())
     })
 }
@@ -228,15 +228,14 @@ unsafe fn merge_newest<K: SortKey, V: Payload>(
 ) -> Result<()> {
     let status = if operands.marked { MARKED } else { 0 } | if out_status.is_some() { KEEP_MARKED } else { 0 };
     stream.device().with_kernels(&launched::<K>(widths, true), || {
-        by_widths!(
+        // SAFETY: as in `merge_all`.
+        unsafe { by_widths!(
             widths,
             newest::{
                 merge_newest_u32, merge_newest_u32_u32, merge_newest_u32_u64, merge_newest_u64, merge_newest_u64_u32,
                 merge_newest_u64_u64
             },
             |kernel| {
-                // SAFETY: as in `merge_all`.
-                unsafe {
                 let prepared = prepare::<K>(stream, operands, mask.bits(), kernel::SHAPE)?;
                 let mut look_back = LookBack::new(stream, prepared.tiles as usize)?;
                 let more_bytes = if operands.marked { kernel::STATUS_BYTES } else { 0 };
@@ -258,8 +257,7 @@ unsafe fn merge_newest<K: SortKey, V: Payload>(
                 }
                 .launch(stream, prepared.config(kernel::SHAPE, more_bytes))?
             }
-            }
-        );
+        ) };
         Ok(())
     })
 }

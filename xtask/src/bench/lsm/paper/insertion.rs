@@ -3,7 +3,8 @@
 use serde_json::Value as Json;
 use warpset::gpu::{DeviceVec, Event};
 use warpset::lsm::SortedArray;
-use warpset::lsm::gpu::{Form, Ordered};
+use warpset::lsm::form::Form;
+use warpset::lsm::gpu::Ordered;
 
 use super::{Bench, Rates, key, spread};
 

@@ -2,7 +2,8 @@
 
 use warpset::gpu::{DeviceSlice, DeviceVec};
 use warpset::lsm::SortedArray;
-use warpset::lsm::gpu::{Form, LookupMethod, Ordered};
+use warpset::lsm::form::Form;
+use warpset::lsm::gpu::{LookupMethod, Ordered};
 
 use super::{Bench, Rates, Scale, spread, states};
 
