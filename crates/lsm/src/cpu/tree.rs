@@ -13,7 +13,7 @@ use crate::{Builder, CleanupPolicy, OrderedKey, Value};
 /// [`Ordered::cleanup`]. Within one batch a removal wins over insertions of its key, and of several insertions the last one
 /// counts.
 ///
-/// A clone and a [`Snapshot`] share the levels: both cost a few words, and go on unchanged whatever happens to this one.
+/// A clone and a [`Snapshot`](crate::Snapshot) share the levels: both cost a few words, and go on unchanged whatever happens to this one.
 ///
 /// ```
 /// use warpset_lsm::{CleanupPolicy, Lsm};

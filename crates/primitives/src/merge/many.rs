@@ -43,8 +43,8 @@ impl<'a, R> WithStatus<'a, R> {
 /// Runs without items do not count.
 ///
 /// # Errors
-/// Before anything is queued: [`TooManyRuns`](Error::TooManyRuns); [`LengthMismatch`](Error::LengthMismatch) unless
-/// `out` is as long as all runs; [`Overlap`](Error::Overlap) if it shares memory with one of them.
+/// Before anything is queued: [`TooManyRuns`](crate::Error::TooManyRuns); [`LengthMismatch`](crate::Error::LengthMismatch) unless
+/// `out` is as long as all runs; [`Overlap`](crate::Error::Overlap) if it shares memory with one of them.
 ///
 /// # Safety
 /// Until `stream` has passed this work:
@@ -65,7 +65,7 @@ pub unsafe fn merge_many_keys_async<'a, K: SortKey>(
 /// pass.
 ///
 /// # Errors
-/// As for [`merge_many_keys_async`]; and [`LengthMismatch`](Error::LengthMismatch) unless keys and values are as many.
+/// As for [`merge_many_keys_async`]; and [`LengthMismatch`](crate::Error::LengthMismatch) unless keys and values are as many.
 ///
 /// # Safety
 /// Until `stream` has passed this work:
@@ -87,7 +87,7 @@ pub unsafe fn merge_many_pairs_async<'a, K: SortKey, V: Payload>(
 /// bits beyond the last key clear.
 ///
 /// # Errors
-/// As there; [`LengthMismatch`](Error::LengthMismatch) unless there are as many words as the bits take, in the runs
+/// As there; [`LengthMismatch`](crate::Error::LengthMismatch) unless there are as many words as the bits take, in the runs
 /// that have bits and merged.
 ///
 /// # Safety
