@@ -112,7 +112,9 @@ mod tests {
 
     #[test]
     fn pieces_make_the_bytes_of_the_whole() {
-        for len in [0, 1, 1000, LARGE as usize + 77] {
+        // Interpreted, the last would take an hour.
+        let lens = [0, 1, 1000, LARGE as usize + 77];
+        for &len in &lens[..if cfg!(miri) { 3 } else { 4 }] {
             let all: Vec<u8> = (0..len).map(|i| ((i * i) >> 7) as u8).collect();
             let mut whole = Vec::new();
             write_payload_to(99, [7; FIELDS], &all[..], &mut whole).unwrap();
