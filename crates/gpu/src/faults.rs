@@ -10,8 +10,8 @@ thread_local! {
     static LEFT: Cell<usize> = const { Cell::new(NONE) };
 }
 
-/// After so many more allocations and launches of this thread one fails, as if memory were short or the driver had refused it;
-/// `None` takes that back. Returns how many were left, if the one has not come.
+/// Lets `operations` more allocations and launches of this thread pass, and fails the next, as if memory were short or the driver
+/// had refused it; `None` takes that back. Returns how many were left, if the one has not come.
 pub(crate) fn fail_after(operations: Option<usize>) -> Option<usize> {
     Some(LEFT.replace(operations.unwrap_or(NONE))).filter(|&left| left != NONE)
 }

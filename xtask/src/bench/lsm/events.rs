@@ -29,9 +29,9 @@ const LISTED: (u64, u64) = (256, 2);
 const COUNTED: (u64, u64) = (64, 50);
 /// Events that are looked up in each step.
 const LOOKUPS: usize = 1 << 12;
-/// One event in so many arrives late, but never so late that it would be dropped at once.
+/// One event of this many arrives late, but never so late that it would be dropped at once.
 const LATE: u64 = 16;
-/// One element of an update in so many corrects an event of the window.
+/// One element of this many in an update corrects an event of the window.
 const CORRECTED: u64 = 8;
 
 /// How large the job is.
