@@ -198,6 +198,10 @@ pub mod primitives {
     pub mod select;
 }
 
+/// Minimal perfect hash functions.
+#[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit"))]
+pub mod recsplit {}
+
 #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "limits"))]
 pub mod limits;
 #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "selftest"))]

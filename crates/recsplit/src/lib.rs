@@ -32,6 +32,7 @@ mod error;
 mod find;
 mod format;
 mod function;
+pub mod gpu;
 mod mapped;
 mod processor;
 mod progress;
