@@ -5,7 +5,7 @@ use warpset_base::file::FileError;
 use warpset_base::filter::LengthMismatch;
 use warpset_base::number::short;
 
-/// Why a function could not be built, saved or opened.
+/// Why a function could not be built, saved, opened or asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -97,4 +97,7 @@ pub enum Error {
     /// Reading keys, or writing what does not fit in memory, failed.
     #[error("cannot read keys, or write hashes to the temporary file: {0}")]
     Io(#[from] io::Error),
+    /// The driver or the device refused.
+    #[error(transparent)]
+    Gpu(#[from] warpset_gpu::GpuError),
 }

@@ -1,1 +1,6 @@
-//! Functions built by a device, and asked on it. The bits are those that the CPU gives for the same keys and settings.
+//! Functions in device memory: built there, or brought there, and asked by kernels. The words are those that the CPU has for the
+//! same keys and settings.
+
+mod function;
+
+pub use function::RecSplit;

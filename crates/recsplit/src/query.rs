@@ -66,6 +66,11 @@ impl Parameters {
     pub(crate) fn values(&self) -> u64 {
         self.values
     }
+
+    /// Where the space goes.
+    pub(crate) fn space(&self) -> crate::Space {
+        crate::Space { trees: self.header.tree_bits, buckets: self.header.layout.words() * 64 }
+    }
 }
 
 /// A function to look keys up in.

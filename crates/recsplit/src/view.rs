@@ -33,8 +33,7 @@ macro_rules! function_methods {
 
             /// Bits of the splitting trees and of the lists of bucket positions.
             pub fn space(&self) -> $crate::Space {
-                let header = &self.lookup().parameters.header;
-                $crate::Space { trees: header.tree_bits, buckets: header.layout.words() * 64 }
+                self.lookup().parameters.space()
             }
 
             /// The shape of the splitting trees.
