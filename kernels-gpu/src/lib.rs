@@ -27,6 +27,7 @@ macro_rules! kernel {
 
 /// What several structures do with batches of keys: their hashes, strings, and the forms of the answers.
 pub mod batch {
+    pub mod hash128;
     pub mod keys;
     pub mod results;
 

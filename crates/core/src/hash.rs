@@ -5,12 +5,15 @@
 //! | [`xxh64_u64`], [`xxh64`] | Parquet's split-block Bloom filter (seed 0) |
 //! | [`xxh64_int32`] | the same, integers of a column of type INT32 |
 //! | [`mix`] | integer keys of every other structure |
+//! | [`xxh3_128`] | byte strings of RecSplit |
 //! | [`string`] | the first-level functions of Rao's Bloom filter |
 
 pub mod permute;
 pub mod string;
+mod xxh3;
 mod xxh64;
 
+pub use xxh3::xxh3_128;
 pub use xxh64::{ByteSource, xxh64, xxh64_int32, xxh64_u32, xxh64_u64};
 
 /// 2^64 divided by the golden ratio, odd: spreads small seeds over all bits.

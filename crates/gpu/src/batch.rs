@@ -3,6 +3,7 @@
 //! | module | holds |
 //! | --- | --- |
 //! | `keys` | keys in device memory ([`DeviceKeys`]), and how kernels get their hashes ([`Hashing`], [`KernelKeys`]) |
+//! | `keys128` | the same by hashes of 128 bits ([`DeviceKeys128`], [`KernelKeys128`]) |
 //! | `strings` | byte strings in device memory ([`DeviceStrings`], [`StringVec`]) |
 //! | `staging` | how keys on the host travel to a device in chunks, and replies back ([`Staging`]) |
 //! | `transfer` | large copies by several threads ([`upload_many`], [`download_large`]) |
@@ -14,6 +15,7 @@
 mod answers;
 mod hashing;
 mod keys;
+mod keys128;
 mod staging;
 mod strings;
 mod transfer;
@@ -21,6 +23,7 @@ mod transfer;
 pub use answers::{Answers, Take, answers_bitmap, answers_count, answers_into, bits_to, expect_room};
 pub use hashing::Hashing;
 pub use keys::{DeviceKey, DeviceKeys, KernelKeys, KeyClass};
+pub use keys128::{DeviceKeys128, KernelKeys128};
 pub use staging::{Chunk, DEFAULT_CHUNK_KEYS, Reply, Staging};
 pub use strings::{DeviceStrings, Offset, StringVec};
 pub use transfer::{download_large, upload_many};

@@ -17,9 +17,9 @@ const INT32: u32 = 3;
 /// The bits of a kind that name the function.
 const FUNCTION: u32 = 3;
 /// Added to a function: integers of 32 bits instead of 64.
-const NARROW: u32 = 4;
+pub(super) const NARROW: u32 = 4;
 /// Added to [`NARROW`]: their sign is carried to 64 bits.
-const SIGNED: u32 = 8;
+pub(super) const SIGNED: u32 = 8;
 
 /// `u64` keys (and `i64`, which have the same words), XXH64 with seed 0.
 pub const XXH64_U64: u32 = XXH64;
@@ -162,9 +162,9 @@ pub unsafe fn mix_at(keys: Global<u64>, kind: u32, spread: u64, i: usize) -> u64
 pub struct KeySlice {
     /// Where they are.
     pub keys: Global<u64>,
-    /// What they are: [`HASH`] and its neighbours.
+    /// What they are: [`HASH`] and its neighbours, or a kind of [`super::hash128`].
     pub kind: u32,
-    /// The spread seed, for the kinds that have one.
+    /// The spread seed, for the kinds that have one; for hashes of 128 bits the seed itself.
     pub spread: u64,
 }
 

@@ -6,7 +6,7 @@
 
 use crate::batch::keys::word_at;
 use warpset_core::hash::string::{self, StringHash};
-use warpset_core::hash::{ByteSource, xxh64};
+use warpset_core::hash::{ByteSource, xxh3_128, xxh64};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
 /// Threads of a block.
@@ -83,6 +83,34 @@ impl ByteSource for DeviceString {
     }
 }
 
+/// String `i`, cut to what there is.
+///
+/// # Safety
+/// As for the strings of [`strings_hash`]; `i` is below their number.
+#[inline(always)]
+unsafe fn string_at(
+    offsets: Global<u64>,
+    narrow: u32,
+    bytes: Global<u8>,
+    len: usize,
+    lead: u32,
+    i: usize,
+) -> DeviceString {
+    let lead = lead as usize;
+    // SAFETY: there is one offset more than strings.
+    let (start, end) = unsafe { (offset_at(offsets, narrow, i), offset_at(offsets, narrow, i + 1)) };
+    let start = start.min(len as u64);
+    let end = end.min(len as u64).max(start);
+    DeviceString {
+        bytes,
+        words: bytes.offset(lead).cast::<u32>(),
+        lead,
+        whole: (len - lead) / 4,
+        start: start as usize,
+        len: (end - start) as usize,
+    }
+}
+
 /// Offset `i`.
 ///
 /// # Safety
@@ -137,25 +165,33 @@ kernel! {
         offsets: Global<u64>, narrow: u32, bytes: Global<u8>, len: usize, lead: u32, n: usize, seed: u64,
         hashes: GlobalMut<u64>, function: u32, string_hashes: GlobalMut<u32>,
     ) {
-        let lead = lead as usize;
-        let words = bytes.offset(lead).cast::<u32>();
         for i in thread::grid_stride(n) {
-            // SAFETY: `i < n`, and there is one offset more; place `i` is this thread's.
+            // SAFETY: `i < n`; place `i` is this thread's.
             unsafe {
-                let start = offset_at(offsets, narrow, i).min(len as u64);
-                let end = offset_at(offsets, narrow, i + 1).min(len as u64).max(start);
-                let text = DeviceString {
-                    bytes,
-                    words,
-                    lead,
-                    whole: (len - lead) / 4,
-                    start: start as usize,
-                    len: (end - start) as usize,
-                };
+                let text = string_at(offsets, narrow, bytes, len, lead, i);
                 hashes.write(i, xxh64(&text, seed));
                 if function != NO_FUNCTION {
                     string_hashes.write(i, string_hash(function, text.len, text.iter()));
                 }
+            }
+        }
+    }
+
+    /// XXH3-128 with `seed` of `n` strings, two words each: the high half first.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid and block size, no shared memory.
+    /// - The strings as for [`strings_hash`].
+    /// - `hashes`: room for `2 * n` words from a multiple of 16 bytes on, used by this launch alone.
+    pub unsafe fn strings_hash128(
+        offsets: Global<u64>, narrow: u32, bytes: Global<u8>, len: usize, lead: u32, n: usize, seed: u64,
+        hashes: GlobalMut<u64>,
+    ) {
+        for i in thread::grid_stride(n) {
+            // SAFETY: `i < n`; the two places from `2 i` on are this thread's.
+            unsafe {
+                let hash = xxh3_128(&string_at(offsets, narrow, bytes, len, lead, i), seed);
+                hashes.write2(2 * i, [(hash >> 64) as u64, hash as u64]);
             }
         }
     }

@@ -5,30 +5,6 @@ use warpset_core::hash::{self, string::StringHash};
 use super::sealed::{Raw, Sealed};
 use super::{Hash128, Key};
 
-/// Stafford's variant 13 of MurmurHash3's finaliser: a bijection.
-#[inline]
-pub(super) const fn mix_low(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
-}
-
-/// MurmurHash3's finaliser: a bijection.
-#[inline]
-pub(super) const fn mix_high(mut x: u64) -> u64 {
-    x = (x ^ (x >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
-    x = (x ^ (x >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
-    x ^ (x >> 33)
-}
-
-/// The 128-bit hash of an integer of up to 64 bits: its low half is a bijection of the integer, so that different integers
-/// never collide.
-#[inline]
-pub(super) const fn hash128_of(x: u64, seed: u64) -> Hash128 {
-    let x = x ^ seed;
-    Hash128 { high: mix_high(x.wrapping_add(0x9e37_79b9_7f4a_7c15)), low: mix_low(x) }
-}
-
 /// An integer of up to 64 bits hashes as its value in 64 bits: zeros before an unsigned one, the sign before a signed one.
 macro_rules! integer_keys {
     ($($key:ty: $raw:expr;)*) => {$(
@@ -50,7 +26,7 @@ macro_rules! integer_keys {
             }
             #[inline]
             fn hash128(&self, seed: u64) -> Hash128 {
-                hash128_of(*self as u64, seed)
+                Hash128::of_integer(*self as u64, seed)
             }
             #[inline]
             fn word(&self) -> Option<u64> {

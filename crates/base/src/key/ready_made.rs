@@ -2,7 +2,6 @@
 
 use warpset_core::hash::string::StringHash;
 
-use super::integers::{hash128_of, mix_high, mix_low};
 use super::sealed::{Raw, Sealed};
 use super::{Hash128, Key};
 
@@ -45,7 +44,7 @@ impl Sealed for Hashed {
     }
     #[inline]
     fn hash128(&self, seed: u64) -> Hash128 {
-        hash128_of(self.0, seed)
+        Hash128::of_integer(self.0, seed)
     }
     #[inline]
     fn string_hash(&self, function: StringHash) -> u32 {
@@ -75,13 +74,7 @@ impl Sealed for Hash128 {
     }
     #[inline]
     fn hash128(&self, seed: u64) -> Hash128 {
-        if seed == 0 {
-            return *self;
-        }
-        // Two rounds of a Feistel network: a bijection of all 128 bits in which each half depends on both.
-        let high = self.high ^ mix_high(self.low ^ seed);
-        let low = self.low ^ mix_low(high ^ seed);
-        Hash128 { high: mix_high(high), low: mix_low(low) }
+        self.under(seed)
     }
     #[inline]
     fn string_hash(&self, function: StringHash) -> u32 {

@@ -22,6 +22,43 @@ pub struct Hash128 {
 
 const _: () = assert!(size_of::<Hash128>() == 16);
 
+impl Hash128 {
+    /// That of an integer of up to 64 bits: the low half is a bijection of the integer, so that different integers never collide.
+    #[inline]
+    pub const fn of_integer(x: u64, seed: u64) -> Self {
+        let x = x ^ seed;
+        Self { high: mix_high(x.wrapping_add(0x9e37_79b9_7f4a_7c15)), low: mix_low(x) }
+    }
+
+    /// A ready-made hash under a seed: seed 0 takes it as it is, others, which are tried after a collision, mix its halves.
+    #[inline]
+    pub const fn under(self, seed: u64) -> Self {
+        if seed == 0 {
+            return self;
+        }
+        // Two rounds of a Feistel network: a bijection of all 128 bits in which each half depends on both.
+        let high = self.high ^ mix_high(self.low ^ seed);
+        let low = self.low ^ mix_low(high ^ seed);
+        Self { high: mix_high(high), low: mix_low(low) }
+    }
+}
+
+/// Stafford's variant 13 of MurmurHash3's finaliser: a bijection.
+#[inline]
+const fn mix_low(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// MurmurHash3's finaliser: a bijection.
+#[inline]
+const fn mix_high(mut x: u64) -> u64 {
+    x = (x ^ (x >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    x = (x ^ (x >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    x ^ (x >> 33)
+}
+
 /// The bucket of a key among `buckets`, from the high half of its hash (section 4.2).
 #[inline]
 pub const fn bucket_of(high: u64, buckets: u64) -> u64 {

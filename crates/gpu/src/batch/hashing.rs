@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use warpset_base::key::sealed::Raw;
 use warpset_base::key::{Key, Seed};
 use warpset_core::hash::string::StringHash;
-use warpset_kernels::batch::keys as kinds;
+use warpset_kernels::batch::{hash128, keys as kinds};
 
 use super::KeyClass;
 
@@ -21,6 +21,8 @@ enum Function {
     Xxh64,
     Int32,
     Seeded(Seed),
+    /// The hash of 128 bits.
+    Wide(u64),
 }
 
 /// Keys that one task copies or hashes on the host.
@@ -44,6 +46,11 @@ impl Hashing {
         Hashing { function: Function::Seeded(Seed::new(seed)), strings: None }
     }
 
+    /// By the seeded hash of 128 bits, for functions that number keys.
+    pub const fn wide(seed: u64) -> Hashing {
+        Hashing { function: Function::Wide(seed), strings: None }
+    }
+
     /// The same, and a string hash of 32 bits beside it.
     pub const fn with_string_hash(self, function: StringHash) -> Hashing {
         Hashing { strings: Some(function), ..self }
@@ -54,19 +61,25 @@ impl Hashing {
         self.strings
     }
 
-    /// The hash of one key.
+    /// The hash of one key; of one of 128 bits the low half.
     #[inline]
     pub fn of<K: Key + ?Sized>(&self, key: &K) -> u64 {
         match self.function {
             Function::Xxh64 => key.xxh64(),
             Function::Int32 => key.int32_hash(),
             Function::Seeded(seed) => seed.hash(key),
+            Function::Wide(seed) => key.hash128(seed).low,
         }
     }
 
     /// The kind of keys of a class, as kernels number it, and the seed that goes with it.
     pub const fn kind(&self, class: KeyClass) -> (u32, u64) {
         match (class, self.function) {
+            // Hashed under the seed already.
+            (KeyClass::Hashes128, _) => (hash128::READY, 0),
+            (KeyClass::Hashes | KeyClass::U64, Function::Wide(seed)) => (hash128::U64, seed),
+            (KeyClass::U32, Function::Wide(seed)) => (hash128::U32, seed),
+            (KeyClass::I32, Function::Wide(seed)) => (hash128::I32, seed),
             (KeyClass::Hashes, _) => (kinds::HASH, 0),
             (KeyClass::U64, Function::Xxh64) => (kinds::XXH64_U64, 0),
             (KeyClass::U32, Function::Xxh64) => (kinds::XXH64_U32, 0),
@@ -81,14 +94,26 @@ impl Hashing {
 
     /// Whether the kernels that group keys by their hashes know this function.
     pub const fn can_group(&self) -> bool {
-        !matches!(self.function, Function::Int32)
+        !matches!(self.function, Function::Int32 | Function::Wide(_))
     }
 
-    /// The seed of XXH64 of byte strings.
+    /// How keys of the host travel: as they are, or as hashes made there.
+    pub(super) fn class_of<K: Key>(&self, keys: &[K]) -> KeyClass {
+        match K::raw(keys) {
+            Raw::U32(_) => KeyClass::U32,
+            Raw::I32(_) => KeyClass::I32,
+            Raw::U64(_) => KeyClass::U64,
+            Raw::Other if matches!(self.function, Function::Wide(_)) => KeyClass::Hashes128,
+            Raw::Hashes(_) | Raw::Other => KeyClass::Hashes,
+        }
+    }
+
+    /// The seed of byte strings.
     pub(super) const fn bytes_seed(&self) -> u64 {
         match self.function {
             Function::Xxh64 | Function::Int32 => 0,
             Function::Seeded(seed) => seed.get(),
+            Function::Wide(seed) => seed,
         }
     }
 
@@ -101,6 +126,10 @@ impl Hashing {
                 Function::Xxh64 => each(keys, to, |key| key.xxh64()),
                 Function::Int32 => each(keys, to, |key| key.int32_hash()),
                 Function::Seeded(seed) => each(keys, to, |key| seed.hash(key)),
+                Function::Wide(seed) => each(keys, bytemuck::cast_slice_mut::<u64, [u64; 2]>(to), |key| {
+                    let hash = key.hash128(seed);
+                    [hash.high, hash.low]
+                }),
             },
         }
     }

@@ -23,6 +23,8 @@ pub enum KeyClass {
     U32,
     /// Signed integers of 32 bits.
     I32,
+    /// Hashes of 128 bits, under the structure's seed.
+    Hashes128,
 }
 
 impl KeyClass {
@@ -31,6 +33,7 @@ impl KeyClass {
         match self {
             KeyClass::Hashes | KeyClass::U64 => 8,
             KeyClass::U32 | KeyClass::I32 => 4,
+            KeyClass::Hashes128 => 16,
         }
     }
 

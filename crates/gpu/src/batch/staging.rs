@@ -99,7 +99,7 @@ impl<'d> Staging<'d> {
             return Ok(());
         }
         let chunk = self.chunk_of(keys.len());
-        let parts = Parts::new(class_of(keys), self.hashing.string_hash().is_some(), reply, chunk);
+        let parts = Parts::new(self.hashing.class_of(keys), self.hashing.string_hash().is_some(), reply, chunk);
         let mut lanes = self.lanes(keys.len() > chunk, parts.words, parts.words)?;
         let count = lanes.len();
         for (i, first) in (0..keys.len()).step_by(chunk).enumerate() {
@@ -114,9 +114,10 @@ impl<'d> Staging<'d> {
         lanes.iter_mut().try_for_each(|lane| Ok(lane.finish(&parts, reply, &mut take)?))
     }
 
-    /// Brings all of `keys` to `to`, which has a word for each, and waits.
+    /// Brings all of `keys` to `to`, which has a word for each, or two for keys that are no integers and have hashes of 128 bits, and
+    /// waits.
     pub fn gather<K: Key>(&self, keys: &[K], to: &mut DeviceVec<u64>) -> Result<KeySlice> {
-        let class = class_of(keys);
+        let class = self.hashing.class_of(keys);
         let chunk = self.chunk_of(keys.len());
         let mut lanes = self.lanes(keys.len() > chunk, class.words(chunk), 0)?;
         let count = lanes.len();
@@ -176,16 +177,6 @@ impl<'d> Staging<'d> {
             }
         }
         Ok(lanes)
-    }
-}
-
-/// How the keys travel.
-fn class_of<K: Key>(keys: &[K]) -> KeyClass {
-    match K::raw(keys) {
-        Raw::U32(_) => KeyClass::U32,
-        Raw::I32(_) => KeyClass::I32,
-        Raw::U64(_) => KeyClass::U64,
-        Raw::Hashes(_) | Raw::Other => KeyClass::Hashes,
     }
 }
 

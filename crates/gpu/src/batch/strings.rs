@@ -202,6 +202,25 @@ impl<'a> DeviceStrings<'a> {
                 .launch(stream, config)
         }
     }
+
+    /// Queues hashing by XXH3-128 with `seed`: two words per string.
+    ///
+    /// # Safety
+    /// As for [`DeviceStrings::hash`], with room for two words per string.
+    pub(super) unsafe fn hash128(&self, stream: &Stream, seed: u64, hashes: GlobalMut<u64>) -> Result<()> {
+        let n = self.len();
+        if n == 0 {
+            return Ok(()); // the driver rejects a grid of zero blocks
+        }
+        let (offsets, narrow) = self.offsets();
+        let (bytes, len) = (self.bytes.global(), self.bytes.len());
+        let lead = (bytes.as_ptr().addr().wrapping_neg() % 4).min(len) as u32;
+        let config = covering(stream, n);
+        // SAFETY: there are `n + 1` offsets and `len` bytes; the rest is the caller's promise.
+        unsafe {
+            strings::strings_hash128 { offsets, narrow, bytes, len, lead, n, seed, hashes }.launch(stream, config)
+        }
+    }
 }
 
 /// Queues the string hashes of integers: of the eight bytes of their values.

@@ -1,0 +1,206 @@
+//! Keys in device memory by their hashes of 128 bits, for functions that number keys.
+
+use std::ops::Range;
+
+use warpset_kernels::batch::hash128::READY;
+use warpset_kernels::batch::keys::KeySlice;
+use warpset_simt::Global;
+
+use super::{DeviceKey, DeviceStrings, Hashing};
+use crate::error::Result;
+use crate::{Device, DeviceSlice, DeviceVec, Stream};
+
+/// Keys in device memory that a function can number: slices of [`DeviceKey`], [`DeviceStrings`], and ready-made hashes of 128 bits
+/// as pairs of words, the high half first: what the host's `Hash128` is. Sealed.
+pub trait DeviceKeys128: Copy + sealed::DeviceKeys128 {}
+
+impl<K: DeviceKey> DeviceKeys128 for DeviceSlice<'_, K> {}
+impl DeviceKeys128 for DeviceStrings<'_> {}
+impl DeviceKeys128 for DeviceSlice<'_, [u64; 2]> {}
+
+/// Strings whose hashes take scratch memory at a time: 512 MiB.
+const HASHED_AT_A_TIME: usize = 1 << 25;
+
+/// Keys as kernels take them by `hash128_at`, with the memory of what was hashed for them.
+pub struct KernelKeys128 {
+    /// The keys; `spread` is the seed.
+    pub keys: KeySlice,
+    /// Where `keys` points, if they had to be hashed.
+    _hashes: Option<DeviceVec<u64>>,
+}
+
+pub(super) mod sealed {
+    use super::*;
+
+    pub trait DeviceKeys128: Sized {
+        /// How many keys.
+        fn count(&self) -> usize;
+        /// Where they are.
+        fn device(&self) -> &Device;
+        /// Some of them.
+        fn part(&self, range: Range<usize>) -> Self;
+        /// How many of them to give to [`DeviceKeys128::kernel_keys`] at a time; a multiple of 64, or all.
+        fn at_a_time(&self) -> usize;
+        /// Queues what kernels need besides the keys themselves. Scratch memory is freed in the order of the stream.
+        ///
+        /// # Safety
+        /// The keys stay allocated until `stream` has passed this work, and nothing writes them before.
+        unsafe fn kernel_keys(&self, seed: u64, stream: &Stream) -> Result<KernelKeys128>;
+    }
+}
+
+impl<K: DeviceKey> sealed::DeviceKeys128 for DeviceSlice<'_, K> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+    fn device(&self) -> &Device {
+        DeviceSlice::device(self)
+    }
+    fn part(&self, range: Range<usize>) -> Self {
+        self.slice(range)
+    }
+    fn at_a_time(&self) -> usize {
+        self.len().max(1)
+    }
+    unsafe fn kernel_keys(&self, seed: u64, _stream: &Stream) -> Result<KernelKeys128> {
+        let (kind, seed) = Hashing::wide(seed).kind(K::CLASS);
+        Ok(KernelKeys128 { keys: KeySlice::new(self.global(), kind, seed), _hashes: None })
+    }
+}
+
+impl sealed::DeviceKeys128 for DeviceSlice<'_, [u64; 2]> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+    fn device(&self) -> &Device {
+        DeviceSlice::device(self)
+    }
+    fn part(&self, range: Range<usize>) -> Self {
+        self.slice(range)
+    }
+    fn at_a_time(&self) -> usize {
+        self.len().max(1)
+    }
+    unsafe fn kernel_keys(&self, seed: u64, stream: &Stream) -> Result<KernelKeys128> {
+        let pairs = self.global();
+        if pairs.as_ptr().addr().is_multiple_of(16) {
+            return Ok(KernelKeys128 { keys: KeySlice::new(pairs, READY, seed), _hashes: None });
+        }
+        // Adopted memory may begin at any word.
+        let mut hashes = stream.alloc_uninit::<u64>(2 * self.len())?;
+        stream.copy(hashes.as_mut_slice(), self.cast::<u64>()?)?;
+        let keys = KeySlice::new(hashes.global(), READY, seed);
+        Ok(KernelKeys128 { keys, _hashes: Some(hashes) })
+    }
+}
+
+impl sealed::DeviceKeys128 for DeviceStrings<'_> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+    fn device(&self) -> &Device {
+        DeviceStrings::device(self)
+    }
+    fn part(&self, range: Range<usize>) -> Self {
+        self.slice(range)
+    }
+    fn at_a_time(&self) -> usize {
+        HASHED_AT_A_TIME
+    }
+    unsafe fn kernel_keys(&self, seed: u64, stream: &Stream) -> Result<KernelKeys128> {
+        let mut hashes = stream.alloc_uninit::<u64>(2 * self.len())?;
+        // SAFETY: there is a place for each string; the scratch is freed in the order of the stream; the rest is the caller's
+        // promise.
+        unsafe { self.hash128(stream, seed, hashes.global_mut())? };
+        // They are hashed under the seed already.
+        let keys = KeySlice::new(Global::from(hashes.global_mut()), READY, 0);
+        Ok(KernelKeys128 { keys, _hashes: Some(hashes) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use warpset_base::key::{Bytes, Hash128, Hashed, Key};
+    use warpset_kernels::batch::hash128::hash128_at;
+    use warpset_simt::{GlobalMut, kernel, thread};
+
+    use super::super::{Reply, Staging, StringVec};
+    use super::*;
+    use crate::{GpuError, LaunchConfig};
+
+    kernel! {
+        /// The halves of the hashes of `n` keys, mixed to a word.
+        ///
+        /// # Safety
+        /// - Launch: 1-D, any grid and block size.
+        /// - `keys`, `kind` and `seed` are `n` keys of a `KeySlice`.
+        /// - `to`: room for `n` words; nothing else accesses them while the kernel runs.
+        pub unsafe fn hash_keys128(keys: Global<u64>, kind: u32, seed: u64, n: usize, to: GlobalMut<u64>) {
+            for i in thread::grid_stride(n) {
+                // SAFETY: `i < n`, and each `i` belongs to one thread.
+                unsafe {
+                    let hash = hash128_at(keys, kind, seed, i);
+                    to.write(i, hash.high.rotate_left(1) ^ hash.low);
+                }
+            }
+        }
+    }
+
+    fn queue(stream: &Stream, keys: KeySlice, n: usize, to: GlobalMut<u64>) -> Result<()> {
+        let KeySlice { keys, kind, spread } = keys;
+        // SAFETY: both callers have `n` keys and as many places.
+        unsafe { hash_keys128 { keys, kind, seed: spread, n, to }.launch(stream, LaunchConfig::covering(n, 64)) }
+    }
+
+    fn expected<K: Key>(keys: &[K], seed: u64) -> Vec<u64> {
+        keys.iter().map(|key| key.hash128(seed)).map(|hash| hash.high.rotate_left(1) ^ hash.low).collect()
+    }
+
+    fn from_host<K: Key>(device: &Device, keys: &[K], seed: u64) {
+        let mut hashes = vec![0; keys.len()];
+        let staging = Staging::new(device, Hashing::wide(seed)).chunk_keys(128);
+        let work = |chunk: &super::super::Chunk<'_>| -> Result<(), GpuError> {
+            queue(chunk.stream, chunk.keys, chunk.range.len(), chunk.replies)
+        };
+        staging.run(keys, Reply::Words, work, |range, words| hashes[range].copy_from_slice(words)).unwrap();
+        assert!(hashes == expected(keys, seed));
+    }
+
+    fn from_device<K: Key>(keys: impl DeviceKeys128, same: &[K], seed: u64) {
+        let device = keys.device().clone();
+        let stream = device.new_stream().unwrap();
+        let mut hashes = device.alloc_uninit::<u64>(same.len()).unwrap();
+        // SAFETY: keys and hashes stay until the stream has been waited for.
+        let hashed = unsafe { keys.kernel_keys(seed, &stream).unwrap() };
+        queue(&stream, hashed.keys, keys.count(), hashes.global_mut()).unwrap();
+        stream.synchronize().unwrap();
+        assert!(hashes.to_vec().unwrap() == expected(same, seed));
+    }
+
+    #[test]
+    fn every_kind_of_key_has_the_hashes_of_the_host() {
+        let device = Device::emulator(Default::default());
+        let words: Vec<u64> = (0..5_000).map(|i| warpset_core::hash::mix(i, 3)).collect();
+        let strings: Vec<String> = (0..600).map(|i| "warp".repeat(i / 3) + &"x".repeat(i % 5)).collect();
+        let pairs: Vec<Hash128> = words.iter().map(|&low| Hash128 { high: !low, low }).collect();
+        for seed in [0, 7] {
+            from_host(&device, &words, seed);
+            from_host(&device, &words.iter().map(|&x| x as i32).collect::<Vec<_>>(), seed);
+            from_host(&device, &words.iter().map(|&x| x as u16).collect::<Vec<_>>(), seed);
+            from_host(&device, &words.iter().map(|&x| Hashed(x)).collect::<Vec<_>>(), seed);
+            from_host(&device, &words.iter().map(|&x| u128::from(x) << 32).collect::<Vec<_>>(), seed);
+            from_host(&device, &pairs, seed);
+            from_host(&device, &strings, seed);
+
+            from_device(device.from_slice(&words).unwrap().as_slice(), &words, seed);
+            let narrow: Vec<i32> = words.iter().map(|&x| x as i32).collect();
+            from_device(device.from_slice(&narrow).unwrap().as_slice(), &narrow, seed);
+            let halves: Vec<[u64; 2]> = pairs.iter().map(|hash| [hash.high, hash.low]).collect();
+            from_device(device.from_slice(&halves).unwrap().as_slice(), &pairs, seed);
+            let vec = StringVec::from_slice(&device, &strings).unwrap();
+            from_device(vec.as_strings(), &strings, seed);
+            from_device(vec.as_strings().slice(64..300), &strings[64..300], seed);
+        }
+        from_host::<Bytes<&[u8]>>(&device, &[], 0);
+    }
+}
