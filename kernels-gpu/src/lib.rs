@@ -201,7 +201,18 @@ pub mod primitives {
 
 /// Minimal perfect hash functions.
 #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit"))]
-pub mod recsplit {}
+pub mod recsplit {
+    pub mod memory;
+
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_buckets"))]
+    pub mod buckets;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_encode"))]
+    pub mod encode;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_fingerprints"))]
+    pub mod fingerprints;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_lists"))]
+    pub mod lists;
+}
 
 #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "limits"))]
 pub mod limits;
@@ -279,6 +290,10 @@ modules! {
     "quotient_rank_select_regions",
     "quotient_standard",
     "quotient_update",
+    "recsplit_buckets",
+    "recsplit_encode",
+    "recsplit_fingerprints",
+    "recsplit_lists",
     "selftest",
 }
 

@@ -6,12 +6,16 @@
 //!
 //! - [`hash`]: bucket of a key, trial hashes, child and leaf position of a hash value.
 //! - [`shape`]: the splitting tree as a function of the number of keys, rotation groups, Golomb parameters.
-//! - [`elias_fano`]: how many bits a list keeps verbatim.
+//! - [`place`]: where the code of a node stands, from the index of its number.
+//! - [`elias_fano`]: how many bits a list keeps verbatim, and the line that tree positions are relative to.
+//! - [`fingerprint`]: what a static filter keeps of a key.
 //!
 //! Departures from the thesis, each with its reason, stand at the head of the module that they touch.
 
 pub mod elias_fano;
+pub mod fingerprint;
 pub mod hash;
+pub mod place;
 pub mod shape;
 
 pub use hash::{Hash128, Remix};

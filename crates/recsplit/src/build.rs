@@ -46,6 +46,12 @@ impl Settings {
         keys.div_ceil(u64::from(self.bucket_size))
     }
 
+    /// The trees of a function of `keys` keys.
+    pub(crate) fn trees(&self, keys: u64) -> Trees {
+        let largest = u64::from(self.largest_bucket()).min(keys) as u32;
+        Trees::new(self.shape, self.remix, largest)
+    }
+
     /// A bound for bucket sizes that hashed keys exceed with a probability of less than 2^-64 for each bucket.
     fn largest_bucket(&self) -> u32 {
         let mean = f64::from(self.bucket_size);
@@ -123,8 +129,7 @@ pub(crate) fn build(
 
 impl Construction {
     pub(crate) fn new(settings: Settings, keys: u64) -> Self {
-        let largest = u64::from(settings.largest_bucket()).min(keys) as u32;
-        let trees = Trees::new(settings.shape, settings.remix, largest);
+        let trees = settings.trees(keys);
         let codes = CodeTable::new(&trees);
         Self { settings, trees, codes, keys, buckets: settings.buckets(keys), share_from: SHARED }
     }

@@ -24,11 +24,8 @@ pub(crate) use encode::{Least, Prefixes, Space, encode_stretch, layout, stretche
 
 use crate::windows::{bits_from, prefetch, scan};
 use warpset_core::bits::{Select, field, word};
+use warpset_core::recsplit::elias_fano::{JUMP_BLOCK as BLOCK, ListValues, POINT};
 
-/// Entries of one block of the jump array.
-const BLOCK: u64 = 1 << 14;
-/// Bits after the point of the line's coefficients.
-const POINT: u32 = 16;
 /// Base-2 logarithms of strides.
 pub(crate) const LOG_STRIDES: std::ops::RangeInclusive<u32> = 2..=7;
 
@@ -59,7 +56,7 @@ impl Layout {
     }
 
     /// Words of a full block of the jump array.
-    fn block_words(&self) -> u64 {
+    pub(crate) fn block_words(&self) -> u64 {
         2 + (BLOCK >> self.log_stride) / 2
     }
 
@@ -71,28 +68,46 @@ impl Layout {
         entries / BLOCK * self.block_words() + rest_words
     }
 
+    /// Where the upper bits of keys, those of tree positions and the jump array begin, in words after the lower bits' first.
+    pub(crate) fn parts(&self) -> [u64; 3] {
+        let upper_keys = self.lower_words();
+        let upper_bits = upper_keys + self.upper_keys_words;
+        [upper_keys, upper_bits, upper_bits + self.upper_bits_words]
+    }
+
     /// Words of all parts.
     pub(crate) fn words(&self) -> u64 {
         self.lower_words() + self.upper_keys_words + self.upper_bits_words + self.jump_words()
     }
 
+    /// What the entries are computed with.
+    #[inline(always)]
+    pub(crate) fn list_values(&self) -> ListValues {
+        ListValues {
+            key_slope: self.key_slope,
+            bucket_slope: self.bucket_slope,
+            least_keys: self.least_keys,
+            low_keys: self.low_keys,
+            low_bits: self.low_bits,
+        }
+    }
+
     /// The line's position of the tree that begins after `keys` keys in `bucket` buckets.
     #[inline(always)]
     fn line(&self, keys: u64, bucket: u64) -> u64 {
-        let keys = self.key_slope.wrapping_mul(keys as i64);
-        (keys.wrapping_add(self.bucket_slope.wrapping_mul(bucket as i64)) >> POINT) as u64
+        self.list_values().line(keys, bucket)
     }
 
-    /// What the lists hold for entry `index`: keys above the least possible number, bits above the line.
+    /// What the lists hold for entry `index`.
     #[inline(always)]
-    fn values(&self, index: u64, (keys, bits): (u64, u64)) -> [u64; 2] {
-        [keys - index * self.least_keys, bits.wrapping_sub(self.line(keys, index))]
+    fn values(&self, index: u64, sums: (u64, u64)) -> [u64; 2] {
+        self.list_values().values(index, sums)
     }
 
     /// Where the ones of an entry with these values are in the upper bits.
     #[inline(always)]
     fn ones(&self, index: u64, values: [u64; 2]) -> [u64; 2] {
-        [(values[0] >> self.low_keys) + index, (values[1] >> self.low_bits) + index]
+        self.list_values().ones(index, values)
     }
 }
 
@@ -141,9 +156,7 @@ pub(crate) struct Jump {
 impl Lists {
     /// The lists whose first word is `base`.
     pub(crate) fn at(layout: Layout, base: u64) -> Self {
-        let upper_keys = base + layout.lower_words();
-        let upper_bits = upper_keys + layout.upper_keys_words;
-        let jumps = upper_bits + layout.upper_bits_words;
+        let [upper_keys, upper_bits, jumps] = layout.parts().map(|part| base + part);
         Self { layout, lower: base * 64, upper_keys: upper_keys * 64, upper_bits: upper_bits * 64, jumps }
     }
 

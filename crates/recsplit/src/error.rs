@@ -100,4 +100,16 @@ pub enum Error {
     /// The driver or the device refused.
     #[error(transparent)]
     Gpu(#[from] warpset_gpu::GpuError),
+    /// A device-wide primitive could not be queued.
+    #[error(transparent)]
+    Primitive(Box<warpset_primitives::Error>),
+}
+
+impl From<warpset_primitives::Error> for Error {
+    fn from(error: warpset_primitives::Error) -> Error {
+        match error {
+            warpset_primitives::Error::Gpu(error) => Error::Gpu(error),
+            other => Error::Primitive(Box::new(other)),
+        }
+    }
 }

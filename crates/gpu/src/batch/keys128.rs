@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use warpset_base::key::{Hash128, Key};
 use warpset_kernels::batch::hash128::READY;
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_simt::Global;
@@ -33,6 +34,10 @@ pub(super) mod sealed {
     use super::*;
 
     pub trait DeviceKeys128: Sized {
+        /// What a key is on the host.
+        type Host: Key;
+        /// Brings key `at` to the host. Waits for the device.
+        fn fetch(&self, at: usize) -> Result<Self::Host>;
         /// How many keys.
         fn count(&self) -> usize;
         /// Where they are.
@@ -50,6 +55,13 @@ pub(super) mod sealed {
 }
 
 impl<K: DeviceKey> sealed::DeviceKeys128 for DeviceSlice<'_, K> {
+    type Host = K;
+
+    fn fetch(&self, at: usize) -> Result<K> {
+        let mut key = [K::zeroed()];
+        self.slice(at..at + 1).copy_to_slice(&mut key)?;
+        Ok(key[0])
+    }
     fn count(&self) -> usize {
         self.len()
     }
@@ -69,6 +81,14 @@ impl<K: DeviceKey> sealed::DeviceKeys128 for DeviceSlice<'_, K> {
 }
 
 impl sealed::DeviceKeys128 for DeviceSlice<'_, [u64; 2]> {
+    type Host = Hash128;
+
+    fn fetch(&self, at: usize) -> Result<Hash128> {
+        let mut halves = [[0; 2]];
+        self.slice(at..at + 1).copy_to_slice(&mut halves)?;
+        let [[high, low]] = halves;
+        Ok(Hash128 { high, low })
+    }
     fn count(&self) -> usize {
         self.len()
     }
@@ -95,6 +115,11 @@ impl sealed::DeviceKeys128 for DeviceSlice<'_, [u64; 2]> {
 }
 
 impl sealed::DeviceKeys128 for DeviceStrings<'_> {
+    type Host = Vec<u8>;
+
+    fn fetch(&self, at: usize) -> Result<Vec<u8>> {
+        self.to_host(at)
+    }
     fn count(&self) -> usize {
         self.len()
     }
@@ -120,7 +145,7 @@ impl sealed::DeviceKeys128 for DeviceStrings<'_> {
 
 #[cfg(test)]
 mod tests {
-    use warpset_base::key::{Bytes, Hash128, Hashed, Key};
+    use warpset_base::key::{Bytes, Hashed};
     use warpset_kernels::batch::hash128::hash128_at;
     use warpset_simt::{GlobalMut, kernel, thread};
 

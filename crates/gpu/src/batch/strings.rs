@@ -160,6 +160,21 @@ impl<'a> DeviceStrings<'a> {
         DeviceStrings { offsets, ..*self }
     }
 
+    /// One string on the host, cut to what there is. Waits for the device.
+    pub(super) fn to_host(self, at: usize) -> Result<Vec<u8>> {
+        let mut ends = [0; 2];
+        match self.offsets {
+            Offsets::Narrow(offsets) => {
+                let mut narrow = [0; 2];
+                offsets.slice(at..at + 2).copy_to_slice(&mut narrow)?;
+                ends = narrow.map(u64::from);
+            }
+            Offsets::Wide(offsets) => offsets.slice(at..at + 2).copy_to_slice(&mut ends)?,
+        }
+        let [start, end] = ends.map(|end| end.min(self.bytes.len() as u64) as usize);
+        self.bytes.slice(start..end.max(start)).to_vec()
+    }
+
     /// The offsets as kernels take them, and whether they are narrow.
     fn offsets(&self) -> (Global<u64>, u32) {
         match self.offsets {

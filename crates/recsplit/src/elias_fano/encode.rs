@@ -30,6 +30,11 @@ pub(crate) trait Prefixes: Sync {
 pub(crate) struct Least(Vec<u64>);
 
 impl Least {
+    /// That of a table of least numbers of bits.
+    pub(crate) fn of(table: Vec<u64>) -> Self {
+        Self(table)
+    }
+
     /// Adds a bucket.
     #[inline]
     pub(crate) fn see(&mut self, keys: usize, bits: u64) {

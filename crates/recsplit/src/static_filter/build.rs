@@ -2,7 +2,7 @@
 
 use super::StaticFilter;
 use super::format::{WIDTHS, fingerprint_words, seal};
-use super::lookup::{BLOCK, Parameters, fingerprint};
+use super::lookup::{BLOCK, Parameters};
 use crate::bit_vec::shared;
 use crate::format::COMMON_WORDS;
 use crate::query;
@@ -10,6 +10,7 @@ use crate::{Builder, Error, RecSplit};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 use warpset_base::key::{Hash128, Key};
+use warpset_core::recsplit::fingerprint::fingerprint;
 
 impl Builder<StaticFilter> {
     /// Builds the filter of `keys`, which must be distinct.

@@ -5,6 +5,7 @@ use crate::query::{self, in_chunks};
 use warpset_base::bitmap::Bitmap;
 use warpset_base::key::{Hash128, Key};
 use warpset_core::bits::field;
+use warpset_core::recsplit::fingerprint::fingerprint;
 
 /// Keys whose numbers are looked up together.
 pub(super) const BLOCK: usize = 256;
@@ -31,14 +32,6 @@ impl Parameters {
 pub(crate) struct Lookup<'a> {
     pub(crate) words: &'a [u64],
     pub(crate) parameters: &'a Parameters,
-}
-
-/// The fingerprint of a key: unrelated to all trial hashes, since it also uses the half that picks the bucket.
-#[inline]
-pub(super) fn fingerprint(hash: Hash128, width: u32) -> u64 {
-    let mixed = (hash.low ^ hash.high.rotate_left(32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
-    let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
-    mixed >> (64 - width)
 }
 
 impl<'a> Lookup<'a> {

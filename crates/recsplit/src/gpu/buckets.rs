@@ -1,0 +1,201 @@
+//! Keys to buckets on a device: hashed, sorted, counted.
+
+use std::ops::Range;
+
+use warpset_gpu::{Device, DeviceVec, LaunchConfig, Stream};
+use warpset_kernels::batch::keys::KeySlice;
+use warpset_kernels::recsplit::buckets::{self as kernels, BLOCK, LARGEST, SEEN, TOO_LARGE};
+use warpset_primitives::scan::{self, Sum};
+use warpset_primitives::sort::{self, By};
+
+use super::build::Stopped;
+use super::rows::Rows;
+use crate::Error;
+use crate::build::Failure;
+
+/// As many blocks as fit at once, for kernels that walk by grid stride.
+pub(super) fn covering(device: &Device, n: usize) -> LaunchConfig {
+    let resident = device.properties().multiprocessors * 8;
+    LaunchConfig::new(LaunchConfig::covering(n.max(1), BLOCK).grid.x.min(resident), BLOCK)
+}
+
+/// Keys of a range of buckets, as pairs of bucket and low half, in no order.
+pub(super) struct Hashes {
+    bucket_of_key: DeviceVec<u32>,
+    lows: DeviceVec<u64>,
+    /// The range, and how many buckets the function has.
+    range: Range<u64>,
+    all: u64,
+    /// How many keys came, if others are passed over.
+    taken: Option<DeviceVec<u64>>,
+}
+
+impl Hashes {
+    /// Room for all `keys` keys if the range is that of all buckets, else for `keys` at most. The room is there for every stream.
+    pub(super) fn new(stream: &Stream, range: Range<u64>, all: u64, keys: usize) -> Result<Self, Error> {
+        let taken = if range == (0..all) { None } else { Some(stream.alloc_zeroed(1)?) };
+        let (bucket_of_key, lows) = (stream.alloc_uninit(keys)?, stream.alloc_uninit(keys)?);
+        stream.synchronize()?;
+        Ok(Self { bucket_of_key, lows, range, all, taken })
+    }
+
+    /// Queues the hashing of `n` keys, the first of which is number `first`.
+    ///
+    /// # Safety
+    /// - `keys` are `n`, of 128-bit hashes; they stay allocated until `stream` has passed this work, and nothing writes them.
+    /// - No two calls take the same key.
+    /// - Nothing else uses what this holds before `stream` has passed this work, other calls on other streams excepted.
+    pub(super) unsafe fn take(
+        &mut self,
+        stream: &Stream,
+        keys: KeySlice,
+        n: usize,
+        first: usize,
+    ) -> Result<(), Error> {
+        let KeySlice { keys, kind, spread: seed } = keys;
+        let (config, buckets) = (covering(stream.device(), n), self.all);
+        let (bucket_of_key, lows) = (self.bucket_of_key.global_mut(), self.lows.global_mut());
+        // SAFETY: without `taken` each key has a place of its own, below the room for all keys; with it, places are taken one by
+        // one, up to the room. The rest is the caller's promise.
+        unsafe {
+            match &mut self.taken {
+                None => {
+                    let (bucket_of_key, lows) = (bucket_of_key.at(first), lows.at(first));
+                    kernels::recsplit_hash { keys, kind, seed, n, buckets, bucket_of_key, lows }
+                        .launch(stream, config)?;
+                }
+                Some(taken) => {
+                    let Range { start: first, end } = self.range;
+                    let (count, capacity) = (end - first, self.lows.len() as u64);
+                    let taken = taken.global_mut();
+                    kernels::recsplit_select {
+                        keys,
+                        kind,
+                        seed,
+                        n,
+                        buckets,
+                        first,
+                        count,
+                        capacity,
+                        taken,
+                        bucket_of_key,
+                        lows,
+                    }
+                    .launch(stream, config)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The keys in the order of their buckets; `None` if there was no room for some.
+    ///
+    /// `stream` comes after all hashing.
+    pub(super) fn sorted(self, stream: &Stream) -> Result<Option<Sorted>, Error> {
+        let Hashes { bucket_of_key, lows, range, taken, .. } = self;
+        let mut keys = lows.len();
+        if let Some(taken) = taken {
+            let mut count = [0];
+            stream.download(&taken, &mut count)?;
+            if count[0] > keys as u64 {
+                return Ok(None);
+            }
+            keys = count[0] as usize;
+        }
+        let buckets = (range.end - range.start) as usize;
+        let bits = usize::BITS - (buckets - 1).leading_zeros();
+        let mut sorted = (stream.alloc_uninit::<u32>(keys)?, stream.alloc_uninit::<u64>(keys)?);
+        // SAFETY: all of them are this function's own, and are freed in the order of the stream.
+        unsafe {
+            let (from, to) = ((bucket_of_key.slice(..keys), lows.slice(..keys)), &mut sorted);
+            let by = By::ascending().bits(0..bits);
+            sort::sort_pairs_async(stream, from.0, from.1, &mut to.0, &mut to.1, by)?;
+        }
+        drop((bucket_of_key, lows));
+        let (bucket_of_key, lows) = sorted;
+        let mut bounds = stream.alloc_uninit(buckets + 1)?;
+        // SAFETY: the sorted buckets are below their number, and fewer than 2^32; memory is this function's own.
+        unsafe {
+            let (bucket_of_key, bounds) = (bucket_of_key.global(), bounds.global_mut());
+            kernels::recsplit_bounds { bucket_of_key, n: keys, buckets, bounds }
+                .launch(stream, covering(stream.device(), keys + 1))?;
+        }
+        Ok(Some(Sorted { lows, bounds, buckets, first: range.start }))
+    }
+}
+
+/// Keys of consecutive buckets.
+pub(super) struct Sorted {
+    /// Low halves, bucket after bucket.
+    pub(super) lows: DeviceVec<u64>,
+    /// Where each bucket begins, and where the last one ends.
+    pub(super) bounds: DeviceVec<u32>,
+    pub(super) buckets: usize,
+    /// The first bucket.
+    first: u64,
+}
+
+/// What the sizes of buckets tell.
+pub(super) struct Sizes {
+    /// Where the numbers of each bucket begin, and where those of the last one end.
+    pub(super) first_number: DeviceVec<u32>,
+    /// All numbers.
+    pub(super) numbers: usize,
+    /// Keys of the largest bucket.
+    pub(super) largest: u32,
+}
+
+impl Sorted {
+    /// Adds up the numbers, and writes to `keys_before`, which has a word per bucket, the keys up to the end of each bucket, of which
+    /// there are `base` before these. Waits.
+    pub(super) fn sizes(
+        &self,
+        stream: &Stream,
+        rows: &Rows,
+        base: u64,
+        keys_before: warpset_gpu::DeviceSliceMut<'_, u64>,
+    ) -> Result<Sizes, Stopped> {
+        let mut keys_before = keys_before;
+        let buckets = self.buckets;
+        let mut first_number = stream.alloc_uninit(buckets + 1)?;
+        let mut seen = stream.alloc_zeroed::<u64>(SEEN)?;
+        let config = covering(stream.device(), buckets + 1);
+        // SAFETY: there are bounds and places for all buckets; memory is freed in the order of the stream.
+        unsafe {
+            kernels::recsplit_sizes {
+                bounds: self.bounds.global(),
+                buckets,
+                rows: rows.global(),
+                largest: rows.largest(),
+                base,
+                counts: first_number.global_mut(),
+                keys_before: keys_before.global_mut(),
+                seen: seen.global_mut(),
+            }
+            .launch(stream, config)?;
+            scan::exclusive_in_place_async::<Sum<u32>>(stream, first_number.as_mut_slice())?;
+        }
+        let (mut said, mut all) = ([0; SEEN], [0]);
+        stream.download(&seen, &mut said)?;
+        stream.download(first_number.slice(buckets..), &mut all)?;
+        if said[TOO_LARGE] != 0 {
+            return Err(Stopped::Seed(self.explain(stream, !said[TOO_LARGE] as usize)?));
+        }
+        Ok(Sizes { first_number, numbers: all[0] as usize, largest: said[LARGEST] as u32 })
+    }
+
+    /// Why a bucket has a node without a solution, or too many keys.
+    #[cold]
+    pub(super) fn explain(&self, stream: &Stream, bucket: usize) -> Result<Failure, Error> {
+        let mut bounds = [0; 2];
+        stream.download(self.bounds.slice(bucket..bucket + 2), &mut bounds)?;
+        let [start, end] = bounds.map(|bound| bound as usize);
+        let mut keys = vec![0; end - start];
+        stream.download(self.lows.slice(start..end), &mut keys)?;
+        keys.sort_unstable();
+        Ok(match keys.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Failure::Collision { bucket: self.first + bucket as u64, low: pair[0] },
+            None => Failure::Unlucky,
+        })
+    }
+}

@@ -1,0 +1,195 @@
+//! Functions built on devices are those of the host, word for word.
+
+use std::sync::{Arc, Mutex};
+
+use warpset_base::key::{Hash128, Key};
+use warpset_core::hash::mix;
+use warpset_core::recsplit::{Method, Remix};
+use warpset_gpu::batch::StringVec;
+use warpset_gpu::testing::{devices, fail_each};
+use warpset_gpu::{Device, GpuError};
+
+use crate::{Builder, Error, Progress, RecSplit, Stage};
+
+fn keys(n: usize) -> Vec<u64> {
+    (0..n as u64).map(|i| mix(i, 77)).collect()
+}
+
+/// Builds on the device from host keys and from device keys, and on the host: all the same.
+fn is_the_hosts(device: &Device, builder: &Builder, n: usize) {
+    let keys = keys(n);
+    let expected = builder.build_from(&keys).unwrap();
+    let of_host_keys = builder.on(device).build_from(&keys).unwrap();
+    assert_eq!((of_host_keys.len(), of_host_keys.values()), (expected.len(), expected.values()));
+    assert!(of_host_keys.to_host().unwrap() == expected, "{builder:?} {n}");
+    let there = device.from_slice(&keys).unwrap();
+    let of_device_keys = builder.on(device).build_from_device(there.as_slice()).unwrap();
+    assert!(of_device_keys.to_host().unwrap() == expected, "{builder:?} {n}");
+}
+
+#[test]
+fn words_are_those_of_the_host() {
+    for device in devices(1) {
+        let most = if device.is_emulator() { 2_000 } else { 1_000_000 };
+        let method = |method| RecSplit::builder().method(method);
+        let builders = [
+            (RecSplit::builder().leaf_size(8).bucket_size(100), most),
+            (RecSplit::builder().leaf_size(5).bucket_size(5), most),
+            (RecSplit::builder().leaf_size(2).bucket_size(1), most),
+            (RecSplit::builder().leaf_size(3).bucket_size(700).fanouts(2, 2), most),
+            (RecSplit::builder().leaf_size(6).bucket_size(500).fanouts(3, 1).seed(9), most),
+            (method(Method::BruteForce).leaf_size(5).bucket_size(60), most),
+            (method(Method::Rotation).leaf_size(7).bucket_size(300), most / 4),
+            (method(Method::BruteForce).leaf_size(4).bucket_size(30).remix(Remix::Bits64), most / 4),
+            (RecSplit::builder().leaf_size(8).bucket_size(100).load_factor(0.9), most),
+            (RecSplit::builder().leaf_size(5).bucket_size(2000).load_factor(0.8), most),
+            (RecSplit::builder().keys_per_value(4).bucket_size(200), most),
+            (RecSplit::builder().keys_per_value(2).bucket_size(3), most),
+        ];
+        for (builder, most) in builders {
+            for n in [0, 1, 2, 7, 300, most] {
+                is_the_hosts(&device, &builder, n);
+            }
+        }
+        if !device.is_emulator() {
+            is_the_hosts(&device, &RecSplit::builder().leaf_size(12).bucket_size(2000), most);
+            is_the_hosts(&device, &RecSplit::builder().leaf_size(8).bucket_size(20_000), most);
+        }
+    }
+}
+
+#[test]
+fn every_kind_of_key() {
+    let builder = RecSplit::builder().leaf_size(4).bucket_size(20).seed(3);
+    for device in devices(2) {
+        fn from_host<K: Key>(device: &Device, builder: &Builder, keys: &[K]) -> RecSplit {
+            let expected = builder.build_from(keys).unwrap();
+            assert!(builder.on(device).build_from(keys).unwrap().to_host().unwrap() == expected);
+            expected
+        }
+        let words = keys(500);
+        let narrow: Vec<i32> = (-200..200).collect();
+        let strings: Vec<String> = (0..500).map(|i| format!("key {i}").repeat(i % 40)).collect();
+        let strings: Vec<String> = strings.into_iter().enumerate().map(|(i, text)| format!("{i}{text}")).collect();
+        let ready: Vec<Hash128> = words.iter().map(|&low| Hash128 { high: mix(low, 1), low }).collect();
+        let halves: Vec<[u64; 2]> = ready.iter().map(|hash| [hash.high, hash.low]).collect();
+        from_host(&device, &builder, &(0..300).collect::<Vec<u16>>());
+        from_host(&device, &builder, &words.iter().map(|&x| u128::from(x) << 50).collect::<Vec<_>>());
+
+        let on_device = builder.on(&device);
+        let there = device.from_slice(&narrow).unwrap();
+        let of_integers = on_device.build_from_device(there.as_slice()).unwrap();
+        assert!(of_integers.to_host().unwrap() == from_host(&device, &builder, &narrow));
+        let there = device.from_slice(&halves).unwrap();
+        let of_hashes = on_device.build_from_device(there.as_slice()).unwrap();
+        assert!(of_hashes.to_host().unwrap() == from_host(&device, &builder, &ready));
+        let there = StringVec::from_slice(&device, &strings).unwrap();
+        let of_strings = on_device.build_from_device(there.as_strings()).unwrap();
+        assert!(of_strings.to_host().unwrap() == from_host(&device, &builder, &strings));
+    }
+}
+
+#[test]
+fn ranges_of_buckets_give_the_same_words() {
+    let keys = keys(30_000);
+    let builder = RecSplit::builder().leaf_size(4).bucket_size(40).method(Method::BruteForce);
+    let expected = builder.build_from(&keys).unwrap();
+    for device in devices(3) {
+        let there = device.from_slice(&keys).unwrap();
+        let used = keys.len() * 8;
+        let report = Arc::new(Mutex::new(Vec::<Progress>::new()));
+        let seen = report.clone();
+        let builder = builder.clone().progress(move |progress| seen.lock().unwrap().push(progress));
+        let mut most = 0;
+        for more in [1 << 24, 600_000, 500_000] {
+            device.set_memory_limit(used + more);
+            report.lock().unwrap().clear();
+            let of_device_keys = builder.on(&device).build_from_device(there.as_slice()).unwrap();
+            let steps: Vec<_> = report.lock().unwrap().drain(..).filter(|step| step.stage == Stage::Building).collect();
+            assert!(of_device_keys.to_host().unwrap() == expected, "{more}");
+            assert_eq!(steps.last().map(|step| (step.keys_done, step.keys)), Some((30_000, 30_000)));
+            most = most.max(steps.len());
+        }
+        assert!(most > 2, "{most}");
+        device.set_memory_limit(used + 20_000);
+        let error = builder.on(&device).build_from_device(there.as_slice()).unwrap_err();
+        assert!(matches!(&error, Error::Gpu(GpuError::OutOfMemory { .. })), "{error}");
+        device.set_memory_limit(usize::MAX);
+        let of_host_keys = builder.on(&device).build_from(&keys).unwrap();
+        assert!(of_host_keys.to_host().unwrap() == expected);
+        assert!(report.lock().unwrap().iter().any(|step| step.stage == Stage::Hashing && step.keys_done == 30_000));
+    }
+}
+
+#[test]
+fn duplicates_are_named() {
+    let mut words = keys(1000);
+    words[700] = words[20];
+    let builder = RecSplit::builder().leaf_size(4).bucket_size(50);
+    let names_both = |error: Error, text: &str| match error {
+        Error::DuplicateKey { first, second, key } => assert_eq!((first, second, key.as_str()), (20, 700, text)),
+        other => panic!("{other}"),
+    };
+    let texts: Vec<String> = words.iter().map(|word| format!("key {word}")).collect();
+    for device in devices(4) {
+        let on_device = builder.on(&device);
+        names_both(on_device.build_from(&words).unwrap_err(), &words[20].to_string());
+        let there = device.from_slice(&words).unwrap();
+        names_both(on_device.build_from_device(there.as_slice()).unwrap_err(), &words[20].to_string());
+        let there = StringVec::from_slice(&device, &texts).unwrap();
+        names_both(on_device.build_from_device(there.as_strings()).unwrap_err(), &format!("{:?}", texts[20]));
+        let equal = vec![5u64; 3000];
+        let there = device.from_slice(&equal).unwrap();
+        let error = on_device.build_from_device(there.as_slice()).unwrap_err();
+        assert!(matches!(error, Error::DuplicateKey { .. }), "{error}");
+    }
+}
+
+#[test]
+fn colliding_hashes_lead_to_another_seed() {
+    // Under seed 0 hashes are taken as they are: two of them fall together, though the keys differ.
+    let mut ready: Vec<Hash128> =
+        keys(500).into_iter().map(|low| Hash128 { high: mix(low, 5), low }).collect();
+    ready[9] = Hash128 { high: ready[300].high ^ 1, low: ready[300].low };
+    let halves: Vec<[u64; 2]> = ready.iter().map(|hash| [hash.high, hash.low]).collect();
+    let builder = RecSplit::builder().leaf_size(4).bucket_size(50);
+    let expected = builder.build_from(&ready).unwrap();
+    assert_ne!(expected.seed(), 0);
+    for device in devices(5) {
+        let there = device.from_slice(&halves).unwrap();
+        let function = builder.on(&device).build_from_device(there.as_slice()).unwrap();
+        assert!(function.to_host().unwrap() == expected);
+        assert!(builder.on(&device).build_from(&ready).unwrap().to_host().unwrap() == expected);
+        // All in one bucket, whatever the seed.
+        let uneven = vec![Hash128 { high: 0, low: 0 }; 2];
+        assert!(matches!(builder.on(&device).build_from(&uneven).unwrap_err(), Error::DuplicateKey { .. }));
+    }
+}
+
+#[test]
+fn a_failure_is_an_error_and_nothing_else() {
+    let words = keys(600);
+    let builder = RecSplit::builder().leaf_size(4).bucket_size(50);
+    let expected = builder.build_from(&words).unwrap();
+    for device in devices(6) {
+        let there = device.from_slice(&words).unwrap();
+        let from_device = |_: &mut ()| builder.on(&device).build_from_device(there.as_slice());
+        let from_host = |_: &mut ()| builder.on(&device).build_from(&words);
+        let check = |_: &mut (), built: Result<crate::gpu::RecSplit, Error>| match built {
+            Ok(function) => assert!(function.to_host().unwrap() == expected),
+            Err(error) => assert!(matches!(error, Error::Gpu(_)), "{error}"),
+        };
+        assert!(fail_each(&mut (), from_device, check) > 20);
+        assert!(fail_each(&mut (), from_host, check) > 20);
+    }
+}
+
+#[test]
+fn keys_of_another_device_are_refused() {
+    let (here, there) = (Device::emulator(Default::default()), Device::emulator(Default::default()));
+    let foreign = there.from_slice(&keys(10)).unwrap();
+    let error = RecSplit::builder().on(&here).build_from_device(foreign.as_slice()).unwrap_err();
+    assert!(matches!(error, Error::Gpu(GpuError::OtherDevice { .. })), "{error}");
+    let error = RecSplit::builder().leaf_size(1).on(&here).build_from(&[1u64]).unwrap_err();
+    assert!(matches!(error, Error::InvalidShape { .. }), "{error}");
+}

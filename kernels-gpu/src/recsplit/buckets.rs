@@ -1,0 +1,172 @@
+//! Keys to buckets: hashing, and where the buckets of sorted keys begin.
+//!
+//! Source: sections 5.1 and 5.9 of the thesis, which sorts on the host. Here every key becomes its bucket and the low half of
+//! its hash, pairs that a radix sort brings into the order of buckets; all that later kernels want of a bucket follows from
+//! where it begins.
+
+use crate::batch::hash128::hash128_at;
+use crate::recsplit::memory::row_at;
+use warpset_core::recsplit::hash::bucket_of;
+use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
+
+/// Threads of a block, in every kernel of this module.
+pub const BLOCK: u32 = 256;
+
+/// Words in which [`recsplit_sizes`] says what it has seen.
+pub const SEEN: usize = 2;
+/// The word of [`SEEN`] for the keys of the largest bucket.
+pub const LARGEST: usize = 0;
+/// The word of [`SEEN`] for the inverse of the first bucket that is too large: 0 if there is none.
+pub const TOO_LARGE: usize = 1;
+
+kernel! {
+    /// The bucket and the low half of every key.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid and block size, no shared memory.
+    /// - `keys`: `n` keys of a kind that `hash128_at` takes, not written while the kernel runs.
+    /// - `bucket_of_key`, `lows`: room for `n` each, used by this launch alone. `buckets` is at most 2^32.
+    pub unsafe fn recsplit_hash(
+        keys: Global<u64>, kind: u32, seed: u64, n: usize, buckets: u64, bucket_of_key: GlobalMut<u32>,
+        lows: GlobalMut<u64>,
+    ) {
+        for i in thread::grid_stride(n) {
+            // SAFETY: `i < n` belongs to this thread.
+            unsafe {
+                let hash = hash128_at(keys, kind, seed, i);
+                bucket_of_key.write(i, bucket_of(hash.high, buckets) as u32);
+                lows.write(i, hash.low);
+            }
+        }
+    }
+
+    /// The same of those keys whose bucket, of `buckets`, is among the `count` from `first` on; buckets are counted from there.
+    /// Keys come in any order. Those past the capacity are counted and left out.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads, no shared memory.
+    /// - `keys`: as for [`recsplit_hash`]. `count` is at most 2^32.
+    /// - `taken`: one word, only accessed atomically.
+    /// - `bucket_of_key`, `lows`: room for `capacity` each; places from the old value of `taken` on are used by this launch, and
+    ///   by others with the same `taken`, alone.
+    #[launch_bounds(256, 4)]
+    pub unsafe fn recsplit_select(
+        keys: Global<u64>, kind: u32, seed: u64, n: usize, buckets: u64, first: u64, count: u64, capacity: u64,
+        taken: GlobalMut<u64>, bucket_of_key: GlobalMut<u32>, lows: GlobalMut<u64>,
+    ) {
+        let step = thread::grid_dim_x() as usize * BLOCK as usize;
+        let mut i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
+        let lane = warp::lane_id() as usize;
+        // A warp's 32 keys stand together, so that all of its lanes go round as often.
+        while i - lane < n {
+            // SAFETY: keys are read below `n`; all lanes of the warp come to the vote and the shuffle; a place below the
+            // capacity was taken for this lane alone.
+            unsafe {
+                let (mut low, mut bucket) = (0, count);
+                if i < n {
+                    let hash = hash128_at(keys, kind, seed, i);
+                    low = hash.low;
+                    bucket = bucket_of(hash.high, buckets).wrapping_sub(first);
+                }
+                let is_inside = bucket < count;
+                let inside = warp::ballot(warp::FULL_MASK, is_inside);
+                let mut place = 0;
+                if lane == 0 && inside != 0 {
+                    place = atomic::fetch_add(taken, inside.count_ones() as u64);
+                }
+                place = warp::shuffle_idx(warp::FULL_MASK, place, 0);
+                place += (inside & warp::lane_mask_lt()).count_ones() as u64;
+                if is_inside && place < capacity {
+                    bucket_of_key.write(place as usize, bucket as u32);
+                    lows.write(place as usize, low);
+                }
+            }
+            i += step;
+        }
+    }
+
+    /// Where each of `buckets` buckets begins among `n` sorted keys, and where the last one ends.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid and block size, no shared memory.
+    /// - `bucket_of_key`: `n` ascending numbers below `buckets`, not written while the kernel runs; `n < 2^32`.
+    /// - `bounds`: room for `buckets + 1`, used by this launch alone.
+    pub unsafe fn recsplit_bounds(bucket_of_key: Global<u32>, n: usize, buckets: usize, bounds: GlobalMut<u32>) {
+        for i in thread::grid_stride(n + 1) {
+            // SAFETY: keys are read below `n`. A bucket begins at one key only, and `bucket <= here <= buckets`.
+            unsafe {
+                let here = if i < n { bucket_of_key.read_nc(i) as usize } else { buckets };
+                let mut bucket = if i > 0 { bucket_of_key.read_nc(i - 1) as usize + 1 } else { 0 };
+                while bucket <= here {
+                    bounds.write(bucket, i as u32);
+                    bucket += 1;
+                }
+            }
+        }
+    }
+
+    /// The numbers that each bucket's tree has, and 0 after the last one; how many keys there are before the end of each bucket.
+    /// Buckets of more than `largest` keys have no tree.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads, no shared memory.
+    /// - `bounds`: `buckets + 1` that ascend, `rows`: four words for each number of keys up to `largest`; nothing writes either
+    ///   while the kernel runs.
+    /// - `counts`, `keys_before`: room for `buckets + 1` and for `buckets`, used by this launch alone.
+    /// - `seen`: [`SEEN`] words, zero at the start, only accessed atomically.
+    pub unsafe fn recsplit_sizes(
+        bounds: Global<u32>, buckets: usize, rows: Global<u32>, largest: u32, base: u64, counts: GlobalMut<u32>,
+        keys_before: GlobalMut<u64>, seen: GlobalMut<u64>,
+    ) {
+        let mut most = 0;
+        for bucket in thread::grid_stride(buckets + 1) {
+            // SAFETY: bounds are read up to `buckets`; the places of `bucket` are this thread's.
+            unsafe {
+                let mut count = 0;
+                if bucket < buckets {
+                    let end = bounds.read_nc(bucket + 1);
+                    let keys = end - bounds.read_nc(bucket);
+                    keys_before.write(bucket, base + end as u64);
+                    most = if most < keys { keys } else { most };
+                    if keys > largest {
+                        atomic::reduce_max(seen.at(TOO_LARGE), !(bucket as u64));
+                    } else {
+                        count = row_at(rows, keys).nodes as u32;
+                    }
+                }
+                counts.write(bucket, count);
+            }
+        }
+        // SAFETY: all lanes come here together; `seen` is accessed atomically.
+        unsafe {
+            let most = warp::reduce_max(warp::FULL_MASK, most) as u64;
+            if warp::lane_id() == 0 && atomic::load_relaxed(seen.at(LARGEST)) < most {
+                atomic::reduce_max(seen.at(LARGEST), most);
+            }
+        }
+    }
+
+    /// The indices of the keys that have this bucket and this low half, in any order, as far as there is room.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid and block size, no shared memory.
+    /// - `keys`: as for [`recsplit_hash`].
+    /// - `found`: one word for their number, zero at the start and only accessed atomically, and room for `capacity` indices after it.
+    pub unsafe fn recsplit_positions(
+        keys: Global<u64>, kind: u32, seed: u64, n: usize, first: u64, buckets: u64, bucket: u64, low: u64,
+        capacity: u64, found: GlobalMut<u64>,
+    ) {
+        for i in thread::grid_stride(n) {
+            // SAFETY: `i < n`; a place below the capacity was taken for this thread alone.
+            unsafe {
+                let hash = hash128_at(keys, kind, seed, i);
+                if hash.low == low && bucket_of(hash.high, buckets) == bucket {
+                    let place = atomic::fetch_add(found, 1);
+                    if place < capacity {
+                        found.write(1 + place as usize, first + i as u64);
+                    }
+                }
+            }
+        }
+    }
+}

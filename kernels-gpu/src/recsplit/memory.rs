@@ -1,0 +1,33 @@
+//! How kernels that build functions access their tables and words.
+
+use warpset_core::recsplit::place::CodeRow;
+use warpset_simt::{Global, GlobalMut, atomic};
+
+/// The row for `keys` keys.
+///
+/// # Safety
+/// `rows` has four words for each number of keys up to `keys`, at multiples of 16 bytes, which nothing writes.
+#[inline(always)]
+pub unsafe fn row_at(rows: Global<u32>, keys: u32) -> CodeRow {
+    // SAFETY: the caller's promise.
+    unsafe { CodeRow::from_words(rows.read4_nc(4 * keys as usize)) }
+}
+
+/// Or-s `value`, of at most 64 bits, into the bits from `at` on.
+///
+/// # Safety
+/// The words of these bits are valid and only accessed atomically.
+#[inline(always)]
+pub unsafe fn put(words: GlobalMut<u64>, at: u64, value: u64) {
+    let shift = (at % 64) as u32;
+    let beyond = if shift == 0 { 0 } else { value >> (64 - shift) };
+    // SAFETY: the caller's promise.
+    unsafe {
+        if value << shift != 0 {
+            atomic::reduce_or(words.at((at / 64) as usize), value << shift);
+        }
+        if beyond != 0 {
+            atomic::reduce_or(words.at((at / 64) as usize + 1), beyond);
+        }
+    }
+}
