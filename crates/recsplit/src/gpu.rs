@@ -12,6 +12,7 @@ mod host_find;
 mod lists;
 mod rows;
 mod source;
+mod watch;
 
 pub use builder::Builder;
 pub use function::RecSplit;

@@ -12,7 +12,7 @@ use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
 /// Threads of a block, in every kernel of this module.
 pub const BLOCK: u32 = 256;
 
-/// Words in which [`recsplit_sizes`] says what it has seen.
+/// Words in which [`recsplit_counts`] says what it has seen.
 pub const SEEN: usize = 2;
 /// The word of [`SEEN`] for the keys of the largest bucket.
 pub const LARGEST: usize = 0;
@@ -114,7 +114,7 @@ kernel! {
     ///   while the kernel runs.
     /// - `counts`, `keys_before`: room for `buckets + 1` and for `buckets`, used by this launch alone.
     /// - `seen`: [`SEEN`] words, zero at the start, only accessed atomically.
-    pub unsafe fn recsplit_sizes(
+    pub unsafe fn recsplit_counts(
         bounds: Global<u32>, buckets: usize, rows: Global<u32>, largest: u32, base: u64, counts: GlobalMut<u32>,
         keys_before: GlobalMut<u64>, seen: GlobalMut<u64>,
     ) {

@@ -45,13 +45,7 @@ impl Hashes {
     /// - `keys` are `n`, of 128-bit hashes; they stay allocated until `stream` has passed this work, and nothing writes them.
     /// - No two calls take the same key.
     /// - Nothing else uses what this holds before `stream` has passed this work, other calls on other streams excepted.
-    pub(super) unsafe fn take(
-        &mut self,
-        stream: &Stream,
-        keys: KeySlice,
-        n: usize,
-        first: usize,
-    ) -> Result<(), Error> {
+    pub(super) unsafe fn take(&mut self, stream: &Stream, keys: KeySlice, n: usize, first: usize) -> Result<(), Error> {
         let KeySlice { keys, kind, spread: seed } = keys;
         let (config, buckets) = (covering(stream.device(), n), self.all);
         let (bucket_of_key, lows) = (self.bucket_of_key.global_mut(), self.lows.global_mut());
@@ -162,7 +156,7 @@ impl Sorted {
         let config = covering(stream.device(), buckets + 1);
         // SAFETY: there are bounds and places for all buckets; memory is freed in the order of the stream.
         unsafe {
-            kernels::recsplit_sizes {
+            kernels::recsplit_counts {
                 bounds: self.bounds.global(),
                 buckets,
                 rows: rows.global(),

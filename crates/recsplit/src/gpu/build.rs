@@ -15,15 +15,20 @@
 use std::ops::Range;
 
 use warpset_gpu::{Device, DeviceVec, Stream};
-use warpset_simt::GlobalMut;
+use warpset_kernels::primitives::scan::{scan_sum_u32, scan_sum_u64};
+use warpset_kernels::recsplit::buckets::{recsplit_bounds, recsplit_counts, recsplit_hash, recsplit_select};
+use warpset_kernels::recsplit::lists::recsplit_lists;
+use warpset_primitives::sort;
+use warpset_simt::{GlobalMut, KernelInfo};
 
 use super::RecSplit;
 use super::buckets::Hashes;
-use super::encode::Found;
+use super::encode::{Found, Lanes};
 use super::host_find;
 use super::lists::{Last, Sums};
 use super::rows::Rows;
 use super::source::Source;
+use super::watch::Watch;
 use crate::build::{Failure, Settings};
 use crate::elias_fano::{self, Least};
 use crate::format::{HEADER_WORDS, Header};
@@ -75,6 +80,8 @@ pub(super) struct Construction<'a, S> {
     pub(super) device: &'a Device,
     pub(super) settings: Settings,
     pub(super) builder: &'a Builder<S>,
+    /// Stages are timed, if the bench asks for it.
+    pub(super) watch: Option<&'a Watch>,
 }
 
 /// What the ranges that were built have left.
@@ -95,7 +102,8 @@ impl<S> Construction<'_, S> {
             let settings = Settings { seed, ..self.settings };
             let mut ranges = self.ranges(n)?;
             let failure = loop {
-                match self.attempt(&stream, settings, keys, ranges, attempt) {
+                let kernels = self.kernels(n, ranges);
+                match self.device.with_kernels(&kernels, || self.attempt(&stream, settings, keys, ranges, attempt)) {
                     Ok(function) => return Ok(function),
                     Err(Stopped::Seed(failure)) => break failure,
                     Err(stopped) => {
@@ -128,6 +136,22 @@ impl<S> Construction<'_, S> {
         Ok(ranges.clamp(1, buckets.min(n.div_ceil(FEWEST_KEYS))))
     }
 
+    /// The kernels of a build, those that take longest to compile first.
+    fn kernels(&self, n: u64, ranges: u64) -> Vec<&'static KernelInfo> {
+        let lanes = Lanes::of(&self.settings.trees(n), self.settings.bucket_size);
+        let mut kernels = sort::kernels_for_pairs::<u32, u64>(n.div_ceil(ranges) as usize);
+        kernels.extend(lanes.kernels());
+        let hash = if ranges == 1 { recsplit_hash::INFO } else { recsplit_select::INFO };
+        kernels.extend([recsplit_lists::INFO, scan_sum_u64::INFO, scan_sum_u32::INFO, hash]);
+        kernels.extend([recsplit_counts::INFO, recsplit_bounds::INFO]);
+        kernels
+    }
+
+    /// Ends a stage where the stream is now, if stages are timed.
+    fn mark(&self, stream: &Stream, stage: &'static str) -> Result<(), Error> {
+        self.watch.map_or(Ok(()), |watch| watch.mark(stream, stage))
+    }
+
     fn attempt(
         &self,
         stream: &Stream,
@@ -139,6 +163,7 @@ impl<S> Construction<'_, S> {
         let n = keys.len() as u64;
         let buckets = settings.buckets(n);
         let trees = settings.trees(n);
+        let lanes = Lanes::of(&trees, settings.bucket_size);
         let rows = Rows::new(stream, &trees)?;
         let mut least = stream.alloc_uninit(trees.nodes().len())?;
         stream.fill_bytes(&mut least, 0xff)?;
@@ -152,28 +177,33 @@ impl<S> Construction<'_, S> {
             let mean = (u128::from(n) * u128::from(ends[1] - ends[0])).div_ceil(u128::from(buckets)) as u64;
             let room = if ranges == 1 { n } else { n.min(mean + 10 * mean.isqrt() + 64) };
             let mut hashes = Hashes::new(stream, range.clone(), buckets, room as usize)?;
+            self.mark(stream, "start")?;
             keys.hash(stream, settings.seed, &mut hashes, &self.builder.meter(Stage::Hashing, n, attempt))?;
+            self.mark(stream, "hashing")?;
             let mut sorted = hashes.sorted(stream)?.ok_or(Stopped::Room)?;
+            self.mark(stream, "sorting")?;
 
             let places = range.start as usize + 1..range.end as usize + 1;
             let sizes = sorted.sizes(stream, &rows, before, built.sums.keys.slice_mut(places))?;
             built.largest = built.largest.max(sizes.largest);
             let mut numbers = stream.alloc_uninit(sizes.numbers)?;
+            self.mark(stream, "sizes")?;
             let buckets_here = sorted.buckets;
-            let found =
-                host_find::find(stream, &trees, &mut sorted.lows, &sorted.bounds, buckets_here, &mut numbers)?;
+            let found = host_find::find(stream, &trees, &mut sorted.lows, &sorted.bounds, buckets_here, &mut numbers)?;
             if let Err(unsolved) = found {
                 return Err(Stopped::Seed(sorted.explain(stream, unsolved.bucket)?));
             }
+            self.mark(stream, "search")?;
             let keys_here = sorted.lows.len() as u64;
             before += keys_here;
 
-            let found = Found { rows: &rows, sorted: &sorted, sizes: &sizes, numbers: &numbers };
+            let found = Found { lanes, rows: &rows, sorted: &sorted, sizes: &sizes, numbers: &numbers };
             let places = range.start as usize..range.end as usize + 1;
             // SAFETY: all of these are freed in the order of the stream.
             unsafe { found.queue_bits(stream, built.sums.bits.slice_mut(places.clone()), &mut built.least)? };
             let mut end = [0];
             stream.download(built.sums.bits.slice(range.end as usize..places.end), &mut end)?;
+            self.mark(stream, "sums of bits")?;
             let bits_here = bits..end[0];
             bits = end[0];
             if ranges == 1 {
@@ -226,6 +256,7 @@ impl<S> Construction<'_, S> {
         };
         let mut words = self.device.alloc_uninit::<u64>(header.words() as usize)?;
         stream.fill_bytes(&mut words, 0)?;
+        self.mark(stream, "layout")?;
         let trees = HEADER_WORDS as usize;
         let lists = trees + bits.div_ceil(64) as usize;
         for (bits, piece) in &built.pieces {
@@ -234,7 +265,9 @@ impl<S> Construction<'_, S> {
         }
         // SAFETY: the sums are those of the layout, for which there are words; all of it is waited for below, on an error too.
         let queued = unsafe { built.sums.queue_lists(stream, &layout, words.global_mut().at(lists)) };
+        self.mark(stream, "lists")?;
         let written = write(words.global_mut().at(trees));
+        self.mark(stream, "encoding")?;
         let mut overflow = [0];
         let queued = queued.and_then(|flag| Ok(stream.download(&flag, &mut overflow)?));
         stream.synchronize()?;

@@ -148,8 +148,7 @@ fn duplicates_are_named() {
 #[test]
 fn colliding_hashes_lead_to_another_seed() {
     // Under seed 0 hashes are taken as they are: two of them fall together, though the keys differ.
-    let mut ready: Vec<Hash128> =
-        keys(500).into_iter().map(|low| Hash128 { high: mix(low, 5), low }).collect();
+    let mut ready: Vec<Hash128> = keys(500).into_iter().map(|low| Hash128 { high: mix(low, 5), low }).collect();
     ready[9] = Hash128 { high: ready[300].high ^ 1, low: ready[300].low };
     let halves: Vec<[u64; 2]> = ready.iter().map(|hash| [hash.high, hash.low]).collect();
     let builder = RecSplit::builder().leaf_size(4).bucket_size(50);

@@ -7,6 +7,7 @@ use warpset_gpu::batch::DeviceKeys128;
 use super::RecSplit;
 use super::build::Construction;
 use super::source::{HostKeys, KeysThere, Source};
+use super::watch::Watch;
 use crate::Error;
 
 /// Settings for building on a device: made by [`Builder::on`](crate::Builder::on). The words are those that the host's builder makes
@@ -43,12 +44,12 @@ impl<S> crate::Builder<S> {
 
 impl<S> Builder<S> {
     /// The function of keys that are somewhere.
-    pub(super) fn function(&self, keys: &impl Source) -> Result<RecSplit, Error> {
+    pub(super) fn function(&self, keys: &impl Source, watch: Option<&Watch>) -> Result<RecSplit, Error> {
         let settings = self.settings.settings()?;
         if keys.len() == 0 {
             return self.settings.function_from::<u64>(&[])?.to_device(&self.device);
         }
-        Construction { device: &self.device, settings, builder: &self.settings }.build(keys)
+        Construction { device: &self.device, settings, builder: &self.settings, watch }.build(keys)
     }
 }
 
@@ -63,7 +64,7 @@ impl Builder<crate::RecSplit> {
     pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<RecSplit, Error> {
         // Work that the caller queued on other streams comes first.
         self.device.synchronize()?;
-        self.function(&HostKeys { device: &self.device, keys })
+        self.function(&HostKeys { device: &self.device, keys }, None)
     }
 
     /// Builds the function of keys on the device, which must be distinct.
@@ -73,6 +74,19 @@ impl Builder<crate::RecSplit> {
     pub fn build_from_device(&self, keys: impl DeviceKeys128) -> Result<RecSplit, Error> {
         self.device.expect_same(keys.device(), "building a function")?;
         self.device.synchronize()?;
-        self.function(&KeysThere(keys))
+        self.function(&KeysThere(keys), None)
+    }
+
+    /// The same, and the seconds of each stage by the device's clock: for the bench.
+    #[doc(hidden)]
+    pub fn build_from_device_timed(
+        &self,
+        keys: impl DeviceKeys128,
+    ) -> Result<(RecSplit, Vec<(&'static str, f64)>), Error> {
+        self.device.expect_same(keys.device(), "building a function")?;
+        self.device.synchronize()?;
+        let watch = Watch::default();
+        let function = self.function(&KeysThere(keys), Some(&watch))?;
+        Ok((function, watch.seconds()?))
     }
 }

@@ -3,17 +3,52 @@
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::recsplit::encode::{self as kernels, BLOCK};
 use warpset_primitives::scan::{self, Sum};
-use warpset_simt::GlobalMut;
+use warpset_simt::{GlobalMut, KernelInfo};
 
 use super::buckets::{Sizes, Sorted};
 use super::rows::Rows;
 use crate::Error;
+use crate::find::Trees;
 
-/// Numbers per bucket from which on a whole warp takes a bucket.
-const MANY: usize = 16;
+/// Numbers of a bucket from which on a whole warp takes it.
+const MANY: u16 = 12;
+
+/// The lanes that take a bucket together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lanes {
+    /// Four.
+    Few,
+    /// All of a warp.
+    Warp,
+}
+
+impl Lanes {
+    /// Those for buckets of about this many keys.
+    pub(super) fn of(trees: &Trees, bucket_size: u32) -> Self {
+        let nodes = trees.nodes();
+        let usual = (bucket_size as usize).min(nodes.len() - 1);
+        if nodes[usual].nodes < MANY { Self::Few } else { Self::Warp }
+    }
+
+    fn count(self) -> u32 {
+        match self {
+            Self::Few => 4,
+            Self::Warp => 32,
+        }
+    }
+
+    /// The kernels of both passes.
+    pub(super) fn kernels(self) -> [&'static KernelInfo; 2] {
+        match self {
+            Self::Few => [kernels::recsplit_encode_few::INFO, kernels::recsplit_bits_few::INFO],
+            Self::Warp => [kernels::recsplit_encode::INFO, kernels::recsplit_bits::INFO],
+        }
+    }
+}
 
 /// Trees whose numbers have been found.
 pub(super) struct Found<'a> {
+    pub(super) lanes: Lanes,
     pub(super) rows: &'a Rows,
     pub(super) sorted: &'a Sorted,
     pub(super) sizes: &'a Sizes,
@@ -21,14 +56,8 @@ pub(super) struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// Whether buckets have few numbers, and how many threads take a bucket.
-    fn lanes(&self) -> (bool, u32) {
-        let are_few = self.numbers.len() < self.sorted.buckets.saturating_mul(MANY);
-        (are_few, if are_few { 4 } else { 32 })
-    }
-
     fn config(&self) -> LaunchConfig {
-        LaunchConfig::new(self.sorted.buckets.div_ceil((BLOCK / self.lanes().1) as usize) as u32, BLOCK)
+        LaunchConfig::new(self.sorted.buckets.div_ceil((BLOCK / self.lanes.count()) as usize) as u32, BLOCK)
     }
 
     /// Queues the sums of bits: `bits_before` has the bits before the first bucket as its first word, and gets those before the
@@ -58,9 +87,9 @@ impl Found<'_> {
         }
         // SAFETY: there are rows and words of `least` for all buckets, numbers for all nodes; the rest is the caller's promise.
         unsafe {
-            match self.lanes().0 {
-                true => launch!(recsplit_bits_few),
-                false => launch!(recsplit_bits),
+            match self.lanes {
+                Lanes::Few => launch!(recsplit_bits_few),
+                Lanes::Warp => launch!(recsplit_bits),
             }
             scan::inclusive_in_place_async::<Sum<u64>>(stream, bits_before)?;
         }
@@ -97,9 +126,9 @@ impl Found<'_> {
         }
         // SAFETY: as above.
         unsafe {
-            match self.lanes().0 {
-                true => launch!(recsplit_encode_few),
-                false => launch!(recsplit_encode),
+            match self.lanes {
+                Lanes::Few => launch!(recsplit_encode_few),
+                Lanes::Warp => launch!(recsplit_encode),
             }
         }
         Ok(())

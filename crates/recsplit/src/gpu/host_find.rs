@@ -1,7 +1,7 @@
 //! The numbers of trees whose keys are on a device, found on the host.
 
-use warpset_gpu::{DeviceVec, Stream};
 use warpset_core::recsplit::Method;
+use warpset_gpu::{DeviceVec, Stream};
 
 use crate::Error;
 use crate::find::cpu::CpuFinder;

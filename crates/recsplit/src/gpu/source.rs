@@ -2,11 +2,9 @@
 
 use warpset_base::key::Key;
 use warpset_gpu::batch::{DeviceKeys128, Hashing, Reply, Staging};
-use warpset_gpu::{Device, DeviceVec, Stream};
+use warpset_gpu::{Device, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::recsplit::buckets as kernels;
-use warpset_kernels::recsplit::fingerprints::recsplit_fingerprints;
-use warpset_simt::GlobalMut;
 
 use super::buckets::{Hashes, covering};
 use crate::Error;
@@ -88,39 +86,7 @@ impl<K: DeviceKeys128> KeysThere<K> {
         }
         Ok(())
     }
-
-    /// Queues the fingerprints of all keys, `width` bits at the place of each key's number, which `numbers` has.
-    ///
-    /// # Safety
-    /// - `words` have `width` bits for each number, zero, and stay allocated until `stream` has passed this work.
-    /// - `numbers` queues the numbers of some keys, the first of which is given, on the stream, and says where they will be.
-    pub(super) unsafe fn queue_fingerprints(
-        &self,
-        stream: &Stream,
-        seed: u64,
-        width: u32,
-        words: GlobalMut<u64>,
-        mut numbers: impl FnMut(K) -> Result<DeviceVec<u64>, Error>,
-    ) -> Result<(), Error> {
-        let (n, step) = (self.0.count(), self.0.at_a_time().min(NUMBERED));
-        for first in (0..n).step_by(step) {
-            let some = self.0.part(first..n.min(first + step));
-            let numbers = numbers(some)?;
-            // SAFETY: the caller's promise; scratch memory is freed in the order of the stream.
-            unsafe {
-                let hashed = some.kernel_keys(seed, stream)?;
-                let (keys, kind, seed) = (hashed.keys.keys, hashed.keys.kind, hashed.keys.spread);
-                let (n, numbers) = (some.count(), numbers.global());
-                recsplit_fingerprints { keys, kind, seed, n, numbers, width, words }
-                    .launch(stream, covering(stream.device(), n))?;
-            }
-        }
-        Ok(())
-    }
 }
-
-/// Keys whose numbers take scratch memory at a time: 256 MiB.
-const NUMBERED: usize = 1 << 25;
 
 impl<K: DeviceKeys128> Source for KeysThere<K> {
     fn len(&self) -> usize {

@@ -1,6 +1,7 @@
 //! Minimal perfect hash functions: every method at the shapes that are compared, on real and on generated keys, beside
 //! the other crates on the same keys; filters of known keys; the measurements of the thesis's figures; how builds scale over threads.
 
+mod device_build;
 mod filters;
 mod measure;
 mod ours;
@@ -31,10 +32,11 @@ impl Suite for RecSplit {
     }
 
     fn generated(&self, setup: &Setup) -> Vec<Step> {
+        let mut steps = device_build::steps(setup);
         if !setup.cpu() {
-            return Vec::new();
+            return steps;
         }
-        let mut steps = shapes::steps(setup);
+        steps.extend(shapes::steps(setup));
         steps.extend(variants::steps());
         steps.extend(filters::steps());
         steps.extend(scaling::steps(setup));
