@@ -87,8 +87,7 @@ pub fn place_of(row_of: impl Fn(u32) -> CodeRow, keys: u32, root: CodeRow, index
         let child = row_of(unit);
         let nodes = child.nodes as u32;
         // Children that store nothing are passed over.
-        let passed = if nodes == 0 { full } else { left / nodes };
-        let passed = if passed < full { passed } else { full };
+        let passed = left.checked_div(nodes).unwrap_or(full).min(full);
         left -= passed * nodes;
         fixed_at += passed * child.fixed_bits;
         if passed < full {
@@ -155,9 +154,9 @@ mod tests {
                 let (mut found, mut at, mut count) = ([None; KEYS], 0, 0);
                 places(&shape, &rows, keys, &mut at, &mut found, &mut count);
                 assert_eq!((count, at), (rows[keys].nodes.into(), rows[keys].fixed_bits));
-                for index in 0..count {
+                for (index, &expected) in found.iter().enumerate().take(count) {
                     let place = place_of(|keys| rows[keys as usize], keys as u32, rows[keys], index as u32);
-                    assert_eq!(Some(place), found[index], "{shape:?} {keys} {index}");
+                    assert_eq!(Some(place), expected, "{shape:?} {keys} {index}");
                 }
             }
         }

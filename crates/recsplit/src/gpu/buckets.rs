@@ -97,7 +97,7 @@ impl Hashes {
             keys = count[0] as usize;
         }
         let buckets = (range.end - range.start) as usize;
-        let bits = usize::BITS - (buckets - 1).leading_zeros();
+        let bits = (usize::BITS - (buckets - 1).leading_zeros()).max(1);
         let mut sorted = (stream.alloc_uninit::<u32>(keys)?, stream.alloc_uninit::<u64>(keys)?);
         // SAFETY: all of them are this function's own, and are freed in the order of the stream.
         unsafe {

@@ -7,7 +7,7 @@ use warpset_gpu::batch::DeviceKeys128;
 use super::RecSplit;
 use super::build::Construction;
 use super::source::{HostKeys, KeysThere, Source};
-use super::watch::Watch;
+use super::watch::{Stages, Watch};
 use crate::Error;
 
 /// Settings for building on a device: made by [`Builder::on`](crate::Builder::on). The words are those that the host's builder makes
@@ -79,10 +79,7 @@ impl Builder<crate::RecSplit> {
 
     /// The same, and the seconds of each stage by the device's clock: for the bench.
     #[doc(hidden)]
-    pub fn build_from_device_timed(
-        &self,
-        keys: impl DeviceKeys128,
-    ) -> Result<(RecSplit, Vec<(&'static str, f64)>), Error> {
+    pub fn build_from_device_timed(&self, keys: impl DeviceKeys128) -> Result<(RecSplit, Stages), Error> {
         self.device.expect_same(keys.device(), "building a function")?;
         self.device.synchronize()?;
         let watch = Watch::default();

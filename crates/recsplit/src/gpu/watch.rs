@@ -6,6 +6,9 @@ use warpset_gpu::{Event, Stream};
 
 use crate::Error;
 
+/// The stages of a build, with the seconds of each.
+pub(super) type Stages = Vec<(&'static str, f64)>;
+
 /// The stages of a build, each with its end.
 #[derive(Default)]
 pub(super) struct Watch(RefCell<Vec<(&'static str, Event)>>);
@@ -20,7 +23,7 @@ impl Watch {
     }
 
     /// Seconds of each stage but the first, which is the start of all. Waits.
-    pub(super) fn seconds(self) -> Result<Vec<(&'static str, f64)>, Error> {
+    pub(super) fn seconds(self) -> Result<Stages, Error> {
         let marks = self.0.into_inner();
         let seconds =
             |pair: &[(&'static str, Event)]| Ok((pair[1].0, f64::from(pair[1].1.elapsed_ms(&pair[0].1)?) / 1e3));
