@@ -206,12 +206,16 @@ pub mod recsplit {
 
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_buckets"))]
     pub mod buckets;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_lookup"))]
+    pub mod device_function;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_encode"))]
     pub mod encode;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_fingerprints"))]
     pub mod fingerprints;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_lists"))]
     pub mod lists;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_lookup"))]
+    pub mod lookup;
 }
 
 #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "limits"))]
@@ -294,6 +298,7 @@ modules! {
     "recsplit_encode",
     "recsplit_fingerprints",
     "recsplit_lists",
+    "recsplit_lookup",
     "selftest",
 }
 

@@ -9,12 +9,14 @@
 //! - [`place`]: where the code of a node stands, from the index of its number.
 //! - [`elias_fano`]: how many bits a list keeps verbatim, and the line that tree positions are relative to.
 //! - [`fingerprint`]: what a static filter keeps of a key.
+//! - [`lookup`]: from a key's hash to its number.
 //!
 //! Departures from the thesis, each with its reason, stand at the head of the module that they touch.
 
 pub mod elias_fano;
 pub mod fingerprint;
 pub mod hash;
+pub mod lookup;
 pub mod place;
 pub mod shape;
 

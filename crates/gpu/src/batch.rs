@@ -21,7 +21,7 @@ mod strings;
 mod transfer;
 
 pub use answers::{Answers, Take, answers_bitmap, answers_count, answers_into, bits_to, expect_room};
-pub use hashing::Hashing;
+pub use hashing::{Hashing, copy_many};
 pub use keys::{DeviceKey, DeviceKeys, KernelKeys, KeyClass};
 pub use keys128::{DeviceKeys128, KernelKeys128};
 pub use staging::{Chunk, DEFAULT_CHUNK_KEYS, Reply, Staging};

@@ -97,6 +97,20 @@ pub enum Error {
     /// Reading keys, or writing what does not fit in memory, failed.
     #[error("cannot read keys, or write hashes to the temporary file: {0}")]
     Io(#[from] io::Error),
+    /// Numbers were asked for as `u32`, which cannot hold all of them.
+    #[error("numbers below {values} do not fit in `u32`: take them as `u64`")]
+    NumbersTooLarge {
+        /// The function's values.
+        values: u64,
+    },
+    /// The table that values are gathered from has no item for some numbers.
+    #[error("a table of {found} items, where numbers go up to {}: pass one item for each of {values} values", values - 1)]
+    TableTooShort {
+        /// The function's values, at least 1.
+        values: u64,
+        /// Items of the table.
+        found: u64,
+    },
     /// The driver or the device refused.
     #[error(transparent)]
     Gpu(#[from] warpset_gpu::GpuError),

@@ -1,5 +1,8 @@
-//! Functions in device memory: built there, or brought there, and asked by kernels. The words are those that the CPU has for the
-//! same keys and settings.
+//! Functions and filters in device memory: built there, or brought there, and asked by kernels. The words are those that the CPU has
+//! for the same keys and settings.
+//!
+//! Keys in host memory are staged through pinned memory in chunks; keys in device memory are read where they are. Operations on device
+//! memory wait, or, with names that end in `_async`, are queued on the caller's stream.
 
 mod buckets;
 mod build;
@@ -7,12 +10,20 @@ mod build;
 mod build_tests;
 mod builder;
 mod encode;
+mod filter;
+mod filter_query;
 mod function;
 mod host_find;
 mod lists;
+mod number;
+mod query;
 mod rows;
 mod source;
+mod tables;
 mod watch;
 
 pub use builder::Builder;
+pub use filter::StaticFilter;
 pub use function::RecSplit;
+pub use number::Number;
+pub use warpset_gpu::batch::{DeviceKey, DeviceKeys128, DeviceStrings, Offset, StringVec};

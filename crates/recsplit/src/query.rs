@@ -1,13 +1,6 @@
 //! Lookups: one key ([`single`]), or many ([`bulk`]).
 //!
-//! Source: section 4.4.2 (fast queries). A lookup is bound by the latency of its chain: the code of a node says which
-//! child comes next, and that says where its code is. So:
-//! - Everything about a node that does not need its code is in one row of 32 bytes ([`node_rows`]), and the next positions are
-//!   computed while the code is still being read.
-//! - Both ends of a unary part come from one `pdep`, and rotations from the stored number, not from its remainder.
-//! - Unary parts of the higher levels stand before all others of a bucket, so that the long way over the subtrees to the
-//!   left is skipped once, not on each level.
-//! - Levels have loops of their own, whose branches are easy to predict.
+//! How a lookup goes is in `warpset_core::recsplit::lookup`, which the device's kernels share.
 //!
 //! Batches ([`batch_simd`], or [`batch_scalar`] without its vectors) take many lookups through each stage together.
 
@@ -22,9 +15,11 @@ mod single;
 
 use crate::elias_fano::Lists;
 use crate::format::{self, Header};
-use node_rows::{Levels, Row};
+use crate::windows::HostWords;
+use node_rows::Row;
 use std::sync::Arc;
 use warpset_base::file::FileError;
+use warpset_core::recsplit::lookup::{Function, Plan};
 
 pub(crate) use bulk::in_chunks;
 
@@ -33,11 +28,7 @@ pub(crate) use bulk::in_chunks;
 pub(crate) struct Parameters {
     pub(crate) header: Header,
     lists: Lists,
-    /// First bit of the trees within the words.
-    trees: u64,
-    /// All values are below.
-    values: u64,
-    levels: Levels,
+    pub(crate) plan: Plan,
     /// Rows for up to the largest bucket.
     rows: Arc<[Row]>,
 }
@@ -53,8 +44,18 @@ impl Parameters {
     pub(crate) fn trusted(header: Header) -> Self {
         let lists = Lists::at(header.layout, format::HEADER_WORDS + header.tree_bits.div_ceil(64));
         let (levels, rows) = node_rows::rows(&header.shape, header.largest_bucket);
-        let values = header.shape.base(header.keys, header.layout.buckets);
-        Self { header, lists, trees: format::HEADER_WORDS * 64, values, levels, rows }
+        let plan = Plan {
+            keys: header.keys,
+            values: header.shape.base(header.keys, header.layout.buckets),
+            buckets: header.layout.buckets,
+            trees: format::HEADER_WORDS * 64,
+            lists: lists.places,
+            rows: rows.len() as u32,
+            leaf: header.shape.leaf(),
+            positions: header.shape.positions(),
+            levels,
+        };
+        Self { header, lists, plan, rows }
     }
 
     /// Number of keys.
@@ -64,7 +65,12 @@ impl Parameters {
 
     /// All values are below.
     pub(crate) fn values(&self) -> u64 {
-        self.values
+        self.plan.values
+    }
+
+    /// The rows of nodes, by number of keys.
+    pub(crate) fn rows(&self) -> &[Row] {
+        &self.rows
     }
 
     /// Where the space goes.
@@ -78,4 +84,21 @@ impl Parameters {
 pub(crate) struct Lookup<'a> {
     pub(crate) words: &'a [u64],
     pub(crate) parameters: &'a Parameters,
+}
+
+impl<'a> Function for Lookup<'a> {
+    type Words = HostWords<'a>;
+
+    #[inline(always)]
+    fn words(&self) -> HostWords<'a> {
+        HostWords(self.words)
+    }
+    #[inline(always)]
+    fn plan(&self) -> &Plan {
+        &self.parameters.plan
+    }
+    #[inline(always)]
+    fn row(&self, keys: u32) -> Row {
+        self.parameters.rows[keys as usize]
+    }
 }

@@ -48,6 +48,11 @@ impl StaticFilter {
         Ok(Self { words, parameters })
     }
 
+    /// As `from_words`, for words that are known to be right.
+    pub(crate) fn trusted(words: Vec<u64>, parameters: Parameters) -> Self {
+        Self { words, parameters }
+    }
+
     /// The filter, borrowed.
     pub fn view(&self) -> StaticFilterView<'_> {
         StaticFilterView::of(&self.words, &self.parameters)

@@ -3,7 +3,49 @@
 //! [`bits_from`] and [`scan`] do what `window` and `select_from` of `warpset_core::bits` do, faster: a lookup is a chain of
 //! them. Reads past the end give zeros.
 
-use warpset_core::bits::{Select, word};
+use warpset_core::bits::{Portable, Select, field, word};
+use warpset_core::recsplit::lookup::Words;
+
+/// Words in host memory as lookups read them.
+#[derive(Clone, Copy)]
+pub(crate) struct HostWords<'a>(pub(crate) &'a [u64]);
+
+impl Words for HostWords<'_> {
+    #[inline(always)]
+    fn len(self) -> u64 {
+        self.0.len() as u64
+    }
+    #[inline(always)]
+    fn word(self, index: u64) -> u64 {
+        word(self.0, index as usize)
+    }
+    #[inline(always)]
+    fn bits_from(self, at: u64) -> u64 {
+        bits_from(self.0, at)
+    }
+    #[inline(always)]
+    fn field(self, at: u64, width: u32) -> u64 {
+        field(self.0, at, width)
+    }
+    #[inline(always)]
+    fn scan<const N: usize>(self, from: u64, rank: u32, select: impl Select) -> u64 {
+        scan::<N>(self.0, from, rank, select)
+    }
+    #[inline(always)]
+    fn far_unary_part(self, at: u64, skip: u32) -> (u64, u64) {
+        far_unary_part(self.0, at, skip)
+    }
+}
+
+/// [`Words::far_unary_part`], out of the way of the rest.
+#[cold]
+#[inline(never)]
+pub(crate) fn far_unary_part(words: &[u64], at: u64, skip: u32) -> (u64, u64) {
+    let begin = if skip == 0 { at } else { scan::<1>(words, at, skip - 1, Portable).wrapping_add(1) };
+    let end = scan::<1>(words, begin, 0, Portable);
+    // Damaged words can say that it begins past the end.
+    (end.saturating_sub(begin), end.wrapping_add(1))
+}
 
 /// At least 57 bits from position `at` on, zeros above: one unaligned load. Within the last 8 bytes of `words` they are
 /// all zeros; what is read so stands before a jump array.

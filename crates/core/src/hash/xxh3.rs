@@ -63,14 +63,14 @@ fn secret(offset: usize, seed: u64) -> u64 {
     if shift == 0 { low } else { low | word(index + 1) << (64 - shift) }
 }
 
-#[inline]
+#[inline(always)]
 const fn avalanche(mut x: u64) -> u64 {
     x ^= x >> 37;
     x = x.wrapping_mul(0x1656_6791_9e37_79f9);
     x ^ (x >> 32)
 }
 
-#[inline]
+#[inline(always)]
 const fn avalanche64(mut x: u64) -> u64 {
     x ^= x >> 33;
     x = x.wrapping_mul(P2);
@@ -79,19 +79,19 @@ const fn avalanche64(mut x: u64) -> u64 {
     x ^ (x >> 32)
 }
 
-#[inline]
+#[inline(always)]
 const fn product(a: u64, b: u64) -> (u64, u64) {
     let product = a as u128 * b as u128;
     (product as u64, (product >> 64) as u64)
 }
 
-#[inline]
+#[inline(always)]
 const fn folded(a: u64, b: u64) -> u64 {
     let (low, high) = product(a, b);
     low ^ high
 }
 
-#[inline]
+#[inline(always)]
 const fn joined(low: u64, high: u64) -> u128 {
     (high as u128) << 64 | low as u128
 }
@@ -101,7 +101,7 @@ const fn joined(low: u64, high: u64) -> u128 {
 /// ```
 /// assert_eq!(warpset_core::hash::xxh3_128(&b""[..], 0), 0x99aa_06d3_0147_98d8_6001_c324_468d_497f);
 /// ```
-#[inline]
+#[inline(always)]
 pub fn xxh3_128<B: ByteSource + ?Sized>(bytes: &B, seed: u64) -> u128 {
     match bytes.len() {
         0 => {
@@ -178,23 +178,22 @@ impl Sums {
 fn up_to_240<B: ByteSource + ?Sized>(bytes: &B, seed: u64) -> u128 {
     let len = bytes.len();
     let mut sums = Sums { low: (len as u64).wrapping_mul(P1), high: 0 };
-    if len <= 128 {
-        // From the middle to the ends.
-        for i in (0..(len - 1) / 32 + 1).rev() {
-            sums.take(bytes, 16 * i, len - 16 * (i + 1), 32 * i, seed);
-        }
-    } else {
-        for i in 0..len / 32 {
-            if i == 4 {
-                sums = Sums { low: avalanche(sums.low), high: avalanche(sums.high) };
-            }
-            let key = if i < 4 { 32 * i } else { 3 + 32 * (i - 4) };
-            sums.take(bytes, 32 * i, 32 * i + 16, key, seed);
-        }
-        if len < 160 {
+    // Up to 128 bytes: pairs of 16 bytes from the middle to the ends. Above: 32 bytes after 32 bytes, and the last 32. One loop for
+    // both, whose body is a large part of what a device has to compile.
+    let (is_short, steps) = (len <= 128, if len <= 128 { (len - 1) / 32 + 1 } else { len / 32 + 1 });
+    for step in 0..steps {
+        if !is_short && step == 4 {
             sums = Sums { low: avalanche(sums.low), high: avalanche(sums.high) };
         }
-        sums.take(bytes, len - 16, len - 32, SECRET_LEAST - 17 - 16, seed.wrapping_neg());
+        let is_last = step + 1 == steps;
+        let i = if is_short { steps - 1 - step } else { step };
+        let (first, second, key, seed) = match (is_short, is_last) {
+            (true, _) => (16 * i, len - 16 * (i + 1), 32 * i, seed),
+            (false, true) => (len - 16, len - 32, SECRET_LEAST - 17 - 16, seed.wrapping_neg()),
+            (false, false) if i < 4 => (32 * i, 32 * i + 16, 32 * i, seed),
+            (false, false) => (32 * i, 32 * i + 16, 3 + 32 * (i - 4), seed),
+        };
+        sums.take(bytes, first, second, key, seed);
     }
     let Sums { low, high } = sums;
     let tail = (len as u64).wrapping_sub(seed).wrapping_mul(P2);
@@ -202,43 +201,49 @@ fn up_to_240<B: ByteSource + ?Sized>(bytes: &B, seed: u64) -> u128 {
     joined(avalanche(low.wrapping_add(high)), avalanche(mixed).wrapping_neg())
 }
 
-/// Adds a stripe of the bytes to the accumulators, with 64 bytes of the secret from `key` on.
+/// The sums of lanes `2 * pair` and `2 * pair + 1` over all stripes: other lanes have no part in them.
 #[inline(always)]
-fn accumulate<B: ByteSource + ?Sized>(sums: &mut [u64; 8], bytes: &B, at: usize, key: usize, seed: u64) {
-    for i in 0..8 {
-        let value = bytes.word64(at + 8 * i);
-        let keyed = value ^ secret(key + 8 * i, seed);
-        sums[i ^ 1] = sums[i ^ 1].wrapping_add(value);
-        sums[i] = sums[i].wrapping_add((keyed & 0xffff_ffff) * (keyed >> 32));
+fn lanes<B: ByteSource + ?Sized>(bytes: &B, pair: usize, seed: u64) -> [u64; 2] {
+    let len = bytes.len();
+    let (mut a, mut b) = match pair {
+        0 => (P32_3, P1),
+        1 => (P2, P3),
+        2 => (P4, P32_2),
+        _ => (P5, P32_1),
+    };
+    let stripes = (len - 1) / STRIPE;
+    for stripe in 0..stripes + 1 {
+        // The last one ends with the bytes.
+        let (at, key) = if stripe == stripes {
+            (len - STRIPE, SECRET_BYTES - STRIPE - 7)
+        } else {
+            (STRIPE * stripe, 8 * (stripe % STRIPES))
+        };
+        let (x, y) = (bytes.word64(at + 16 * pair), bytes.word64(at + 16 * pair + 8));
+        let (keyed_x, keyed_y) = (x ^ secret(key + 16 * pair, seed), y ^ secret(key + 16 * pair + 8, seed));
+        a = a.wrapping_add((keyed_x & 0xffff_ffff) * (keyed_x >> 32)).wrapping_add(y);
+        b = b.wrapping_add((keyed_y & 0xffff_ffff) * (keyed_y >> 32)).wrapping_add(x);
+        if stripe < stripes && stripe % STRIPES == STRIPES - 1 {
+            let scrambled = |sum: u64, offset: usize| {
+                (sum ^ (sum >> 47) ^ secret(SECRET_BYTES - STRIPE + 16 * pair + offset, seed)).wrapping_mul(P32_1)
+            };
+            (a, b) = (scrambled(a, 0), scrambled(b, 8));
+        }
     }
-}
-
-#[inline(always)]
-fn merged(sums: &[u64; 8], key: usize, seed: u64, start: u64) -> u64 {
-    let mut result = start;
-    for i in 0..4 {
-        let (a, b) = (secret(key + 16 * i, seed), secret(key + 16 * i + 8, seed));
-        result = result.wrapping_add(folded(sums[2 * i] ^ a, sums[2 * i + 1] ^ b));
-    }
-    avalanche(result)
+    [a, b]
 }
 
 #[inline(always)]
 fn long<B: ByteSource + ?Sized>(bytes: &B, seed: u64) -> u128 {
     let len = bytes.len();
-    let mut sums = [P32_3, P1, P2, P3, P4, P32_2, P5, P32_1];
-    for stripe in 0..(len - 1) / STRIPE {
-        accumulate(&mut sums, bytes, STRIPE * stripe, 8 * (stripe % STRIPES), seed);
-        if stripe % STRIPES == STRIPES - 1 {
-            for (i, sum) in sums.iter_mut().enumerate() {
-                *sum = (*sum ^ (*sum >> 47) ^ secret(SECRET_BYTES - STRIPE + 8 * i, seed)).wrapping_mul(P32_1);
-            }
-        }
+    let (mut low, mut high) = ((len as u64).wrapping_mul(P1), !(len as u64).wrapping_mul(P2));
+    for pair in 0..4 {
+        let [a, b] = lanes(bytes, pair, seed);
+        let merged = |key: usize| folded(a ^ secret(key + 16 * pair, seed), b ^ secret(key + 16 * pair + 8, seed));
+        low = low.wrapping_add(merged(11));
+        high = high.wrapping_add(merged(SECRET_BYTES - STRIPE - 11));
     }
-    accumulate(&mut sums, bytes, len - STRIPE, SECRET_BYTES - STRIPE - 7, seed);
-    let low = merged(&sums, 11, seed, (len as u64).wrapping_mul(P1));
-    let high = merged(&sums, SECRET_BYTES - STRIPE - 11, seed, !(len as u64).wrapping_mul(P2));
-    joined(low, high)
+    joined(avalanche(low), avalanche(high))
 }
 
 #[cfg(test)]

@@ -142,11 +142,7 @@ impl TreeShape {
     /// the positions of its leaves, of which the last is rounded up.
     #[inline]
     pub const fn base(&self, keys: u64, bucket: u64) -> u64 {
-        if self.positions == self.leaf {
-            keys
-        } else {
-            (keys as u128 * self.positions as u128 / self.leaf as u128) as u64 + bucket
-        }
+        value_base(self.leaf(), self.positions(), keys, bucket)
     }
 
     /// The fanouts of section 4.3: `max(2, ceil(0.35 leaf + 0.5))` and `ceil(0.21 leaf + 0.9)`, 2 below leaf size 7.
@@ -308,6 +304,18 @@ impl TreeShape {
         }
         expected_candidates(keys, self.unit(keys), fanout)
     }
+}
+
+/// [`TreeShape::base`] for leaves of `leaf` keys and `positions` positions.
+#[inline]
+pub const fn value_base(leaf: u32, positions: u32, keys: u64, bucket: u64) -> u64 {
+    if positions == leaf {
+        return keys;
+    }
+    // `keys * positions / leaf`, where the product may not fit; only damaged headers have so many keys that the sum does not.
+    let (leaf, positions) = (leaf as u64, positions as u64);
+    let whole = (keys / leaf).wrapping_mul(positions);
+    whole.wrapping_add(keys % leaf * positions / leaf).wrapping_add(bucket)
 }
 
 /// A splitting takes one more group as long as this many trials remain to be expected. One vector has 16 of them; fewer

@@ -120,8 +120,8 @@ impl Hashing {
     /// Writes keys as they travel: integers and hashes as they are, of other keys their hashes. There is room for them.
     pub(super) fn write<K: Key>(&self, keys: &[K], to: &mut [u64]) {
         match K::raw(keys) {
-            Raw::U32(keys) | Raw::I32(keys) => copy(&mut bytemuck::cast_slice_mut(to)[..keys.len()], keys),
-            Raw::U64(keys) | Raw::Hashes(keys) => copy(&mut to[..keys.len()], keys),
+            Raw::U32(keys) | Raw::I32(keys) => copy_many(&mut bytemuck::cast_slice_mut(to)[..keys.len()], keys),
+            Raw::U64(keys) | Raw::Hashes(keys) => copy_many(&mut to[..keys.len()], keys),
             Raw::Other => match self.function {
                 Function::Xxh64 => each(keys, to, |key| key.xxh64()),
                 Function::Int32 => each(keys, to, |key| key.int32_hash()),
@@ -144,8 +144,12 @@ pub(super) fn each<K: Key, T: Send>(keys: &[K], to: &mut [T], of: impl Fn(&K) ->
     }
 }
 
-/// Copies on as many threads as it takes to keep up with the bus.
-fn copy<T: Copy + Send + Sync>(to: &mut [T], from: &[T]) {
+/// Copies between slices of the same length on as many threads as it takes to keep up with the bus.
+///
+/// # Panics
+/// If they differ in length.
+pub fn copy_many<T: Copy + Send + Sync>(to: &mut [T], from: &[T]) {
+    assert_eq!(from.len(), to.len(), "a copy between slices");
     if from.len() <= TASK {
         to.copy_from_slice(from);
     } else {

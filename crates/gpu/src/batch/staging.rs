@@ -35,6 +35,8 @@ pub enum Reply {
     Bits,
     /// One `u64` per key.
     Words,
+    /// One `u32` per key, two to a word, the first one low.
+    HalfWords,
 }
 
 impl Reply {
@@ -44,6 +46,7 @@ impl Reply {
             Reply::None => 0,
             Reply::Bits => keys.div_ceil(64),
             Reply::Words => keys,
+            Reply::HalfWords => keys.div_ceil(2),
         }
     }
 }

@@ -3,16 +3,16 @@
 use super::{BLOCK, Lists};
 use crate::batch::reads::{Keys, Reader, Starts, Within, keys_of, next_key, windows_of, words_of};
 use crate::batch::u64_vector::{Lanes, VECTORS, Vector, Vectors};
-use crate::windows::prefetch;
+use crate::windows::{HostWords, prefetch};
 
-/// [`super::Entry`] in lanes.
+/// [`warpset_core::recsplit::lookup::lists::Entry`] in lanes.
 pub(crate) struct Entries {
     pub keys_before: Lanes,
     pub keys: Lanes,
     pub bits_before: Lanes,
 }
 
-/// The windows that usually hold the ones of [`super::two_ones`]: one window up to a stride of 16, above that one of two.
+/// The windows that usually hold the ones of `two_ones`: one window up to a stride of 16, above that one of two.
 #[inline(always)]
 fn near_words<T: Vectors>(reader: Reader<T>, from: &Lanes, ranks: &Lanes, stride: u64, within: &mut Within) {
     windows_of(reader, from, ranks, within);
@@ -57,11 +57,14 @@ impl Lists {
             // As in `jump_to`.
             let bucket = buckets.get(vectors, v);
             let block = bucket.shr::<{ BLOCK.ilog2() }>().times(vectors.splat(layout.block_words()));
-            let block = block + vectors.splat(self.jumps);
+            let block = block + vectors.splat(self.places.jumps);
             let pair = (bucket & vectors.splat(BLOCK - 1)).shr_by(vectors.splat(layout.log_stride.into()));
             let pair = vectors.halves(reader.words, block.shl::<1>() + vectors.splat(4) + pair);
-            phi.set(v, reader.word(block) + vectors.splat(self.upper_keys) + (pair & halves));
-            chi.set(v, reader.word(block + vectors.splat(1)) + vectors.splat(self.upper_bits) + pair.shr::<16>());
+            phi.set(v, reader.word(block) + vectors.splat(self.places.upper_keys) + (pair & halves));
+            chi.set(
+                v,
+                reader.word(block + vectors.splat(1)) + vectors.splat(self.places.upper_bits) + pair.shr::<16>(),
+            );
             ranks.set(v, bucket & vectors.splat(stride - 1));
         }
         if far {
@@ -97,7 +100,7 @@ impl Lists {
             && SMALL.contains(&layout.bucket_slope)
     }
 
-    /// [`Lists::get`] from the ones of the upper bits.
+    /// [`super::Places::get`] from the ones of the upper bits.
     #[inline(always)]
     fn entries<T: Vectors>(
         &self,
@@ -127,12 +130,12 @@ impl Lists {
             let zeros = rest.trailing_zeros(one);
             missing |= keys_of(phi_one.equals(zero) | chi_one.equals(zero) | rest.equals(zero), v);
 
-            let low = reader.bits_from(product(vectors, bucket, width, small) + vectors.splat(self.lower));
+            let low = reader.bits_from(product(vectors, bucket, width, small) + vectors.splat(self.places.lower));
             let low_phi = low & keys_mask;
             let low_chi = low.shr_by(low_keys) & bits_mask;
             let next_low_phi = low.shr_by(vectors.splat(width)) & keys_mask;
-            let upper_phi = phi_at - vectors.splat(self.upper_keys) - bucket;
-            let upper_chi = chi_at - vectors.splat(self.upper_bits) - bucket;
+            let upper_phi = phi_at - vectors.splat(self.places.upper_keys) - bucket;
+            let upper_chi = chi_at - vectors.splat(self.places.upper_bits) - bucket;
             let least = vectors.splat(layout.least_keys);
             let keys_before =
                 (upper_phi.shl_by(low_keys) | low_phi) + product(vectors, bucket, layout.least_keys, small);
@@ -149,8 +152,9 @@ impl Lists {
             missing = Keys::MAX;
         }
         while let Some(i) = next_key(&mut missing) {
-            let jump = self.jump_to(reader.words, buckets[i]);
-            let entry = self.get(reader.words, buckets[i], jump, vectors.select());
+            let words = HostWords(reader.words);
+            let jump = self.places.jump_to(words, buckets[i]);
+            let entry = self.places.get(words, buckets[i], jump, vectors.select());
             (entries.keys_before[i], entries.keys[i], entries.bits_before[i]) =
                 (entry.keys_before, entry.keys, entry.bits_before);
         }

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use warpset_gpu::batch::{download_large, upload_many};
+use warpset_gpu::batch::{DEFAULT_CHUNK_KEYS, download_large, upload_many};
 use warpset_gpu::{Device, DeviceSlice, DeviceVec};
 
+use super::tables::Tables;
 use crate::format::{self, COMMON_WORDS, Header};
 use crate::query::Parameters;
 use crate::{Error, MappedRecSplit, Space, TreeShape, View};
@@ -24,8 +25,11 @@ use crate::{Error, MappedRecSplit, Space, TreeShape, View};
 /// ```
 pub struct RecSplit {
     device: Device,
-    words: DeviceVec<u64>,
-    parameters: Parameters,
+    pub(super) words: DeviceVec<u64>,
+    pub(super) parameters: Parameters,
+    pub(super) tables: Tables,
+    /// Keys of a host slice that travel at a time.
+    pub(super) chunk_keys: usize,
 }
 
 impl RecSplit {
@@ -38,7 +42,8 @@ impl RecSplit {
 
     fn with_parameters(device: &Device, words: DeviceVec<u64>, parameters: Parameters) -> Result<Self, Error> {
         device.expect_same(words.device(), "a function's words")?;
-        Ok(Self { device: device.clone(), words, parameters })
+        let tables = Tables::new(device, &parameters, words.len() as u64, 0)?;
+        Ok(Self { device: device.clone(), words, parameters, tables, chunk_keys: DEFAULT_CHUNK_KEYS })
     }
 
     /// A copy of a function in host memory.
@@ -75,6 +80,12 @@ impl RecSplit {
     /// The words on the device, in the saved form, but that word 15, the checksum, may be zero.
     pub fn words(&self) -> DeviceSlice<'_, u64> {
         self.words.as_slice()
+    }
+
+    /// How many keys one chunk of a host slice carries: more hide launch costs, fewer take less memory (16 bytes per integer of 64
+    /// bits, of device and pinned memory). Default: 4 Mi keys. Rounded up to a multiple of 64.
+    pub fn set_chunk_keys(&mut self, keys: usize) {
+        self.chunk_keys = keys;
     }
 
     /// Number of keys.

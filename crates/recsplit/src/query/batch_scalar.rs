@@ -6,15 +6,15 @@
 
 use super::Lookup;
 use super::node_rows::{Levels, Row};
-use super::single::{Above, MOST_TRIALS, Walk};
 use crate::batch::BATCH;
-use crate::elias_fano::Jump;
 use crate::windows::prefetch;
 use std::array::from_fn;
 use warpset_base::key::Hash128;
 use warpset_core::bits::Select;
 use warpset_core::recsplit::Remix;
 use warpset_core::recsplit::hash::{self, LEVEL_FIRST, LEVEL_LEAF, LEVEL_ROOT, LEVEL_SECOND, remix32, start_seed};
+use warpset_core::recsplit::lookup::lists::Jump;
+use warpset_core::recsplit::lookup::{Above, Function, MOST_TRIALS, Walk};
 
 /// One number per lookup of a batch, from one loop to the next.
 type Lane = [u32; BATCH];
@@ -97,7 +97,7 @@ impl Lookup<'_> {
         }
         let words = self.words;
         let mut walks = self.enter_all(words, hashes, select);
-        let Levels { leaf, first_unit, second_unit, .. } = self.parameters.levels;
+        let Levels { leaf, first_unit, second_unit, .. } = self.parameters.plan.levels;
         let mut on = On::everyone(hashes.len());
         on.keep_above(&walks, second_unit);
         if on.count > 0 {
@@ -105,22 +105,22 @@ impl Lookup<'_> {
             let mut aboves = walks.map(|walk| self.above(&walk));
             let mut level = LEVEL_ROOT;
             while on.count > 0 {
-                self.halve_all(words, &mut walks, &mut aboves, &on, (start_seed(level), remix), select);
+                self.halve_all(&mut walks, &mut aboves, &on, (start_seed(level), remix), select);
                 on.keep_above(&walks, second_unit);
                 level += 1;
             }
             for place in highest.iter() {
-                self.land(words, &mut walks[place], &aboves[place], select);
+                self.land(&mut walks[place], &aboves[place], select);
             }
         }
         for (above, level) in [(first_unit, LEVEL_SECOND), (leaf, LEVEL_FIRST)] {
             on = On::everyone(hashes.len());
             on.keep_above(&walks, above);
             if on.count > 0 {
-                self.split_all(words, &mut walks, &on, (start_seed(level), remix), select);
+                self.split_all(&mut walks, &on, (start_seed(level), remix), select);
             }
         }
-        self.finish_all(words, &mut walks[..hashes.len()], values, remix, select);
+        self.finish_all(&mut walks[..hashes.len()], values, remix, select);
     }
 
     /// The roots of the keys' buckets.
@@ -136,14 +136,14 @@ impl Lookup<'_> {
         }
         let mut jumps = [Jump::default(); BATCH];
         for (jump, &bucket) in jumps.iter_mut().zip(&buckets[..hashes.len()]) {
-            *jump = lists.jump_to(words, bucket);
+            *jump = lists.places.jump_to(self.words(), bucket);
             if far {
                 lists.prefetch_second(words, *jump);
             }
         }
         let mut walks = [Walk::default(); BATCH];
         for (((walk, &jump), bucket), hash) in walks.iter_mut().zip(&jumps).zip(buckets).zip(hashes) {
-            *walk = self.enter(bucket, lists.get(words, bucket, jump, select), hash.low);
+            *walk = self.enter(bucket, lists.places.get(self.words(), bucket, jump, select), hash.low);
             if far {
                 prefetch_tree(words, walk.fixed, walk.unary);
             }
@@ -155,7 +155,6 @@ impl Lookup<'_> {
     #[inline(always)]
     fn halve_all(
         self,
-        words: &[u64],
         walks: &mut [Walk; BATCH],
         aboves: &mut [Above; BATCH],
         on: &On,
@@ -166,7 +165,7 @@ impl Lookup<'_> {
         for (((place, x), mirror), scale) in on.iter().zip(&mut x).zip(&mut mirror).zip(&mut scale) {
             let walk = &mut walks[place];
             let row = &self.parameters.rows[walk.keys as usize];
-            let stored = self.stored(words, walk, row, select);
+            let stored = self.stored(walk, row, select);
             *x = unmixed(remix, walk.low, start, row.halving_trial(stored));
             *mirror = row.mirror(stored, walk.low);
             *scale = row.scale;
@@ -181,20 +180,13 @@ impl Lookup<'_> {
 
     /// [`Lookup::split`] for the walks that are `on`.
     #[inline(always)]
-    fn split_all(
-        self,
-        words: &[u64],
-        walks: &mut [Walk; BATCH],
-        on: &On,
-        (start, remix): (u32, Remix),
-        select: impl Select,
-    ) {
+    fn split_all(self, walks: &mut [Walk; BATCH], on: &On, (start, remix): (u32, Remix), select: impl Select) {
         let [mut x, mut rotation, mut scale, mut radix, mut binary, mut child]: [Lane; 6] = [[0; BATCH]; 6];
         let lanes = x.iter_mut().zip(&mut rotation).zip(&mut scale).zip(&mut radix).zip(&mut binary);
         for (place, ((((x, rotation), scale), radix), binary)) in on.iter().zip(lanes) {
             let walk = &mut walks[place];
             let row = &self.parameters.rows[walk.keys as usize];
-            let stored = self.stored(words, walk, row, select);
+            let stored = self.stored(walk, row, select);
             *x = unmixed(remix, walk.low, start, row.trial(stored));
             *rotation = row.rotation(stored, hash::group_of(walk.low, u32::from(row.groups)));
             *scale = row.scale;
@@ -216,14 +208,14 @@ impl Lookup<'_> {
 
     /// [`Lookup::finish`] for all walks.
     #[inline(always)]
-    fn finish_all(self, words: &[u64], walks: &mut [Walk], values: &mut [u64], remix: Remix, select: impl Select) {
+    fn finish_all(self, walks: &mut [Walk], values: &mut [u64], remix: Remix, select: impl Select) {
         let mut numbers = [0_u64; BATCH];
         let [mut x, mut low, mut regroup, mut groups, mut positions]: [Lane; 5] = [[0; BATCH]; 5];
         let lanes = x.iter_mut().zip(&mut low).zip(&mut regroup).zip(&mut groups).zip(&mut positions);
         for ((((((x, low), regroup), groups), positions), walk), number) in lanes.zip(&mut *walks).zip(&mut numbers) {
             let row = &self.parameters.rows[walk.keys as usize];
             // Nodes that store nothing have rows of zeros, which make position 0 of any bits.
-            let stored = self.stored(words, walk, row, select);
+            let stored = self.stored(walk, row, select);
             let trial = row.trial(stored);
             *number = stored;
             *x = unmixed(remix, walk.low, start_seed(LEVEL_LEAF), trial);

@@ -9,17 +9,17 @@ use super::Lookup;
 use super::batch_scalar::prefetch_tree;
 use super::node_rows::Child;
 use super::node_rows_simd::{Fields, MOST_STORED, Memory, Numbers};
-use super::single::{MOST_TRIALS, NEAR_CODES, Walk, far_unary_part};
 use crate::batch::BATCH;
 use crate::batch::reads::{Keys, LOW, Pair, Starts, Within, keys_of, next_key, windows_of, words_of};
 use crate::batch::u64_vector::{LANES, Lanes, Mask, VECTORS, Vector, Vectors};
-use crate::windows::{bits_from, scan};
+use crate::windows::{bits_from, far_unary_part, scan};
 use warpset_base::key::Hash128;
 use warpset_core::recsplit::Remix;
 use warpset_core::recsplit::hash::{
     LEVEL_FIRST, LEVEL_LEAF, LEVEL_ROOT, LEVEL_SECOND, MULTIPLIER_1, MULTIPLIER_2, REGROUP, bucket_of,
     leaf_group_multiplier, start_seed,
 };
+use warpset_core::recsplit::lookup::{Function, MOST_TRIALS, NEAR_CODES, Walk};
 
 /// The walks of a batch, each field in lanes.
 struct Walks {
@@ -70,7 +70,7 @@ impl Lookup<'_> {
             }
         };
         let mut walks = self.enter_simd(memory, hashes);
-        let levels = &self.parameters.levels;
+        let levels = &self.parameters.plan.levels;
         if any_above(vectors, &walks, levels.second_unit) {
             let (root, high) = (walks.unary, walks.keys);
             let mut codes = Lanes::ZERO;
@@ -122,7 +122,7 @@ impl Lookup<'_> {
             let of = entries.keys.get(vectors, v);
             let of = of.only(of.below(rows));
             let before = entries.keys_before.get(vectors, v);
-            let begin = entries.bits_before.get(vectors, v) + vectors.splat(self.parameters.trees);
+            let begin = entries.bits_before.get(vectors, v) + vectors.splat(self.parameters.plan.trees);
             keys.set(v, of);
             value.set(v, before.or_else(before.below(all_keys), all_keys));
             fixed.set(v, begin);
@@ -146,7 +146,7 @@ impl Lookup<'_> {
     fn land_simd<T: Vectors>(self, memory: Memory<T>, walks: &mut Walks, high: &Lanes, root: &Lanes, codes: &Lanes) {
         let vectors = memory.vectors;
         let (one, zero) = (vectors.splat(1), vectors.splat(0));
-        let least = vectors.splat(self.parameters.levels.second_unit.into());
+        let least = vectors.splat(self.parameters.plan.levels.second_unit.into());
         let mut ranks = Lanes::ZERO;
         let mut most = [0; LANES];
         for v in 0..VECTORS {
@@ -260,10 +260,10 @@ impl Lookup<'_> {
     fn halve_simd<T: Vectors>(self, memory: Memory<T>, walks: &mut Walks, codes: &mut Lanes, level: u32) {
         let vectors = memory.vectors;
         let (one, zero, low_half) = (vectors.splat(1), vectors.splat(0), vectors.splat(LOW));
-        let second_codes = vectors.splat(self.parameters.levels.second_codes.into());
+        let second_codes = vectors.splat(self.parameters.plan.levels.second_codes.into());
         let (nodes, golomb) = self.nodes_simd(memory, walks);
-        let stored = self.stored_simd(memory, walks, self.parameters.levels.second_unit, &golomb);
-        let least = vectors.splat(self.parameters.levels.second_unit.into());
+        let stored = self.stored_simd(memory, walks, self.parameters.plan.levels.second_unit, &golomb);
+        let least = vectors.splat(self.parameters.plan.levels.second_unit.into());
         for v in 0..VECTORS {
             let keys = walks.keys.get(vectors, v);
             let low = walks.low.get(vectors, v);
@@ -309,7 +309,7 @@ impl Lookup<'_> {
                 skip: walks.skip[i] as u32,
                 keys: walks.keys[i] as u32,
             };
-            self.split(memory.words.words, &mut walk, level, Remix::Bits32, vectors.select());
+            self.split(&mut walk, level, Remix::Bits32, vectors.select());
             (walks.value[i], walks.fixed[i], walks.unary[i]) = (walk.value, walk.fixed, walk.unary);
             (walks.skip[i], walks.keys[i]) = (walk.skip.into(), walk.keys.into());
         }
@@ -361,12 +361,12 @@ impl Lookup<'_> {
         let byte = vectors.splat(0xff);
         let [mut leaves, mut golomb]: [Lanes; 2] = [Lanes::ZERO; 2];
         for v in 0..VECTORS {
-            let leaf = vectors.look_up(&self.parameters.levels.leaves, walks.keys.get(vectors, v));
+            let leaf = vectors.look_up(&self.parameters.plan.levels.leaves, walks.keys.get(vectors, v));
             leaves.set(v, leaf);
             golomb.set(v, leaf.shr::<8>() & vectors.splat(63));
         }
         let stored = self.stored_simd(memory, walks, 1, &golomb);
-        let most = vectors.splat(self.parameters.values - 1);
+        let most = vectors.splat(self.parameters.plan.values - 1);
         let mut numbers = Lanes::ZERO;
         for v in 0..VECTORS {
             // In the order of `Levels::leaves`.
@@ -449,7 +449,7 @@ mod tests {
             lookup.get_batch(&hashes, &mut values, Remix::Bits32, Portable);
             assert_eq!(values, expected, "{function:?}");
             for (hash, expected) in hashes.iter().zip(expected) {
-                assert_eq!(lookup.get_one(*hash, Remix::Bits32, Portable), *expected, "{function:?}");
+                assert_eq!(lookup.value_of(*hash, Remix::Bits32, Portable), *expected, "{function:?}");
             }
         }
     }

@@ -21,6 +21,11 @@ pub(crate) struct Parameters {
 }
 
 impl Parameters {
+    /// Words of the function, which begins after the header.
+    pub(crate) fn function_words(&self) -> usize {
+        self.function_words
+    }
+
     /// Number of members.
     pub(crate) fn keys(&self) -> u64 {
         self.function.keys()

@@ -1,0 +1,51 @@
+//! What kernels need of a function besides its words: the rows of its shape, and its plan.
+
+use warpset_gpu::batch::Hashing;
+use warpset_gpu::{Device, DeviceVec, Stream};
+use warpset_kernels::recsplit::lookup::{BLOCK, FunctionPlan};
+use warpset_simt::{Global, LaunchConfig};
+
+use crate::Error;
+use crate::query::Parameters;
+
+/// The rows of a function on the device, and its plan.
+pub(super) struct Tables {
+    rows: DeviceVec<u64>,
+    pub(super) plan: FunctionPlan,
+}
+
+impl Tables {
+    /// Those of a function of `words` words; `width` bits of fingerprints follow, or none.
+    pub(super) fn new(device: &Device, parameters: &Parameters, words: u64, width: u32) -> Result<Self, Error> {
+        let rows: Vec<u64> = parameters.rows().iter().flat_map(|row| row.to_words()).collect();
+        let plan = FunctionPlan { plan: parameters.plan, words, remix: parameters.header.remix as u32, width };
+        Ok(Self { rows: device.from_slice(&rows)?, plan })
+    }
+
+    /// The rows as kernels take them.
+    pub(super) fn rows(&self) -> Global<u64> {
+        self.rows.global()
+    }
+}
+
+/// How keys are hashed.
+pub(super) fn hashing(parameters: &Parameters) -> Hashing {
+    Hashing::wide(parameters.header.seed)
+}
+
+/// One thread per key. Keys come in chunks of less than 2^39, so the grid fits.
+pub(super) fn one_thread_each(n: usize) -> LaunchConfig {
+    LaunchConfig::new(n.div_ceil(BLOCK as usize) as u32, BLOCK)
+}
+
+/// Runs what queues work on a new stream after all work on the device, some of which the caller may have queued on other streams, and
+/// waits for it, whether all of it could be queued or not. The first error counts.
+pub(super) fn waiting<R>(device: &Device, queue: impl FnOnce(&Stream) -> Result<R, Error>) -> Result<R, Error> {
+    device.synchronize()?;
+    let stream = device.new_stream()?;
+    let queued = queue(&stream);
+    let waited = stream.synchronize();
+    let result = queued?;
+    waited?;
+    Ok(result)
+}
