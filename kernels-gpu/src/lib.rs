@@ -85,6 +85,8 @@ pub mod lsm {
     pub mod copies;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_derive"))]
     pub mod derive;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_flipped"))]
+    pub mod flipped;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_list"))]
     pub mod list;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "lsm_lookup"))]
@@ -260,6 +262,7 @@ modules! {
     "lsm_batch",
     "lsm_copies",
     "lsm_derive",
+    "lsm_flipped",
     "lsm_list",
     "lsm_lookup",
     "lsm_neighbours",

@@ -26,6 +26,7 @@ mod element;
 mod elements;
 mod kernels;
 mod live;
+mod lookup;
 mod neighbours;
 mod pieces;
 pub mod published;

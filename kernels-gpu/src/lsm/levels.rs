@@ -148,6 +148,16 @@ impl Levels {
         Tombstones(self.word(number, word::TOMBSTONES))
     }
 
+    /// Where the key stands in a level, if it does.
+    #[inline(always)]
+    pub fn place_of<K: LevelKey>(self, number: u32, key: K) -> Option<usize> {
+        let level = self.level::<K>(number);
+        let place = level.indexed().lower_bound(key);
+        // SAFETY: `place` is below the length where it is read.
+        let found = place < level.len && unsafe { level.keys.read_nc(place) } == key;
+        if found { Some(place) } else { None }
+    }
+
     /// Copies the value of element `i`, of `words` words of 32 bits: 0, 1 or 2, to place `to`.
     ///
     /// # Safety

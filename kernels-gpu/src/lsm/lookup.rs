@@ -7,7 +7,7 @@
 //! are asked from the oldest on, which has half of the keys: a visible element of the key is the answer wherever it is.
 //!
 //! Keys may come sorted, with their places among the queries: then neighbours fall into the same sectors of an index and of
-//! keys, but not of a filter, which is not asked.
+//! keys, but not of a filter, which is not asked. Answers of [`flipped`](super::flipped) lookups get to such places by [`lsm_scatter`].
 
 use warpset_core::lsm::filter_hash;
 use warpset_simt::{Global, GlobalMut, atomic, thread};
@@ -22,22 +22,15 @@ pub const BLOCK: u32 = 256;
 /// Filters that are asked before the first search, from the oldest level on.
 const AT_ONCE: u32 = 4;
 
+/// Queries of each thread of [`lsm_scatter`].
+pub const SCATTERED: usize = 4;
+
 /// What is known of the visible elements: nothing.
 pub const UNKNOWN: u32 = 0;
 /// All elements are visible.
 pub const ALL: u32 = 1;
 /// There are words.
 pub const WORDS: u32 = 2;
-
-/// Where the key stands in a level, if it does.
-#[inline(always)]
-fn place_in<K: LevelKey>(levels: Levels, number: u32, key: K) -> Option<usize> {
-    let level = levels.level::<K>(number);
-    let place = level.indexed().lower_bound(key);
-    // SAFETY: `place` is below the length where it is read.
-    let found = place < level.len && unsafe { level.keys.read_nc(place) } == key;
-    if found { Some(place) } else { None }
-}
 
 /// The newest element of the key, if it is not a tombstone: its level and its place there.
 #[inline(always)]
@@ -51,7 +44,7 @@ fn find_newest<K: LevelKey>(levels: Levels, count: u32, key: K) -> Option<(u32, 
     while candidates != 0 {
         let number = candidates.trailing_zeros();
         candidates &= candidates - 1;
-        if let Some(place) = place_in(levels, number, key) {
+        if let Some(place) = levels.place_of(number, key) {
             // SAFETY: the place is in the level.
             return if unsafe { levels.tombstones(number).is_one(place) } { None } else { Some((number, place)) };
         }
@@ -79,7 +72,7 @@ fn find_visible<K: LevelKey>(
         while candidates != 0 {
             let number = 31 - candidates.leading_zeros();
             candidates &= !(1 << number);
-            if let Some(place) = place_in(levels, number, key) {
+            if let Some(place) = levels.place_of(number, key) {
                 // SAFETY: the place is in the level.
                 if unsafe { visibility.is_visible(levels, number, place) } {
                     return Some((number, place));
@@ -180,6 +173,58 @@ kernel! {
                     None if value_words == 1 => out_values.write(to, 0),
                     None if value_words == 2 => out_values.cast::<u64>().write(to, 0),
                     None => {}
+                }
+            }
+        }
+    }
+
+    /// Puts answers to where they belong: that of query `i` to place `places[i]`. Places go by *windows* of `window`, one after the other, so
+    /// that what is written to one stays in the cache until its sectors are full.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, `n.div_ceil(window) * n.div_ceil(BLOCK * SCATTERED)` blocks of [`BLOCK`] threads.
+    /// - `places`: valid for `n` reads, the numbers below `n`, each once; `values`, of `value_words` words of 32 bits, 0, 1 or 2, and
+    ///   `found`, a bit per query, are the answers of [`lsm_lookup`]; none is written while the kernel runs.
+    /// - `out_values`: valid for `n` values; `out_found`: for as many bits in words of 32 bits, all zero before; both used by this launch alone.
+    pub unsafe fn lsm_scatter(
+        places: Global<u32>, values: Global<u32>, value_words: u32, found: Global<u32>, n: usize, window: usize,
+        out_values: GlobalMut<u32>, out_found: GlobalMut<u32>,
+    ) {
+        let tiles = n.div_ceil(BLOCK as usize * SCATTERED);
+        let first = thread::block_idx_x() as usize / tiles * window;
+        let base = thread::block_idx_x() as usize % tiles * (BLOCK as usize * SCATTERED) + thread::thread_idx_x() as usize;
+        let mut to = [!0; SCATTERED];
+        // SAFETY: the caller keeps this kernel's contract; queries are below `n` where they are read; each place is one thread's.
+        unsafe {
+            for u in 0..SCATTERED {
+                let i = base + u * BLOCK as usize;
+                if i < n {
+                    let place = places.read_nc(i) as usize;
+                    to[u] = if place.wrapping_sub(first) < window { place } else { !0 };
+                }
+            }
+            let (mut narrow, mut wide, mut bits) = ([0; SCATTERED], [0; SCATTERED], [0; SCATTERED]);
+            for u in 0..SCATTERED {
+                let i = base + u * BLOCK as usize;
+                if to[u] != !0 {
+                    bits[u] = found.read_nc(i / 32) >> (i % 32) & 1;
+                    if value_words == 1 {
+                        narrow[u] = values.read_nc(i);
+                    } else if value_words == 2 {
+                        wide[u] = values.cast::<u64>().read_nc(i);
+                    }
+                }
+            }
+            for u in 0..SCATTERED {
+                if to[u] != !0 {
+                    if bits[u] != 0 {
+                        atomic::reduce_or(out_found.at(to[u] / 32), 1 << (to[u] % 32));
+                    }
+                    if value_words == 1 {
+                        out_values.write(to[u], narrow[u]);
+                    } else if value_words == 2 {
+                        out_values.cast::<u64>().write(to[u], wide[u]);
+                    }
                 }
             }
         }

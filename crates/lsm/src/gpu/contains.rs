@@ -2,7 +2,7 @@
 
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, Stream};
 
-use super::{DeviceKey, DeviceValue, LookupMethod, Ordered, kernels};
+use super::{DeviceKey, DeviceValue, LookupMethod, Ordered};
 use crate::Error;
 use crate::error::one_per_key;
 
@@ -23,9 +23,9 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
     /// # Errors
     /// [`Error::LengthMismatch`]; memory of another device is refused.
     pub fn contains_device(&self, keys: DeviceSlice<'_, K>, found: DeviceSliceMut<'_, u64>) -> Result<(), Error> {
-        self.prepare_for(keys.len(), kernels::of_lookup::<K>())?;
+        let method = self.method_for(keys.len(), || self.ascend(keys))?;
         // SAFETY: all memory is borrowed until the stream has been waited for.
-        self.waiting(|stream| unsafe { self.contains_async(stream, keys, found) })
+        self.waiting(|stream| unsafe { self.contains_async_with(stream, keys, found, method) })
     }
 
     /// Queues what [`Ordered::contains_device`] does.
@@ -39,7 +39,25 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         &self,
         stream: &Stream,
         keys: DeviceSlice<'_, K>,
+        found: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.contains_async_with(stream, keys, found, LookupMethod::Auto) }
+    }
+
+    /// [`Ordered::contains_async`] by a method.
+    ///
+    /// # Safety
+    /// As there.
+    ///
+    /// # Errors
+    /// As there.
+    pub unsafe fn contains_async_with(
+        &self,
+        stream: &Stream,
+        keys: DeviceSlice<'_, K>,
         mut found: DeviceSliceMut<'_, u64>,
+        method: LookupMethod,
     ) -> Result<(), Error> {
         if found.len() != keys.len().div_ceil(64) {
             return Err(Error::LengthMismatch { keys: keys.len(), what: "words of answers", found: found.len() });
@@ -50,6 +68,6 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         // Values of no words are not written.
         let values = found.global_mut().cast();
         // SAFETY: lengths were checked; the caller answers for the rest.
-        unsafe { self.queue_lookup(stream, LookupMethod::Auto, keys, values, 0, found) }
+        unsafe { self.queue_lookup(stream, method, keys, values, 0, found) }
     }
 }

@@ -169,7 +169,7 @@ pub(super) struct Sight<'a> {
 pub enum LookupMethod {
     /// By filters and indexes once they have been built, which [`Ordered::prepare`] does, and calls that wait do once the tree
     /// has been asked for enough keys; by halving before that. Millions of queries at once to a large dictionary are sorted, as
-    /// by `Sorted`, if there is memory for that.
+    /// by `Sorted`, if there is memory for that. Calls that wait see whether many queries ascend, and then do as `Flipped`.
     #[default]
     Auto,
     /// By halving each level, as the paper does (section IV-B).
@@ -178,6 +178,11 @@ pub enum LookupMethod {
     /// in the order of the queries all the same. Takes memory for the queries again and for two words of 32 bits each. For a
     /// dictionary that is not [prepared](Ordered::prepare) the same as `Auto`.
     Sorted,
+    /// For queries that are sorted already, or nearly: the elements of the levels look for their queries instead of queries for their
+    /// place (FliX, arXiv 2604.16725), so that each element is read once and in order; in levels that are too long for that, and of
+    /// queries that are far apart, queries search. Answers are the same whatever the order of the queries. For a dictionary that is not
+    /// [prepared](Ordered::prepare) the same as `Auto`.
+    Flipped,
 }
 
 impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
@@ -237,7 +242,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
     /// The table of the levels, with filters and indexes if they have been built and the method uses them.
     pub(super) fn table(&self, method: LookupMethod) -> &DeviceVec<u64> {
         match (method, self.prepared.get()) {
-            (LookupMethod::Auto | LookupMethod::Sorted, Some(prepared)) => &prepared.table,
+            (LookupMethod::Auto | LookupMethod::Sorted | LookupMethod::Flipped, Some(prepared)) => &prepared.table,
             _ => &self.table,
         }
     }

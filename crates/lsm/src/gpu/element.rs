@@ -6,6 +6,7 @@ use warpset_kernels::lsm::batch::lsm_gather;
 use warpset_kernels::lsm::chunks::RangeKey;
 use warpset_kernels::lsm::copies::lsm_copies;
 use warpset_kernels::lsm::derive::{lsm_derive, lsm_index_head};
+use warpset_kernels::lsm::flipped::{lsm_descends, lsm_lookup_flipped};
 use warpset_kernels::lsm::list::{lsm_list, lsm_list_parts};
 use warpset_kernels::lsm::lookup::{lsm_lookup, lsm_lookup_sorted};
 use warpset_kernels::lsm::neighbours::lsm_neighbours;
@@ -31,6 +32,8 @@ pub trait DeviceKey:
     + EntryOf<lsm_neighbours<Self>>
     + EntryOf<lsm_copies<Self>>
     + EntryOf<lsm_lookup_sorted<Self>>
+    + EntryOf<lsm_lookup_flipped<Self>>
+    + EntryOf<lsm_descends<Self>>
     + EntryOf<lsm_count<Self>>
     + EntryOf<lsm_range<Self>>
     + EntryOf<lsm_gather<Self>>

@@ -4,6 +4,7 @@
 use warpset_kernels::lsm::batch::{lsm_gather, lsm_ones, lsm_order, lsm_take};
 use warpset_kernels::lsm::copies::lsm_copies;
 use warpset_kernels::lsm::derive::{lsm_derive, lsm_index_head};
+use warpset_kernels::lsm::flipped::lsm_lookup_flipped;
 use warpset_kernels::lsm::list::lsm_list;
 use warpset_kernels::lsm::lookup::{lsm_lookup, lsm_publish};
 use warpset_kernels::lsm::neighbours::lsm_neighbours;
@@ -52,9 +53,9 @@ pub(super) fn of_preparation<K: DeviceKey>(looks: bool) -> Kernels {
     chain(all, [hide, own, scan_sum_u32::INFO, lsm_visible_counts::INFO, lsm_visible_words::INFO])
 }
 
-/// Of lookups.
-pub(super) fn of_lookup<K: DeviceKey>() -> Kernels {
-    vec![lsm_lookup::<K>::INFO]
+/// Of lookups; `flipped`: of queries that ascend.
+pub(super) fn of_lookup<K: DeviceKey>(flipped: bool) -> Kernels {
+    vec![if flipped { lsm_lookup_flipped::<K>::INFO } else { lsm_lookup::<K>::INFO }]
 }
 
 /// Of counts of ranges; `known`: which elements are visible.

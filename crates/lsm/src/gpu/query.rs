@@ -2,22 +2,13 @@
 
 use std::ops::RangeBounds;
 
-use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, GpuError, Stream};
-use warpset_kernels::lsm::lookup::{self, lsm_lookup, lsm_lookup_sorted, lsm_places};
-use warpset_primitives::Error::TooLong;
-use warpset_primitives::sort::{By, sort_pairs_async};
-use warpset_simt::{Global, GlobalMut, LaunchConfig};
+use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, Stream};
 
 use super::{DeviceKey, DeviceValue, LookupMethod, Ordered, kernels};
 use crate::error::one_per_key;
 use crate::query::range::ends;
 use crate::{Bitmap, Error, Ranges};
 
-/// Queries and elements from which on `LookupMethod::Auto` sorts: where that is faster for keys that are there and for others.
-const MANY_QUERIES: usize = 1 << 22;
-const MANY_ELEMENTS: u64 = 1 << 26;
-/// Highest bits that queries are sorted by: two passes of the sort.
-const SORTED_BITS: u32 = 16;
 /// The elements of several ranges of keys in device memory, one range after the other: made by [`Ordered::range_device`].
 pub struct DeviceRanges<K, V: DeviceValue> {
     /// Where the elements of each range begin; one more than ranges, the last one is the number of all elements.
@@ -80,14 +71,14 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
     fn look_up(&self, keys: &[K], value_words: u32) -> Result<(Vec<u64>, Vec<V::Stored>), Error> {
         let mut words = vec![0u64; keys.len().div_ceil(64)];
         let mut values = vec![V::Stored::default(); if value_words == 0 { 0 } else { keys.len() }];
-        self.prepare_for(keys.len(), kernels::of_lookup::<K>())?;
+        let method = self.method_for(keys.len(), || Ok(keys.is_sorted()))?;
         self.waiting(|stream| {
             let on_device = stream.from_slice(keys)?;
             let mut found = stream.alloc_uninit::<u64>(words.len())?;
             let mut stored = stream.alloc_uninit::<V::Stored>(values.len())?;
             let (bits, out) = (found.as_mut_slice(), stored.global_mut().cast());
             // SAFETY: a bit and a place for each key; the memory is freed in the order of the stream.
-            unsafe { self.queue_lookup(stream, LookupMethod::Auto, on_device.as_slice(), out, value_words, bits)? };
+            unsafe { self.queue_lookup(stream, method, on_device.as_slice(), out, value_words, bits)? };
             stream.download(&found, &mut words)?;
             stream.download(&stored, &mut values)?;
             Ok(())
@@ -158,11 +149,11 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
         found: DeviceSliceMut<'_, u64>,
         method: LookupMethod,
     ) -> Result<(), Error> {
-        match method {
-            LookupMethod::Auto => self.prepare_for(keys.len(), kernels::of_lookup::<K>())?,
-            LookupMethod::Sorted => self.prepare()?,
-            LookupMethod::Halving => {}
-        }
+        let method = match method {
+            LookupMethod::Auto => self.method_for(keys.len(), || self.ascend(keys))?,
+            LookupMethod::Sorted | LookupMethod::Flipped => self.prepare().map(|()| method)?,
+            LookupMethod::Halving => method,
+        };
         // SAFETY: all memory is borrowed until the stream has been waited for.
         self.waiting(|stream| unsafe { self.get_async_with(stream, keys, values, found, method) })
     }
@@ -277,102 +268,6 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
             unsafe { self.list(stream, lows, highs) }
         })
     }
-
-    /// # Safety
-    /// As for [`Ordered::get_async`]; `found` has a bit per key, `out_values` is valid for a value of `value_words` words per key.
-    pub(super) unsafe fn queue_lookup(
-        &self,
-        stream: &Stream,
-        method: LookupMethod,
-        keys: DeviceSlice<'_, K>,
-        out_values: GlobalMut<u32>,
-        value_words: u32,
-        mut found: DeviceSliceMut<'_, u64>,
-    ) -> Result<(), Error> {
-        let n = keys.len();
-        if n == 0 {
-            return Ok(());
-        }
-        let (table, levels) = (self.table(method).global(), self.levels.len() as u32);
-        let sight = self.sight();
-        let (visible, known) = match sight.visible {
-            Some((words, all)) if method != LookupMethod::Halving => {
-                (words, if all { lookup::ALL } else { lookup::WORDS })
-            }
-            _ => (table, lookup::UNKNOWN),
-        };
-        let blocks = lookup_blocks(n)?;
-        let may_sort = known != lookup::UNKNOWN && self.prepared.get().is_some() && n <= u32::MAX as usize;
-        let sorts = match method {
-            LookupMethod::Auto => n >= MANY_QUERIES && self.resident_len() >= MANY_ELEMENTS,
-            LookupMethod::Sorted => true,
-            LookupMethod::Halving => false,
-        };
-        if may_sort && sorts {
-            // SAFETY: the caller's promise is the same.
-            let queued =
-                unsafe { self.queue_sorted(stream, keys, (visible, known), out_values, value_words, found.reborrow()) };
-            match queued {
-                Err(Error::Gpu(GpuError::OutOfMemory { .. })) if method == LookupMethod::Auto => {}
-                queued => return queued,
-            }
-        }
-        let (queries, found) = (keys.global(), found.global_mut());
-        #[rustfmt::skip]
-        let kernel = lsm_lookup {
-            table, levels, visible, known, queries, n, out_values, value_words, found,
-        };
-        // SAFETY: the table is of these levels; the caller answers for the rest.
-        unsafe { kernel.launch(stream, LaunchConfig::new(blocks, lookup::BLOCK))? };
-        Ok(())
-    }
-
-    /// Queues a lookup of queries that are sorted by their highest bits first.
-    ///
-    /// # Safety
-    /// As for [`Ordered::queue_lookup`]; it is known which elements are visible, and there are at least one and at most 2^32 - 1
-    /// queries.
-    unsafe fn queue_sorted(
-        &self,
-        stream: &Stream,
-        keys: DeviceSlice<'_, K>,
-        (visible, known): (Global<u64>, u32),
-        out_values: GlobalMut<u32>,
-        value_words: u32,
-        mut found: DeviceSliceMut<'_, u64>,
-    ) -> Result<(), Error> {
-        let n = keys.len();
-        let (table, levels) = (self.table(LookupMethod::Sorted).global(), self.levels.len() as u32);
-        let config = LaunchConfig::new(lookup_blocks(n)?, lookup::BLOCK);
-        let mut sorted = stream.alloc_uninit::<K>(n)?;
-        let mut numbers = stream.alloc_uninit::<u32>(n)?;
-        let mut places = stream.alloc_uninit::<u32>(n)?;
-        stream.fill_bytes(found.reborrow(), 0)?;
-        let bits = 8 * size_of::<K>() as u32;
-        let by = By::ascending().bits(bits - SORTED_BITS..bits);
-        let found = found.global_mut().cast();
-        // SAFETY: scratch is new and freed in the order of the stream; the table is of these levels; the caller answers for the rest.
-        unsafe {
-            lsm_places { out: numbers.global_mut(), n }.launch(stream, LaunchConfig::covering(n, lookup::BLOCK))?;
-            sort_pairs_async(stream, keys, numbers.as_slice(), &mut sorted, &mut places, by)?;
-            let (queries, places) = (sorted.global(), places.global());
-            #[rustfmt::skip]
-            let kernel = lsm_lookup_sorted {
-                table, levels, visible, known, queries, places, n, out_values, value_words, found,
-            };
-            kernel.launch(stream, config)?;
-        }
-        Ok(())
-    }
-}
-
-/// Blocks for `n` queries, one per thread.
-fn lookup_blocks(n: usize) -> Result<u32, Error> {
-    let max = i32::MAX as usize * lookup::BLOCK as usize;
-    if n > max {
-        return Err(TooLong { len: n, max }.into());
-    }
-    Ok(n.div_ceil(lookup::BLOCK as usize) as u32)
 }
 
 /// The least and the largest key of each range, on the device; the other way round for empty ranges.

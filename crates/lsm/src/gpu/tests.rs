@@ -8,6 +8,7 @@ use crate::{CleanupPolicy, Error, Lsm, OrderedKey};
 
 mod array;
 mod faults;
+mod flipped;
 mod kernels;
 
 /// Numbers that make few different keys, and the ends of their range.
@@ -129,7 +130,7 @@ fn methods_agree() {
         assert!(there.memory_bytes() > before);
         let asked: Vec<K> = (0..400).map(|i| spread(i * 8)).collect();
         let on_device = device.from_slice(&asked).unwrap();
-        for method in [LookupMethod::Auto, LookupMethod::Halving, LookupMethod::Sorted] {
+        for method in [LookupMethod::Auto, LookupMethod::Halving, LookupMethod::Sorted, LookupMethod::Flipped] {
             for tree in [&there.snapshot(), &snapshot] {
                 let mut values = device.alloc_zeroed::<u64>(400).unwrap();
                 let mut found = device.alloc_zeroed::<u64>(7).unwrap();

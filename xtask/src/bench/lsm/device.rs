@@ -72,11 +72,23 @@ fn measure(session: &mut Session, target: &Target, device: &Device, shape: Shape
     let absent = KeySpace::new(SEED).stream(OTHERS).u32_keys(queries);
     let mut values = device.alloc_zeroed::<u32>(queries)?;
     let mut found = device.alloc_zeroed::<u64>(queries.div_ceil(64))?;
+    let ascending = |keys: &[u32]| {
+        let mut keys = keys.to_vec();
+        keys.sort_unstable();
+        keys
+    };
+    let (present_ascending, absent_ascending) = (ascending(&present), ascending(&absent));
     for (operation, asked, hit, method) in [
         ("get, present, by halving", &present, true, LookupMethod::Halving),
         ("get, absent, by halving", &absent, false, LookupMethod::Halving),
         ("get, present", &present, true, LookupMethod::Auto),
         ("get, absent", &absent, false, LookupMethod::Auto),
+        ("get, present, sorted first", &present, true, LookupMethod::Sorted),
+        ("get, absent, sorted first", &absent, false, LookupMethod::Sorted),
+        ("get, present, ascending", &present_ascending, true, LookupMethod::Auto),
+        ("get, absent, ascending", &absent_ascending, false, LookupMethod::Auto),
+        ("get, present, ascending, flipped", &present_ascending, true, LookupMethod::Flipped),
+        ("get, absent, ascending, flipped", &absent_ascending, false, LookupMethod::Flipped),
     ] {
         let asked_there = device.from_slice(asked)?;
         if method == LookupMethod::Auto {

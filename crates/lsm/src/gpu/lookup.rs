@@ -1,0 +1,198 @@
+//! How lookups are queued: by which method, and what each launches.
+
+use warpset_gpu::{DeviceSlice, DeviceSliceMut, GpuError, Stream};
+use warpset_kernels::lsm::flipped::{self, lsm_descends, lsm_lookup_flipped};
+use warpset_kernels::lsm::lookup::{self, lsm_lookup, lsm_lookup_sorted, lsm_places, lsm_scatter};
+use warpset_primitives::Error::TooLong;
+use warpset_primitives::sort::{By, sort_pairs_async};
+use warpset_simt::{Global, GlobalMut, LaunchConfig};
+
+use super::{DeviceKey, DeviceValue, LookupMethod, Ordered, kernels};
+use crate::Error;
+
+/// Queries and elements from which on `LookupMethod::Auto` sorts: where that is faster for keys that are there and for others.
+const MANY_QUERIES: usize = 1 << 22;
+const MANY_ELEMENTS: u64 = 1 << 26;
+/// Highest bits that queries are sorted by: two passes of the sort.
+const SORTED_BITS: u32 = 16;
+/// Sorted queries search if there are more elements than this for each, and otherwise elements look for them.
+const SCATTERED_ELEMENTS: u64 = 2;
+/// Queries from which on `LookupMethod::Auto` flips the lookup if they ascend; fewer are as fast with filters.
+pub(super) const FLIPPED_FROM: usize = if cfg!(test) { 1 << 12 } else { 1 << 22 };
+/// Elements of a level per query up to which they look for their queries.
+const FLIPPED_ELEMENTS: u32 = 2;
+/// Bytes of answers that are put to their places together.
+const WINDOW_BYTES: usize = if cfg!(test) { 1 << 13 } else { 16 << 20 };
+
+impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
+    /// # Safety
+    /// As for [`Ordered::get_async`]; `found` has a bit per key, `out_values` is valid for a value of `value_words` words per key.
+    pub(super) unsafe fn queue_lookup(
+        &self,
+        stream: &Stream,
+        method: LookupMethod,
+        keys: DeviceSlice<'_, K>,
+        out_values: GlobalMut<u32>,
+        value_words: u32,
+        mut found: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        let n = keys.len();
+        if n == 0 {
+            return Ok(());
+        }
+        let (table, levels) = (self.table(method).global(), self.levels.len() as u32);
+        let sight = self.sight();
+        let (visible, known) = match sight.visible {
+            Some((words, all)) if method != LookupMethod::Halving => {
+                (words, if all { lookup::ALL } else { lookup::WORDS })
+            }
+            _ => (table, lookup::UNKNOWN),
+        };
+        let is_known = known != lookup::UNKNOWN && n <= u32::MAX as usize;
+        let asked = Asked { keys, table, levels, visible, known };
+        if is_known && method == LookupMethod::Flipped {
+            // SAFETY: the caller's promise is the same.
+            return unsafe { self.queue_flipped(stream, asked, out_values, value_words, found) };
+        }
+        let sorts = match method {
+            LookupMethod::Auto => n >= MANY_QUERIES && self.resident_len() >= MANY_ELEMENTS,
+            LookupMethod::Sorted => true,
+            LookupMethod::Halving | LookupMethod::Flipped => false,
+        };
+        if is_known && sorts && self.prepared.get().is_some() {
+            // SAFETY: the caller's promise is the same.
+            let queued = unsafe { self.queue_sorted(stream, asked, out_values, value_words, found.reborrow()) };
+            match queued {
+                Err(Error::Gpu(GpuError::OutOfMemory { .. })) if method == LookupMethod::Auto => {}
+                queued => return queued,
+            }
+        }
+        let (queries, found) = (keys.global(), found.global_mut());
+        let kernel = lsm_lookup { table, levels, visible, known, queries, n, out_values, value_words, found };
+        // SAFETY: the table is of these levels; the caller answers for the rest.
+        unsafe { kernel.launch(stream, LaunchConfig::new(lookup_blocks(n)?, lookup::BLOCK))? };
+        Ok(())
+    }
+
+    /// Queues a lookup of queries that are sorted by their highest bits first.
+    ///
+    /// # Safety
+    /// As for [`Ordered::queue_lookup`]; it is known which elements are visible, and there are at least one and at most 2^32 - 1
+    /// queries.
+    unsafe fn queue_sorted(
+        &self,
+        stream: &Stream,
+        asked: Asked<'_, K>,
+        out_values: GlobalMut<u32>,
+        value_words: u32,
+        mut found: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        let n = asked.keys.len();
+        let mut sorted = stream.alloc_uninit::<K>(n)?;
+        let mut numbers = stream.alloc_uninit::<u32>(n)?;
+        let mut places = stream.alloc_uninit::<u32>(n)?;
+        stream.fill_bytes(found.reborrow(), 0)?;
+        let key_bits = 8 * size_of::<K>() as u32;
+        let by = By::ascending().bits(key_bits - SORTED_BITS..key_bits);
+        // SAFETY: scratch is new, long enough and freed in the order of the stream; the table is of these levels; the caller answers for
+        // the rest.
+        unsafe {
+            lsm_places { out: numbers.global_mut(), n }.launch(stream, LaunchConfig::covering(n, lookup::BLOCK))?;
+            sort_pairs_async(stream, asked.keys, numbers.as_slice(), &mut sorted, &mut places, by)?;
+            let places = places.global();
+            if (n as u64).saturating_mul(SCATTERED_ELEMENTS) < self.resident_len() {
+                let Asked { table, levels, visible, known, .. } = asked;
+                let (queries, found) = (sorted.global(), found.global_mut().cast());
+                #[rustfmt::skip]
+                let kernel = lsm_lookup_sorted {
+                    table, levels, visible, known, queries, places, n, out_values, value_words, found,
+                };
+                kernel.launch(stream, LaunchConfig::new(lookup_blocks(n)?, lookup::BLOCK))?;
+                return Ok(());
+            }
+            let mut values = stream.alloc_uninit::<u32>(n * value_words as usize)?;
+            let mut bits = stream.alloc_uninit::<u64>(n.div_ceil(64))?;
+            let asked = Asked { keys: sorted.as_slice(), ..asked };
+            self.queue_flipped(stream, asked, values.global_mut(), value_words, bits.as_mut_slice())?;
+            let window = if value_words == 0 { n } else { WINDOW_BYTES / (4 * value_words as usize) };
+            let tiles = n.div_ceil(lookup::BLOCK as usize * lookup::SCATTERED);
+            let (values, found, out_found) = (values.global(), bits.global().cast(), found.global_mut().cast());
+            lsm_scatter { places, values, value_words, found, n, window, out_values, out_found }
+                .launch(stream, LaunchConfig::new((n.div_ceil(window) * tiles) as u32, lookup::BLOCK))?;
+        }
+        Ok(())
+    }
+
+    /// Queues a lookup of queries that are about sorted.
+    ///
+    /// # Safety
+    /// As for [`Ordered::queue_sorted`].
+    unsafe fn queue_flipped(
+        &self,
+        stream: &Stream,
+        asked: Asked<'_, K>,
+        out_values: GlobalMut<u32>,
+        value_words: u32,
+        mut found: DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        let Asked { keys, table, levels, visible, known } = asked;
+        let (queries, n) = (keys.global(), keys.len());
+        let all = (known == lookup::ALL).into();
+        let most = FLIPPED_ELEMENTS;
+        let found = found.global_mut().cast();
+        let kernel =
+            lsm_lookup_flipped { table, levels, visible, all, most, queries, n, out_values, value_words, found };
+        let config = LaunchConfig::new(n.div_ceil(flipped::TILE as usize) as u32, flipped::BLOCK);
+        // SAFETY: the table is of these levels, which have fewer than 2^32 elements, since it is known which are visible; the caller
+        // answers for the rest.
+        unsafe { kernel.launch(stream, config.shared(flipped::shared_bytes::<K>(value_words)))? };
+        Ok(())
+    }
+
+    /// The method for a lookup by a call that waits, and what makes it fast: queries that ascend look for nothing.
+    pub(super) fn method_for(
+        &self,
+        n: usize,
+        ascend: impl FnOnce() -> Result<bool, Error>,
+    ) -> Result<LookupMethod, Error> {
+        let flips = n >= FLIPPED_FROM && ascend()?;
+        self.prepare_for(n, kernels::of_lookup::<K>(flips))?;
+        Ok(if flips && self.sight().visible.is_some() { LookupMethod::Flipped } else { LookupMethod::Auto })
+    }
+
+    /// Whether queries on the device ascend. Waits.
+    pub(super) fn ascend(&self, keys: DeviceSlice<'_, K>) -> Result<bool, Error> {
+        self.device.expect_same(keys.device(), "a lookup in a dictionary")?;
+        self.waiting(|stream| {
+            let mut descends = stream.alloc_zeroed::<u32>(1)?;
+            let (queries, n) = (keys.global(), keys.len());
+            // SAFETY: there is one word; queries are borrowed until the stream has been waited for.
+            unsafe {
+                lsm_descends { queries, n, descends: descends.global_mut() }
+                    .launch(stream, LaunchConfig::covering(n.div_ceil(8), flipped::BLOCK))?;
+            }
+            let mut found = [0];
+            stream.download(&descends, &mut found)?;
+            Ok(found[0] == 0)
+        })
+    }
+}
+
+/// Queries, and the tree that they go to.
+#[derive(Clone, Copy)]
+struct Asked<'a, K> {
+    keys: DeviceSlice<'a, K>,
+    table: Global<u64>,
+    levels: u32,
+    visible: Global<u64>,
+    known: u32,
+}
+
+/// Blocks for `n` queries, one per thread.
+fn lookup_blocks(n: usize) -> Result<u32, Error> {
+    let max = i32::MAX as usize * lookup::BLOCK as usize;
+    if n > max {
+        return Err(TooLong { len: n, max }.into());
+    }
+    Ok(n.div_ceil(lookup::BLOCK as usize) as u32)
+}
