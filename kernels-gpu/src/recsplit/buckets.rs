@@ -19,6 +19,52 @@ pub const LARGEST: usize = 0;
 /// The word of [`SEEN`] for the inverse of the first bucket that is too large: 0 if there is none.
 pub const TOO_LARGE: usize = 1;
 
+/// Where selected keys go.
+#[derive(Clone, Copy)]
+struct Room {
+    capacity: u64,
+    taken: GlobalMut<u64>,
+    bucket_of_key: GlobalMut<u32>,
+    lows: GlobalMut<u64>,
+}
+
+/// Appends those of `n` pairs of bucket and low half whose bucket is among the `count` from `first` on; buckets are counted from there.
+///
+/// # Safety
+/// As [`recsplit_select`] states; `pair` is called below `n`.
+#[inline(always)]
+unsafe fn select(pair: impl Fn(usize) -> (u64, u64), n: usize, first: u64, count: u64, room: Room) {
+    let step = thread::grid_dim_x() as usize * BLOCK as usize;
+    let mut i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
+    let lane = warp::lane_id() as usize;
+    // A warp's 32 keys stand together, so that all of its lanes go round as often.
+    while i - lane < n {
+        // SAFETY: pairs are asked for below `n`; all lanes of the warp come to the vote and the shuffle; a place below the
+        // capacity was taken for this lane alone.
+        unsafe {
+            let (mut low, mut bucket) = (0, count);
+            if i < n {
+                let (of_key, half) = pair(i);
+                low = half;
+                bucket = of_key.wrapping_sub(first);
+            }
+            let is_inside = bucket < count;
+            let inside = warp::ballot(warp::FULL_MASK, is_inside);
+            let mut place = 0;
+            if lane == 0 && inside != 0 {
+                place = atomic::fetch_add(room.taken, inside.count_ones() as u64);
+            }
+            place = warp::shuffle_idx(warp::FULL_MASK, place, 0);
+            place += (inside & warp::lane_mask_lt()).count_ones() as u64;
+            if is_inside && place < room.capacity {
+                room.bucket_of_key.write(place as usize, bucket as u32);
+                room.lows.write(place as usize, low);
+            }
+        }
+        i += step;
+    }
+}
+
 kernel! {
     /// The bucket and the low half of every key.
     ///
@@ -54,35 +100,28 @@ kernel! {
         keys: Global<u64>, kind: u32, seed: u64, n: usize, buckets: u64, first: u64, count: u64, capacity: u64,
         taken: GlobalMut<u64>, bucket_of_key: GlobalMut<u32>, lows: GlobalMut<u64>,
     ) {
-        let step = thread::grid_dim_x() as usize * BLOCK as usize;
-        let mut i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
-        let lane = warp::lane_id() as usize;
-        // A warp's 32 keys stand together, so that all of its lanes go round as often.
-        while i - lane < n {
-            // SAFETY: keys are read below `n`; all lanes of the warp come to the vote and the shuffle; a place below the
-            // capacity was taken for this lane alone.
-            unsafe {
-                let (mut low, mut bucket) = (0, count);
-                if i < n {
-                    let hash = hash128_at(keys, kind, seed, i);
-                    low = hash.low;
-                    bucket = bucket_of(hash.high, buckets).wrapping_sub(first);
-                }
-                let is_inside = bucket < count;
-                let inside = warp::ballot(warp::FULL_MASK, is_inside);
-                let mut place = 0;
-                if lane == 0 && inside != 0 {
-                    place = atomic::fetch_add(taken, inside.count_ones() as u64);
-                }
-                place = warp::shuffle_idx(warp::FULL_MASK, place, 0);
-                place += (inside & warp::lane_mask_lt()).count_ones() as u64;
-                if is_inside && place < capacity {
-                    bucket_of_key.write(place as usize, bucket as u32);
-                    lows.write(place as usize, low);
-                }
-            }
-            i += step;
-        }
+        let hash = |i| {
+            // SAFETY: `i < n`.
+            let hash = unsafe { hash128_at(keys, kind, seed, i) };
+            (bucket_of(hash.high, buckets), hash.low)
+        };
+        // SAFETY: the caller keeps this kernel's contract.
+        unsafe { select(hash, n, first, count, Room { capacity, taken, bucket_of_key, lows }) }
+    }
+
+    /// [`recsplit_select`] of `n` keys whose buckets and low halves are there: what [`recsplit_hash`] has written.
+    ///
+    /// # Safety
+    /// As there, with `all_buckets` and `all_lows`, `n` each and not written while the kernel runs, for the keys.
+    #[launch_bounds(256, 4)]
+    pub unsafe fn recsplit_pick(
+        all_buckets: Global<u32>, all_lows: Global<u64>, n: usize, first: u64, count: u64, capacity: u64,
+        taken: GlobalMut<u64>, bucket_of_key: GlobalMut<u32>, lows: GlobalMut<u64>,
+    ) {
+        // SAFETY: `i < n`.
+        let pair = |i| unsafe { (all_buckets.read_nc(i) as u64, all_lows.read_nc(i)) };
+        // SAFETY: the caller keeps this kernel's contract.
+        unsafe { select(pair, n, first, count, Room { capacity, taken, bucket_of_key, lows }) }
     }
 
     /// Where each of `buckets` buckets begins among `n` sorted keys, and where the last one ends.

@@ -9,14 +9,17 @@
 //! 3. Numbers become bits ([`encode`](super::encode)), after the bits of each bucket were added up.
 //! 4. The lists are made from both sums ([`lists`](super::lists)).
 //!
-//! Keys that do not fit the device's memory together are taken range of buckets after range of buckets, each in a pass over the
-//! keys. What stays of a range is its bits and its two sums per bucket.
+//! Keys that do not fit the device's memory together are taken range of buckets after range of buckets. Keys of the host come once, if
+//! all buckets and low halves fit; otherwise, as keys on the device, in a pass for each range. What stays of a range is its bits and
+//! its two sums per bucket.
 
 use std::ops::Range;
 
 use warpset_gpu::{Device, DeviceVec, Stream};
 use warpset_kernels::primitives::scan::{scan_sum_u32, scan_sum_u64};
-use warpset_kernels::recsplit::buckets::{recsplit_bounds, recsplit_counts, recsplit_hash, recsplit_select};
+use warpset_kernels::recsplit::buckets::{
+    recsplit_bounds, recsplit_counts, recsplit_hash, recsplit_pick, recsplit_select,
+};
 use warpset_kernels::recsplit::lists::recsplit_lists;
 use warpset_primitives::sort;
 use warpset_simt::{GlobalMut, KernelInfo};
@@ -70,6 +73,8 @@ const MOST_KEYS: u64 = 1 << 31;
 const FEWEST_KEYS: u64 = 1 << 12;
 /// Bytes that a key takes while its range is sorted: pairs of 12 bytes before, after and during; and while its tree is searched.
 const KEY_BYTES: u64 = 44;
+/// Bytes of a bucket and a low half, which may be kept of every key.
+const PAIR_BYTES: u64 = 12;
 /// Bytes that a bucket of a range takes: where its keys and its numbers begin.
 const BUCKET_BYTES: u64 = 8;
 /// Bytes that stay of every bucket: both sums.
@@ -84,6 +89,15 @@ pub(super) struct Construction<'a, S> {
     pub(super) watch: Option<&'a Watch>,
 }
 
+/// How the keys are taken.
+#[derive(Clone, Copy)]
+struct Ranges {
+    /// In how many ranges of buckets.
+    count: u64,
+    /// Whether buckets and low halves of all keys are kept meanwhile.
+    are_kept: bool,
+}
+
 /// What the ranges that were built have left.
 struct Built {
     /// The bits of each range, whose first word has the last bits of the range before.
@@ -95,12 +109,12 @@ struct Built {
 
 impl<S> Construction<'_, S> {
     /// The function of `keys`, not empty, under the first seed under which there is one.
-    pub(super) fn build(&self, keys: &impl Source) -> Result<RecSplit, Error> {
+    pub(super) fn build<K: Source>(&self, keys: &K) -> Result<RecSplit, Error> {
         let n = keys.len() as u64;
         let stream = self.device.new_stream()?;
         for (attempt, seed) in self.builder.seeds() {
             let settings = Settings { seed, ..self.settings };
-            let mut ranges = self.ranges(n)?;
+            let mut ranges = self.ranges::<K>(n)?;
             let failure = loop {
                 let kernels = self.kernels(n, ranges);
                 match self.device.with_kernels(&kernels, || self.attempt(&stream, settings, keys, ranges, attempt)) {
@@ -109,13 +123,16 @@ impl<S> Construction<'_, S> {
                     Err(stopped) => {
                         // What was allocated is free again.
                         stream.synchronize()?;
-                        if !stopped.is_for_room() || n / ranges < FEWEST_KEYS || ranges * 2 > settings.buckets(n) {
+                        if !stopped.is_for_room()
+                            || n / ranges.count < FEWEST_KEYS
+                            || ranges.count * 2 > settings.buckets(n)
+                        {
                             match stopped {
                                 Stopped::Error(error) => return Err(error),
                                 _ => break Failure::Unlucky,
                             }
                         }
-                        ranges *= 2;
+                        ranges = Ranges { count: ranges.count * 2, are_kept: false };
                     }
                 }
             };
@@ -126,23 +143,30 @@ impl<S> Construction<'_, S> {
         Err(Error::HashesCollide { seeds: crate::builder::SEEDS })
     }
 
-    /// In how many ranges of buckets the keys are taken.
-    fn ranges(&self, n: u64) -> Result<u64, Error> {
+    /// How the keys are taken.
+    fn ranges<K: Source>(&self, n: u64) -> Result<Ranges, Error> {
         let buckets = self.settings.buckets(n);
         let free = self.device.memory_info()?.free as u64 / 10 * 9;
-        let free = free.saturating_sub(buckets.saturating_mul(SUM_BYTES)).max(1);
+        let free = free.saturating_sub(buckets.saturating_mul(SUM_BYTES));
         let needed = n.saturating_mul(KEY_BYTES).saturating_add(buckets.saturating_mul(BUCKET_BYTES));
-        let ranges = needed.div_ceil(free).max(n.div_ceil(MOST_KEYS));
-        Ok(ranges.clamp(1, buckets.min(n.div_ceil(FEWEST_KEYS))))
+        let count = |free: u64| {
+            needed.div_ceil(free.max(1)).max(n.div_ceil(MOST_KEYS)).clamp(1, buckets.min(n.div_ceil(FEWEST_KEYS)))
+        };
+        let ranges = count(free);
+        // Ranges of a quarter of the keys or more would be made smaller by what is kept, and come over the bus less often.
+        let beside = count(free.saturating_sub(n.saturating_mul(PAIR_BYTES)));
+        let are_kept = K::TRAVEL && ranges > 1 && beside <= 4 * ranges && buckets <= 1 << 32;
+        Ok(if are_kept { Ranges { count: beside, are_kept } } else { Ranges { count: ranges, are_kept } })
     }
 
     /// The kernels of a build, those that take longest to compile first.
-    fn kernels(&self, n: u64, ranges: u64) -> Vec<&'static KernelInfo> {
+    fn kernels(&self, n: u64, ranges: Ranges) -> Vec<&'static KernelInfo> {
         let lanes = Lanes::of(&self.settings.trees(n), self.settings.bucket_size);
-        let mut kernels = sort::kernels_for_pairs::<u32, u64>(n.div_ceil(ranges) as usize);
+        let mut kernels = sort::kernels_for_pairs::<u32, u64>(n.div_ceil(ranges.count) as usize);
         kernels.extend(lanes.kernels());
-        let hash = if ranges == 1 { recsplit_hash::INFO } else { recsplit_select::INFO };
+        let hash = if ranges.count == 1 || ranges.are_kept { recsplit_hash::INFO } else { recsplit_select::INFO };
         kernels.extend([recsplit_lists::INFO, scan_sum_u64::INFO, scan_sum_u32::INFO, hash]);
+        kernels.extend(ranges.are_kept.then_some(recsplit_pick::INFO));
         kernels.extend([recsplit_counts::INFO, recsplit_bounds::INFO]);
         kernels
     }
@@ -157,7 +181,7 @@ impl<S> Construction<'_, S> {
         stream: &Stream,
         settings: Settings,
         keys: &impl Source,
-        ranges: u64,
+        ranges: Ranges,
         attempt: u32,
     ) -> Result<RecSplit, Stopped> {
         let n = keys.len() as u64;
@@ -169,16 +193,25 @@ impl<S> Construction<'_, S> {
         stream.fill_bytes(&mut least, 0xff)?;
         let mut built = Built { pieces: Vec::new(), sums: Sums::new(stream, buckets as usize)?, least, largest: 0 };
         let meter = self.builder.meter(Stage::Building, n, attempt);
+        let hashed = |range: Range<u64>, room: u64| {
+            let mut hashes = Hashes::new(stream, range, buckets, room as usize)?;
+            keys.hash(stream, settings.seed, &mut hashes, &self.builder.meter(Stage::Hashing, n, attempt))?;
+            Ok::<_, Error>(hashes)
+        };
+        let kept = if ranges.are_kept { Some(hashed(0..buckets, n)?) } else { None };
         let (mut before, mut bits) = (0, 0);
-        for range in 0..ranges {
-            let ends = [range, range + 1].map(|at| (u128::from(buckets) * u128::from(at) / u128::from(ranges)) as u64);
+        for range in 0..ranges.count {
+            let ends =
+                [range, range + 1].map(|at| (u128::from(buckets) * u128::from(at) / u128::from(ranges.count)) as u64);
             let range = ends[0]..ends[1];
             // Ten standard deviations above the mean; ready-made hashes may be more uneven.
             let mean = (u128::from(n) * u128::from(ends[1] - ends[0])).div_ceil(u128::from(buckets)) as u64;
-            let room = if ranges == 1 { n } else { n.min(mean + 10 * mean.isqrt() + 64) };
-            let mut hashes = Hashes::new(stream, range.clone(), buckets, room as usize)?;
+            let room = if ranges.count == 1 { n } else { n.min(mean + 10 * mean.isqrt() + 64) };
             self.mark(stream, "start")?;
-            keys.hash(stream, settings.seed, &mut hashes, &self.builder.meter(Stage::Hashing, n, attempt))?;
+            let hashes = match &kept {
+                Some(kept) => kept.part(stream, range.clone(), room as usize)?,
+                None => hashed(range.clone(), room)?,
+            };
             self.mark(stream, "hashing")?;
             let mut sorted = hashes.sorted(stream)?.ok_or(Stopped::Room)?;
             self.mark(stream, "sorting")?;
@@ -206,7 +239,7 @@ impl<S> Construction<'_, S> {
             self.mark(stream, "sums of bits")?;
             let bits_here = bits..end[0];
             bits = end[0];
-            if ranges == 1 {
+            if ranges.count == 1 {
                 let function = self.finish(stream, settings, (n, bits), &built, |words| {
                     // SAFETY: the words begin with the bits of the first bucket, and are zero.
                     unsafe { found.queue_words(stream, built.sums.bits.slice(places), 0, words) }

@@ -111,6 +111,14 @@ fn ranges_of_buckets_give_the_same_words() {
             most = most.max(steps.len());
         }
         assert!(most > 2, "{most}");
+        // Room for the pairs of all keys, and for half of them to be sorted: the keys come once.
+        device.set_memory_limit(used + 1_200_000);
+        report.lock().unwrap().clear();
+        let of_host_keys = builder.on(&device).build_from(&keys).unwrap();
+        let steps: Vec<_> = report.lock().unwrap().drain(..).map(|step| (step.stage, step.keys_done)).collect();
+        assert!(of_host_keys.to_host().unwrap() == expected);
+        assert_eq!(steps.iter().filter(|step| step.0 == Stage::Hashing).count(), 1, "{steps:?}");
+        assert_eq!(steps.iter().filter(|step| step.0 == Stage::Building).count(), 2, "{steps:?}");
         device.set_memory_limit(used + 20_000);
         let error = builder.on(&device).build_from_device(there.as_slice()).unwrap_err();
         assert!(matches!(&error, Error::Gpu(GpuError::OutOfMemory { .. })), "{error}");

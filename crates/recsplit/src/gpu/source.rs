@@ -16,6 +16,9 @@ pub(super) trait Source {
     /// How many.
     fn len(&self) -> usize;
 
+    /// Whether they come over the bus each time.
+    const TRAVEL: bool;
+
     /// Brings the hashes of all keys to `hashes`, counts them, and waits.
     fn hash(&self, stream: &Stream, seed: u64, hashes: &mut Hashes, meter: &Meter) -> Result<(), Error>;
 
@@ -30,6 +33,8 @@ pub(super) struct HostKeys<'a, K> {
 }
 
 impl<K: Key> Source for HostKeys<'_, K> {
+    const TRAVEL: bool = true;
+
     fn len(&self) -> usize {
         self.keys.len()
     }
@@ -67,17 +72,19 @@ pub(super) struct KeysThere<K>(pub(super) K);
 const COLLIDING: usize = 1 << 10;
 
 impl<K: DeviceKeys128> KeysThere<K> {
-    /// Runs `work` on the keys as kernels take them, some at a time, with the number of the first of them and their number.
+    /// Runs `work` on the keys as kernels take them, at most `most` at a time, a multiple of 64, with the number of the first of them and
+    /// their number.
     ///
     /// # Safety
     /// `work` only queues work on `stream`, which is waited for before the keys go.
-    unsafe fn each(
+    pub(super) unsafe fn each(
         &self,
         stream: &Stream,
         seed: u64,
+        most: usize,
         mut work: impl FnMut(KeySlice, usize, usize) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let (n, step) = (self.0.count(), self.0.at_a_time());
+        let (n, step) = (self.0.count(), self.0.at_a_time().min(most));
         for first in (0..n).step_by(step) {
             let some = first..n.min(first.saturating_add(step));
             // SAFETY: the caller waits for the stream.
@@ -89,13 +96,16 @@ impl<K: DeviceKeys128> KeysThere<K> {
 }
 
 impl<K: DeviceKeys128> Source for KeysThere<K> {
+    const TRAVEL: bool = false;
+
     fn len(&self) -> usize {
         self.0.count()
     }
 
     fn hash(&self, stream: &Stream, seed: u64, hashes: &mut Hashes, _meter: &Meter) -> Result<(), Error> {
         // SAFETY: each key comes once, and the stream is waited for.
-        let queued = unsafe { self.each(stream, seed, |keys, first, n| hashes.take(stream, keys, n, first)) };
+        let queued =
+            unsafe { self.each(stream, seed, usize::MAX, |keys, first, n| hashes.take(stream, keys, n, first)) };
         stream.synchronize()?;
         queued
     }
@@ -110,7 +120,7 @@ impl<K: DeviceKeys128> Source for KeysThere<K> {
         let mut found = stream.alloc_zeroed::<u64>(1 + COLLIDING)?;
         // SAFETY: there is room for what is found; the download waits.
         let queued = unsafe {
-            self.each(stream, seed, |keys, first, n| {
+            self.each(stream, seed, usize::MAX, |keys, first, n| {
                 let (found, capacity) = (found.global_mut(), COLLIDING as u64);
                 let (keys, kind, seed, first) = (keys.keys, keys.kind, keys.spread, first as u64);
                 kernels::recsplit_positions { keys, kind, seed, n, first, buckets, bucket, low, capacity, found }
