@@ -47,7 +47,9 @@ fn agrees(function: &RecSplit, device: &Device, asked: &[u64]) {
 fn functions_of_every_shape() {
     let [emulator, rest @ ..] = &testing::devices(3)[..] else { return };
     let mut checked = 0;
-    for (leaf, bucket) in [(2, 1), (3, 40), (5, 5), (8, 100), (8, 2000), (12, 9), (14, 50), (16, 2000), (18, 700), (24, 24)] {
+    for (leaf, bucket) in
+        [(2, 1), (3, 40), (5, 5), (8, 100), (8, 2000), (12, 9), (14, 50), (16, 2000), (18, 700), (24, 24)]
+    {
         for method in [Method::BruteForce, Method::Rotation, Method::Grouped] {
             if leaf > if method == Method::Grouped { 24 } else { 8 } {
                 continue;
@@ -256,7 +258,8 @@ fn wrong_arguments_are_refused() {
         let filter = StaticFilter::builder(8).build_from(&keys).unwrap().to_device(&device).unwrap();
         let on_device = device.from_slice(&keys).unwrap();
         let asked = on_device.as_slice();
-        let mismatch = |result: Result<(), Error>| assert!(matches!(result, Err(Error::LengthMismatch(_))), "{result:?}");
+        let mismatch =
+            |result: Result<(), Error>| assert!(matches!(result, Err(Error::LengthMismatch(_))), "{result:?}");
         let mut few = device.alloc_zeroed::<u64>(299).unwrap();
         let mut bytes = device.alloc_zeroed::<u8>(299).unwrap();
         let mut bits = device.alloc_zeroed::<u64>(5).unwrap();

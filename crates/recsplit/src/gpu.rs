@@ -11,6 +11,7 @@ mod build_tests;
 mod builder;
 mod encode;
 mod filter;
+mod filter_build;
 mod filter_query;
 mod function;
 mod host_find;

@@ -8,6 +8,7 @@ mod format;
 mod lookup;
 mod view;
 
+pub(crate) use format::fingerprint_words;
 pub(crate) use lookup::{Lookup, Parameters};
 pub use view::StaticFilterView;
 pub(crate) use view::filter_methods;

@@ -9,7 +9,7 @@ use warpset_gpu::batch::StringVec;
 use warpset_gpu::testing::{devices, fail_each};
 use warpset_gpu::{Device, GpuError};
 
-use crate::{Builder, Error, Progress, RecSplit, Stage};
+use crate::{Builder, Error, Progress, RecSplit, Stage, StaticFilter};
 
 fn keys(n: usize) -> Vec<u64> {
     (0..n as u64).map(|i| mix(i, 77)).collect()
@@ -199,4 +199,43 @@ fn keys_of_another_device_are_refused() {
     assert!(matches!(error, Error::Gpu(GpuError::OtherDevice { .. })), "{error}");
     let error = RecSplit::builder().leaf_size(1).on(&here).build_from(&[1u64]).unwrap_err();
     assert!(matches!(error, Error::InvalidShape { .. }), "{error}");
+}
+
+#[test]
+fn filters_are_those_of_the_host() {
+    let ready = |n: usize| keys(n).into_iter().map(|low| [mix(low, 5), low]).collect::<Vec<_>>();
+    for device in devices(7) {
+        for (n, width) in [(0, 8), (1, 1), (700, 7), (2000, 16), (900, 32), (500, 31)] {
+            let builder = StaticFilter::builder(width).leaf_size(4).bucket_size(50);
+            let keys = keys(n);
+            let expected = builder.build_from(&keys).unwrap();
+            let from_host = builder.on(&device).build_from(&keys).unwrap();
+            assert!(from_host.to_host().unwrap() == expected, "{n} {width}");
+            let there = device.from_slice(&keys).unwrap();
+            let from_device = builder.on(&device).build_from_device(there.as_slice()).unwrap();
+            assert!(from_device.to_host().unwrap() == expected, "{n} {width}");
+            assert_eq!(from_device.count_contained_bulk(&keys).unwrap(), n);
+
+            let halves = ready(n);
+            let hashes: Vec<Hash128> = halves.iter().map(|&[high, low]| Hash128 { high, low }).collect();
+            let there = device.from_slice(&halves).unwrap();
+            let of_hashes = builder.on(&device).build_from_device(there.as_slice()).unwrap();
+            assert!(of_hashes.to_host().unwrap() == builder.build_from(&hashes).unwrap(), "{n} {width}");
+        }
+        let words = keys(300);
+        let texts: Vec<String> = words.iter().map(|word| format!("{word} or so")).collect();
+        let builder = StaticFilter::builder(9).leaf_size(4).bucket_size(50);
+        let expected = builder.build_from(&texts).unwrap();
+        let there = StringVec::from_slice(&device, &texts).unwrap();
+        assert!(builder.on(&device).build_from_device(there.as_strings()).unwrap().to_host().unwrap() == expected);
+        assert!(builder.on(&device).build_from(&texts).unwrap().to_host().unwrap() == expected);
+
+        let check = |_: &mut (), built: Result<crate::gpu::StaticFilter, Error>| match built {
+            Ok(filter) => assert_eq!(filter.count_contained_bulk(&texts).unwrap(), texts.len()),
+            Err(error) => assert!(matches!(error, Error::Gpu(_)), "{error}"),
+        };
+        assert!(fail_each(&mut (), |_| builder.on(&device).build_from(&texts), check) > 20);
+        let too_wide = StaticFilter::builder(33).on(&device).build_from(&[1u64]).unwrap_err();
+        assert!(matches!(too_wide, Error::InvalidParameter { .. }), "{too_wide}");
+    }
 }

@@ -27,8 +27,8 @@ use crate::Error;
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build_from`"]
 pub struct Builder<S = crate::RecSplit> {
-    settings: crate::Builder<S>,
-    device: Device,
+    pub(super) settings: crate::Builder<S>,
+    pub(super) device: Device,
 }
 
 impl<S> crate::Builder<S> {

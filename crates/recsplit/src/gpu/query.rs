@@ -5,7 +5,7 @@ use warpset_base::filter::same_length;
 use warpset_gpu::batch::{DeviceKeys128, Staging, copy_many, expect_room};
 use warpset_gpu::{Device, DeviceSlice, DeviceSliceMut, Stream};
 use warpset_kernels::batch::keys::KeySlice;
-use warpset_kernels::recsplit::lookup::{VALUES_32, VALUES_64, recsplit_lookup};
+use warpset_kernels::recsplit::lookup::{NUMBERS_64, VALUES_32, VALUES_64, recsplit_lookup};
 use warpset_simt::{Global, GlobalMut};
 
 use super::tables::{hashing, one_thread_each, waiting};
@@ -226,6 +226,26 @@ impl RecSplit {
             }
         }
         Ok(())
+    }
+
+    /// Queues the numbers of `n` keys.
+    ///
+    /// # Safety
+    /// - `keys` are valid for `n` keys, and `numbers` for as many.
+    /// - Until the stream has passed this work, all stay allocated; nothing writes the keys, and nothing else accesses the numbers.
+    pub(super) unsafe fn queue_numbers(
+        &self,
+        stream: &Stream,
+        keys: KeySlice,
+        n: usize,
+        numbers: GlobalMut<u64>,
+    ) -> Result<(), Error> {
+        if n == 0 {
+            return Ok(());
+        }
+        let answers = Answers { form: NUMBERS_64, table: numbers.into(), out: numbers, bytes: size_of::<u64>() };
+        // SAFETY: the caller's promise.
+        unsafe { self.queue(stream, keys, n, answers) }
     }
 
     /// Queues the lookup of `n > 0` keys.

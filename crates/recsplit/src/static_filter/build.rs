@@ -40,7 +40,7 @@ impl Builder<StaticFilter> {
         Ok(draft.finish())
     }
 
-    fn check_width(&self) -> Result<(), Error> {
+    pub(crate) fn check_width(&self) -> Result<(), Error> {
         let value = f64::from(self.width());
         match WIDTHS.contains(&self.width()) {
             true => Ok(()),
@@ -69,7 +69,7 @@ impl Draft {
         let fingerprints = fingerprint_words(function.header.keys, width) as usize;
         let mut words = vec![0; COMMON_WORDS + function_words.len() + fingerprints];
         words[COMMON_WORDS..][..function_words.len()].copy_from_slice(&function_words);
-        Self { words, parameters: Parameters { function, function_words: function_words.len(), width } }
+        Self { words, parameters: Parameters::new(function, function_words.len(), width) }
     }
 
     fn space(&mut self) -> Space<'_> {
@@ -80,7 +80,7 @@ impl Draft {
     }
 
     fn finish(mut self) -> StaticFilter {
-        seal(&mut self.words, self.parameters.function_words, self.parameters.width);
+        seal(&mut self.words, &self.parameters);
         StaticFilter { words: self.words, parameters: self.parameters }
     }
 }

@@ -12,19 +12,25 @@ pub(crate) const STRUCTURE: u16 = 17;
 pub(super) const WIDTHS: RangeInclusive<u32> = 1..=32;
 
 /// Words of the fingerprints, with one more, so that each lies in two words.
-pub(super) fn fingerprint_words(keys: u64, width: u32) -> u128 {
+pub(crate) fn fingerprint_words(keys: u64, width: u32) -> u128 {
     (u128::from(keys) * u128::from(width)).div_ceil(64) + 1
 }
 
 /// Writes header and checksum around the words of the function and the fingerprints.
-pub(super) fn seal(words: &mut [u64], function_words: usize, width: u32) {
-    let fields = [width.into(), function_words as u64, 0, 0, 0, 0, 0, 0];
-    let payload = words.len() - COMMON_WORDS;
-    words[..COMMON_WORDS].copy_from_slice(&format::common(STRUCTURE, payload as u64, fields));
+pub(super) fn seal(words: &mut [u64], parameters: &Parameters) {
+    words[..COMMON_WORDS].copy_from_slice(&parameters.header_words());
     words[COMMON_WORDS - 1] = format::checksum(words);
 }
 
 impl Parameters {
+    /// The first words; the checksum is still to come.
+    pub(crate) fn header_words(&self) -> [u64; COMMON_WORDS] {
+        // A filter is in memory, and with it its fingerprints.
+        let payload = self.function_words as u64 + fingerprint_words(self.keys(), self.width) as u64;
+        let fields = [self.width.into(), self.function_words as u64, 0, 0, 0, 0, 0, 0];
+        format::common(STRUCTURE, payload, fields)
+    }
+
     /// Those of a filter in these words, which are checked, and of nothing after it.
     pub(crate) fn of(words: &[u64]) -> Result<Self, FileError> {
         let invalid = |field, value| Err(FileError::InvalidHeader { field, value });

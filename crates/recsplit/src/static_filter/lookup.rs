@@ -21,6 +21,11 @@ pub(crate) struct Parameters {
 }
 
 impl Parameters {
+    /// Those of a filter around a function of this many words, with fingerprints of `width` bits.
+    pub(crate) fn new(function: query::Parameters, function_words: usize, width: u32) -> Self {
+        Self { function, function_words, width }
+    }
+
     /// Words of the function, which begins after the header.
     pub(crate) fn function_words(&self) -> usize {
         self.function_words

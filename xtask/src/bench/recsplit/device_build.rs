@@ -113,3 +113,17 @@ fn run(session: &mut Session, device: &Device, settings: Settings) -> anyhow::Re
     );
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stages_are_rows_and_checked() {
+        let rows = Session::rows_of(steps(&Setup::emulator()));
+        for stage in ["hashing", "sorting", "search", "encoding", "lists", "all but the search", "all stages"] {
+            assert!(rows.iter().any(|row| row.operation == stage && row.checked), "{stage}");
+        }
+        assert!(rows.iter().all(|row| row.backend == "emulator" && row.seconds.is_some()));
+    }
+}
