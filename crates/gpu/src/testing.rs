@@ -37,8 +37,13 @@ pub fn cuda() -> Option<Device> {
     }
 }
 
-/// An emulator with this seed, and the CUDA device if one answers.
+/// An emulator with this seed, and the CUDA device if one answers. None at all under `--cfg warpset_host_tests`, where only the
+/// host's code is tested.
 pub fn devices(seed: u64) -> Vec<Device> {
+    if cfg!(warpset_host_tests) {
+        skipped("everything on devices: the host's code alone is tested");
+        return Vec::new();
+    }
     std::iter::once(Device::emulator(Config::seeded(seed))).chain(cuda()).collect()
 }
 

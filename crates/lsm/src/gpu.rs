@@ -163,5 +163,5 @@ impl<K: DeviceKey, V: DeviceValue + Value, F: fmt::Debug> fmt::Debug for Ordered
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(warpset_host_tests)))]
 mod tests;

@@ -209,13 +209,13 @@ impl<S: DeviceSlotKind> fmt::Debug for QuotientFilter<S> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(warpset_host_tests)))]
 mod api_tests;
-#[cfg(test)]
+#[cfg(all(test, not(warpset_host_tests)))]
 mod build_tests;
-#[cfg(test)]
+#[cfg(all(test, not(warpset_host_tests)))]
 mod counted_tests;
-#[cfg(test)]
+#[cfg(all(test, not(warpset_host_tests)))]
 mod lookup_tests;
-#[cfg(test)]
+#[cfg(all(test, not(warpset_host_tests)))]
 mod tests;

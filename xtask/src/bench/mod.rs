@@ -222,6 +222,13 @@ mod tests {
         args: Args,
     }
 
+    /// `cargo xtask bench --quick`, for whoever has built the tests and not the command.
+    #[test]
+    #[ignore = "takes minutes"]
+    fn the_main_job() {
+        run(&Line::try_parse_from(["bench", "--quick"]).unwrap().args).unwrap();
+    }
+
     #[test]
     fn bad_arguments_are_refused() {
         for bad in [&["treap"][..], &["--quick", "--full"], &["--backend", "abacus"], &["--fasta", "one"], &["--json"]]

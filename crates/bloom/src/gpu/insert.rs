@@ -143,7 +143,7 @@ impl<L: DeviceOneBlock> Bloom<L> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(warpset_host_tests)))]
 mod tests {
     use super::*;
 

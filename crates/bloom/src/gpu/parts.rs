@@ -147,7 +147,7 @@ impl Division {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(warpset_host_tests)))]
 mod tests {
     use super::super::test_and_insert::claim_words;
     use super::*;

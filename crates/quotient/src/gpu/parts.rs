@@ -68,7 +68,7 @@ pub(super) unsafe fn sorted<K: DeviceKeys>(layout: &Layout, stream: &Stream, key
     Ok(Fingerprints::Wide(all))
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(warpset_host_tests)))]
 mod tests {
     use warpset_gpu::testing::devices;
 

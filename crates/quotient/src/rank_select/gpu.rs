@@ -198,5 +198,5 @@ impl ScanKernel for RankSelect {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(warpset_host_tests)))]
 mod tests;

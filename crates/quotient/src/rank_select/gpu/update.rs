@@ -160,5 +160,5 @@ fn surely_fits(filter: &Filter, stream: &Stream, keys: u64) -> Result<bool, Erro
     Ok(free.max(layout.quotients()) + keys < layout.slots())
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(warpset_host_tests)))]
 mod tests;

@@ -48,7 +48,7 @@ pub(super) fn lookup_method(keys: usize, layout: &Layout, load: f64) -> LookupMe
     if pays { LookupMethod::Sorted } else { LookupMethod::Unsorted }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(warpset_host_tests)))]
 mod tests {
     use super::*;
     use crate::StandardBuilder;

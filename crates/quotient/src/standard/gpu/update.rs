@@ -181,5 +181,5 @@ impl Filter {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(warpset_host_tests)))]
 mod tests;

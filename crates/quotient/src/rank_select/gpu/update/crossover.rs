@@ -33,7 +33,7 @@ pub(super) fn update_method(keys: u64, slots: u64, load: f64, removes: bool) -> 
     if pays { UpdateMethod::InPlace } else { UpdateMethod::Rebuild }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(warpset_host_tests)))]
 mod tests {
     use super::*;
 
