@@ -2,12 +2,15 @@
 //!
 //! Each module of `kernels-gpu` becomes one file `kernels-gpu/ptx/<module>.ptx`, by `warpset-builder`. With `--check`
 //! nothing is written: what the sources compile to has to equal the file. Either way the text is linted and, where there is
-//! a `ptxas`, assembled for every architecture that we promise, with a table of what the kernels use.
+//! a `ptxas`, assembled for every architecture that we promise, with a table of what the kernels use. If one module does not
+//! compile, nothing is written.
 
 use std::{
     fmt::Write as _,
-    fs,
+    fs, panic,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
 };
 
 use anyhow::{Context as _, bail, ensure};
@@ -40,8 +43,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let root = crate::workspace_root();
     let mut faults = Vec::new();
     let mut table = Vec::new();
-    for Unit { name, path, builder } in &units {
-        let ptx = builder.compile(&toolchain)?;
+    let made = make(&units, &toolchain, assembler.as_ref())?;
+    for (Unit { name, path, builder }, Made { ptx, on_each }) in units.iter().zip(made) {
         if args.check {
             let checked_in = fs::read_to_string(root.join(path)).with_context(|| format!("cannot read {path}"))?;
             if let Some(difference) = first_difference(&checked_in, &ptx) {
@@ -51,14 +54,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             fs::write(root.join(path), &ptx).with_context(|| format!("cannot write {path}"))?;
         }
         faults.extend(summary(&lint(&ptx)).into_iter().map(|finding| format!("{path}:{finding}")));
-        if let Some(assembler) = &assembler {
+        if assembler.is_some() {
             let architectures = builder.architectures();
-            let mut on_each = Vec::new();
-            for architecture in &architectures {
-                let resources = assembler.assemble(name, &ptx, architecture)?;
+            for (architecture, resources) in architectures.iter().zip(&on_each) {
                 let spills = resources.iter().filter(|kernel| kernel.spills() && !kernel.may_spill(&ptx));
                 faults.extend(spills.map(|kernel| format!("{path}: {} spills on {architecture}", kernel.name)));
-                on_each.push(resources);
             }
             table.push(Row { module: name, architectures, on_each });
         }
@@ -92,16 +92,62 @@ fn units(root: &Path) -> Vec<Unit> {
     let own_kernel = Unit {
         name: "own_kernel".to_owned(),
         path: "examples/own-kernel/ptx/own_kernel.ptx".to_owned(),
-        // As its build script does; but the folder of the device build is shared.
-        builder: Builder::new(example).target_dir(device_folder(root)),
+        builder: Builder::new(example), // as its build script does
     };
     modules.chain([own_kernel]).collect()
 }
 
-/// The folder of the device build.
-fn device_folder(root: &Path) -> PathBuf {
+/// Compilers at once, at most: each compiles `core` first.
+const AT_ONCE: usize = 8;
+
+/// What a unit has become: its PTX, and what its kernels use on each architecture, unless there is no assembler.
+struct Made {
+    ptx: String,
+    on_each: Vec<Vec<Resources>>,
+}
+
+/// Compiles and assembles all units. Either takes one thread per unit, so as many units are in work as there are processors.
+fn make(units: &[Unit], toolchain: &DeviceToolchain, assembler: Option<&Assembler>) -> anyhow::Result<Vec<Made>> {
+    let root = crate::workspace_root();
+    let one = |Unit { name, builder, .. }: &Unit, folder: &Path| -> anyhow::Result<Made> {
+        let ptx = builder.clone().target_dir(folder).compile(toolchain)?;
+        let assemble = |assembler: &Assembler| {
+            let architectures = builder.architectures();
+            architectures.iter().map(|architecture| assembler.assemble(name, &ptx, architecture)).collect()
+        };
+        let on_each = assembler.map_or_else(|| Ok(Vec::new()), assemble)?;
+        Ok(Made { ptx, on_each })
+    };
+    let next = AtomicUsize::new(0);
+    let work = &|folder: PathBuf| {
+        let mut made = Vec::new();
+        loop {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            let Some(unit) = units.get(i) else { return made };
+            let one = one(unit, &folder);
+            if one.is_err() {
+                next.store(units.len(), Ordering::Relaxed); // no worker begins another
+            }
+            made.push((i, one));
+        }
+    };
+    let workers = thread::available_parallelism().map_or(1, |processors| processors.get()).min(AT_ONCE);
+    let mut made: Vec<_> = thread::scope(|scope| {
+        let folders = (0..workers.min(units.len())).map(|worker| device_folder(&root, worker));
+        let threads: Vec<_> = folders.map(|folder| scope.spawn(move || work(folder))).collect();
+        threads
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap_or_else(|cause| panic::resume_unwind(cause)))
+            .collect()
+    });
+    made.sort_by_key(|(i, _)| *i);
+    made.into_iter().map(|(_, made)| made).collect()
+}
+
+/// A folder of the device build: one per compiler that is at work, because Cargo locks it.
+fn device_folder(root: &Path, worker: usize) -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    target.join("device")
+    target.join(if worker == 0 { "device".to_owned() } else { format!("device-{worker}") })
 }
 
 /// What the command line names, or everything.
