@@ -123,6 +123,8 @@ const CALLS: &[(&str, Prepare)] = &[
         first!(|i| { (quotient(&i, 1)?, quotient(&i, 2)?) }, |s| { s.0.intersection_count(&s.1)? }),
     ),
     ("quotient double", first!(|i| { (quotient(&i, 1)?,) }, |s| s.0.double()?)),
+    ("recsplit get_bulk", first!(|i| { (function(&i)?, i.keys) }, |s| s.0.get_bulk(&s.1)?)),
+    ("static filter contains_bulk", first!(|i| { (static_filter(&i)?, i.keys) }, |s| s.0.contains_bulk(&s.1)?)),
     ("lsm build_from", first!(|i| { i }, |s| Lsm::<u64, u64>::builder().on(&s.device).build_from(&s.keys, &s.keys)?)),
     (
         "lsm build_from, then get_bulk",
@@ -164,6 +166,15 @@ const CALLS: &[(&str, Prepare)] = &[
         }),
     ),
 ];
+
+/// Brought there: a build there has kernels of its own.
+fn function(input: &Input) -> anyhow::Result<warpset::recsplit::gpu::RecSplit> {
+    Ok(RecSplit::builder().leaf_size(5).build_from(&input.keys)?.to_device(&input.device)?)
+}
+
+fn static_filter(input: &Input) -> anyhow::Result<warpset::recsplit::gpu::StaticFilter> {
+    Ok(warpset::recsplit::StaticFilter::builder(8).leaf_size(5).build_from(&input.keys)?.to_device(&input.device)?)
+}
 
 fn split_block(input: &Input) -> anyhow::Result<warpset::bloom::gpu::SplitBlockBloom> {
     Ok(SplitBlockBloom::builder(KEYS as u64).on(&input.device).build()?)

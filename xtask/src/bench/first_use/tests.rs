@@ -30,6 +30,8 @@ const BUDGETS: &[(&str, usize, usize)] = &[
     ("quotient intersect", 185_000, 85_000),
     ("quotient intersection_count", 95_000, 85_000),
     ("quotient double", 140_000, 85_000),
+    ("recsplit get_bulk", 90_000, 90_000),
+    ("static filter contains_bulk", 90_000, 90_000),
     ("lsm build_from", 110_000, 105_000),
     ("lsm build_from, then get_bulk", 155_000, 95_000),
     ("lsm insert_bulk", 210_000, 95_000),

@@ -2,6 +2,7 @@
 //! the other crates on the same keys; filters of known keys; the measurements of the thesis's figures; how builds scale over threads.
 
 mod device_build;
+mod device_lookups;
 mod filters;
 mod measure;
 mod ours;
@@ -33,6 +34,7 @@ impl Suite for RecSplit {
 
     fn generated(&self, setup: &Setup) -> Vec<Step> {
         let mut steps = device_build::steps(setup);
+        steps.extend(device_lookups::steps(setup));
         if !setup.cpu() {
             return steps;
         }
