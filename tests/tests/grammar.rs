@@ -259,7 +259,11 @@ fn dictionaries_on_devices() {
 #[test]
 fn filters_that_never_change() {
     let present = keys(1000, 1);
-    answers_agree(&StaticFilter::builder(16).build_from(&present).unwrap(), &present);
+    let filter = StaticFilter::builder(16).build_from(&present).unwrap();
+    answers_agree(&filter, &present);
+    for device in testing::devices(1) {
+        answers_agree(&filter.to_device(&device).unwrap(), &present);
+    }
 }
 
 #[test]

@@ -88,6 +88,7 @@ pub(crate) struct Lookup<'a> {
 
 impl<'a> Function for Lookup<'a> {
     type Words = HostWords<'a>;
+    type Row = &'a Row;
 
     #[inline(always)]
     fn words(&self) -> HostWords<'a> {
@@ -98,7 +99,7 @@ impl<'a> Function for Lookup<'a> {
         &self.parameters.plan
     }
     #[inline(always)]
-    fn row(&self, keys: u32) -> Row {
-        self.parameters.rows[keys as usize]
+    fn row(&self, keys: u32) -> &'a Row {
+        &self.parameters.rows[keys as usize]
     }
 }

@@ -73,6 +73,7 @@ impl<'p> DeviceFunction<'p> {
 
 impl Function for DeviceFunction<'_> {
     type Words = DeviceWords;
+    type Row = Row;
 
     #[inline(always)]
     fn words(&self) -> DeviceWords {

@@ -64,7 +64,7 @@ kernel! {
     /// - `form`: [`NUMBERS_64`], [`NUMBERS_32`], [`VALUES_64`] or [`VALUES_32`]; with the last two `table` is valid for
     ///   `function.plan.values` reads of that size, and not written while the kernel runs.
     /// - `out`: room for `n` answers of that size, used by this launch alone.
-    #[launch_bounds(256, 4)]
+    #[launch_bounds(256, 5)]
     pub unsafe fn recsplit_lookup(
         words: Global<u64>, rows: Global<u64>, function: FunctionPlan, keys: Global<u64>, kind: u32, seed: u64, n: usize,
         form: u32, table: Global<u64>, out: GlobalMut<u64>,
@@ -96,7 +96,7 @@ kernel! {
     /// - `keys`: `n` keys of a kind that `hash128_at` takes, not written while the kernel runs.
     /// - `found`: [`results::words`] words, unless `found_form` is [`NO_ANSWERS`]; `numbers`: room for `n` numbers as `form` says,
     ///   [`NUMBERS_64`], [`NUMBERS_32`], [`NUMBERS_OR_ONES`] or [`NO_NUMBERS`]. Both are used by this launch alone, but that counts are added atomically.
-    #[launch_bounds(256, 4)]
+    #[launch_bounds(256, 5)]
     pub unsafe fn recsplit_contains(
         words: Global<u64>, rows: Global<u64>, function: FunctionPlan, fingerprints: u64, keys: Global<u64>, kind: u32,
         seed: u64, n: usize, found_form: u32, found: GlobalMut<u64>, form: u32, numbers: GlobalMut<u64>,

@@ -17,6 +17,8 @@ pub mod lists;
 pub mod row;
 mod words;
 
+use core::borrow::Borrow;
+
 use super::hash::{self, Hash128, LEVEL_FIRST, LEVEL_LEAF, LEVEL_ROOT, LEVEL_SECOND, Remix, start_seed};
 use super::shape::value_base;
 use crate::bits::Select;
@@ -100,13 +102,15 @@ fn unary_part(words: impl Words, at: u64, skip: u32, select: impl Select) -> (u6
 pub trait Function: Copy {
     /// How its words are read.
     type Words: Words;
+    /// A row, or where it is.
+    type Row: Borrow<Row>;
 
     /// Its words.
     fn words(&self) -> Self::Words;
     /// What its header says.
     fn plan(&self) -> &Plan;
     /// The row of a node of `keys` keys, fewer than there are rows.
-    fn row(&self, keys: u32) -> Row;
+    fn row(&self, keys: u32) -> Self::Row;
 
     /// The stored number of the walk's node, which is passed.
     #[inline(always)]
@@ -126,7 +130,7 @@ pub trait Function: Copy {
         // Only damaged words have a bucket that is larger than the largest.
         let keys = if entry.keys < u64::from(plan.rows) { entry.keys as u32 } else { 0 };
         let fixed = plan.trees.wrapping_add(entry.bits_before);
-        let unary = fixed.wrapping_add(u64::from(self.row(keys).fixed_bits));
+        let unary = fixed.wrapping_add(u64::from(self.row(keys).borrow().fixed_bits));
         let value = value_base(plan.leaf, plan.positions, entry.keys_before.min(plan.keys), bucket);
         Walk { low, value, keys, skip: 0, fixed, unary }
     }
@@ -141,7 +145,8 @@ pub trait Function: Copy {
     #[inline(always)]
     fn halve(&self, walk: &mut Walk, above: &mut Above, start: u32, remix: Remix, select: impl Select) {
         let row = self.row(walk.keys);
-        let stored = self.stored(walk, &row, select);
+        let row = row.borrow();
+        let stored = self.stored(walk, row, select);
         let hash = hash::trial_hash(remix, walk.low, start, row.halving_trial(stored));
         let right = u32::from(hash ^ row.mirror(stored, walk.low) >= row.scale);
         self.move_half(walk, above, 0_u32.wrapping_sub(right));
@@ -151,6 +156,7 @@ pub trait Function: Copy {
     #[inline(always)]
     fn move_half(&self, walk: &mut Walk, above: &mut Above, right: u32) {
         let row = self.row(walk.keys);
+        let row = row.borrow();
         let (unit, codes) = (u32::from(row.unit), u32::from(row.child_codes));
         walk.value = walk.value.wrapping_add(u64::from(row.values & right));
         walk.fixed = walk.fixed.wrapping_add(u64::from(row.child_fixed_bits & right));
@@ -179,7 +185,8 @@ pub trait Function: Copy {
     #[inline(always)]
     fn split(&self, walk: &mut Walk, level: u32, remix: Remix, select: impl Select) {
         let row = self.row(walk.keys);
-        let stored = self.stored(walk, &row, select);
+        let row = row.borrow();
+        let stored = self.stored(walk, row, select);
         let rotation = row.rotation(stored, hash::group_of(walk.low, u32::from(row.groups)));
         let hash = hash::trial_hash(remix, walk.low, start_seed(level), row.trial(stored));
         self.move_to(
@@ -195,6 +202,7 @@ pub trait Function: Copy {
     #[inline(always)]
     fn move_to(&self, walk: &mut Walk, child: u32) {
         let row = self.row(walk.keys);
+        let row = row.borrow();
         let unit = u32::from(row.unit);
         walk.value = walk.value.wrapping_add(u64::from(child * row.values));
         walk.fixed = walk.fixed.wrapping_add(u64::from(child * row.child_fixed_bits));
@@ -206,15 +214,16 @@ pub trait Function: Copy {
     #[inline(always)]
     fn finish(&self, walk: &mut Walk, remix: Remix, select: impl Select) -> u64 {
         let row = self.row(walk.keys);
+        let row = row.borrow();
         if row.radix == 0 {
-            return self.value(walk, &row, 0);
+            return self.value(walk, row, 0);
         }
-        let stored = self.stored(walk, &row, select);
+        let stored = self.stored(walk, row, select);
         let trial = row.trial(stored);
         let multiplier = hash::leaf_group_multiplier(trial & MOST_TRIALS);
         let rotation = row.rotation(stored, hash::leaf_group_of(walk.low, multiplier, u32::from(row.groups)));
         let hash = hash::trial_hash(remix, walk.low, start_seed(LEVEL_LEAF), trial);
-        self.value(walk, &row, hash::leaf_position(hash, row.values) + rotation)
+        self.value(walk, row, hash::leaf_position(hash, row.values) + rotation)
     }
 
     /// The value at a leaf's position, which may still be up to twice the number of positions. Only damaged words that were

@@ -65,7 +65,8 @@ struct Rows<'d> {
 
 impl Rows<'_> {
     fn add(&self, session: &mut Session, operation: &str, asked: usize, seconds: f64, right: bool) {
-        let row = Record::new("recsplit", operation, asked).param("study", "lookups on a device").param("keys", self.keys);
+        let row =
+            Record::new("recsplit", operation, asked).param("study", "lookups on a device").param("keys", self.keys);
         let row = row.param("leaf", self.settings.leaf).param("bucket", self.settings.bucket);
         let mut row = row.by(self.settings.name(), false).time(seconds);
         row.bits_per_item = Some(self.bits);
@@ -107,11 +108,11 @@ fn run(session: &mut Session, device: &Device, settings: Settings, n: usize) -> 
     let table: Vec<u32> = (0..n as u32).map(|i| i.wrapping_mul(0x9e37_79b1)).collect();
     let table = device.from_slice(&table)?;
     // SAFETY: as above.
-    let queue = || unsafe {
-        Ok(function.gather_async(&stream, there.as_slice(), table.as_slice(), narrow.as_mut_slice())?)
-    };
+    let queue =
+        || unsafe { Ok(function.gather_async(&stream, there.as_slice(), table.as_slice(), narrow.as_mut_slice())?) };
     let seconds = gpu_limits::seconds(device, &stream, effort, || Ok(()), queue)?;
-    let right = narrow.to_vec()?.iter().zip(&expected).all(|(&v, &number)| v == (number as u32).wrapping_mul(0x9e37_79b1));
+    let right =
+        narrow.to_vec()?.iter().zip(&expected).all(|(&v, &number)| v == (number as u32).wrapping_mul(0x9e37_79b1));
     rows.add(session, "gather u32", asked.len(), seconds, right);
 
     let mut numbers = vec![0u64; asked.len()];
