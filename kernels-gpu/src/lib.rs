@@ -204,20 +204,39 @@ pub mod primitives {
 /// Minimal perfect hash functions.
 #[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "recsplit"))]
 pub mod recsplit {
+    pub mod append;
+    pub mod fit;
+    pub mod leaf_groups;
     pub mod memory;
+    pub mod node_keys;
+    pub mod nodes;
 
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_buckets"))]
     pub mod buckets;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_counted_parts"))]
+    pub mod counted_parts;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_lookup"))]
     pub mod device_function;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_distribute"))]
+    pub mod distribute;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_encode"))]
     pub mod encode;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_fingerprints"))]
     pub mod fingerprints;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_halves"))]
+    pub mod halves;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_leaves"))]
+    pub mod leaves;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_lists"))]
     pub mod lists;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_lookup"))]
     pub mod lookup;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_parts"))]
+    pub mod parts;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_roots"))]
+    pub mod roots;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_rotated_leaves"))]
+    pub mod rotated_leaves;
 }
 
 #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "limits"))]
@@ -298,10 +317,17 @@ modules! {
     "quotient_standard",
     "quotient_update",
     "recsplit_buckets",
+    "recsplit_counted_parts",
+    "recsplit_distribute",
     "recsplit_encode",
     "recsplit_fingerprints",
+    "recsplit_halves",
+    "recsplit_leaves",
     "recsplit_lists",
     "recsplit_lookup",
+    "recsplit_parts",
+    "recsplit_roots",
+    "recsplit_rotated_leaves",
     "selftest",
 }
 

@@ -10,9 +10,11 @@
 //! - [`elias_fano`]: how many bits a list keeps verbatim, and the line that tree positions are relative to.
 //! - [`fingerprint`]: what a static filter keeps of a key.
 //! - [`lookup`]: from a key's hash to its number.
+//! - [`candidate`]: the trial hash and the rotations that a stored number stands for.
 //!
 //! Departures from the thesis, each with its reason, stand at the head of the module that they touch.
 
+pub mod candidate;
 pub mod elias_fano;
 pub mod fingerprint;
 pub mod hash;

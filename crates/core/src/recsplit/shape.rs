@@ -74,6 +74,30 @@ pub struct Node {
 
 const _: () = assert!(size_of::<Node>() == 20);
 
+impl Node {
+    /// Words of 32 bits of a row.
+    pub const WORDS: usize = 5;
+
+    /// The row as words, for devices.
+    pub const fn to_words(self) -> [u32; Self::WORDS] {
+        [
+            self.fixed_bits,
+            self.scale,
+            self.candidates,
+            self.unit as u32 | (self.nodes as u32) << 16,
+            u32::from_le_bytes([self.golomb, self.fanout, self.groups, self.radix]),
+        ]
+    }
+
+    /// The row that `to_words` gave.
+    #[inline(always)]
+    pub const fn from_words([fixed_bits, scale, candidates, units, bytes]: [u32; Self::WORDS]) -> Self {
+        let [golomb, fanout, groups, radix] = bytes.to_le_bytes();
+        let (unit, nodes) = (units as u16, (units >> 16) as u16);
+        Self { fixed_bits, scale, candidates, unit, nodes, golomb, fanout, groups, radix }
+    }
+}
+
 /// Leaf size, fanouts and search method: together with a number of keys they determine a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TreeShape {

@@ -3,7 +3,8 @@
 //! Source: sections 5.4 (bijections as bit masks, with the midstop of 5.4.1), 5.5 (rotation), 5.6 and 5.7 (splittings by
 //! counting). The hash of a key is evaluated once for all candidates of a trial.
 
-use super::node::{NoSolution, NodeSearch, Task, child_of_hash};
+use super::node::{NoSolution, NodeSearch, Task};
+use warpset_core::recsplit::candidate::child_of_hash;
 use warpset_core::recsplit::hash::{self, REGROUP};
 
 /// See the module.

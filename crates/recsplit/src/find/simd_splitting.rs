@@ -2,10 +2,11 @@
 //!
 //! Source: sections 5.6.2 (packed counts, theorem 5.2) and 5.7.1.
 
-use super::node::{NoSolution, Task, child};
+use super::node::{NoSolution, Task};
 use super::one_by_one;
 use super::simd_hash::{Hasher, carry_from};
 use super::u32_vector::U32Vector;
+use warpset_core::recsplit::candidate::Candidate;
 use warpset_core::recsplit::shape::field_bits;
 
 /// Searches a splitting.
@@ -233,9 +234,10 @@ unsafe fn grouped_parts<V: U32Vector>(task: &Task, to: u64) -> Option<u64> {
 #[cold]
 fn splits(task: &Task, trial: u64, (lane, index): (u32, u32)) -> bool {
     let number = (trial + u64::from(lane)) * u64::from(task.node.candidates) + u64::from(index);
+    let candidate = Candidate::of(number, task.node);
     let mut counts = [0_u32; 16];
     for &key in task.keys {
-        counts[child(key, task.node, task.start, task.remix, number) as usize] += 1;
+        counts[candidate.child(key, task.node, task.start, task.remix) as usize] += 1;
     }
     counts[..usize::from(task.node.fanout) - 1].iter().all(|&count| count == u32::from(task.node.unit))
 }

@@ -3,8 +3,9 @@
 //! Source: sections 4.3, 5.7.1 (key redistribution) and 5.8. Departure: redistribution keeps the order of keys within a
 //! child, so that keys that a bucket brings sorted by rotation group stay sorted all the way down.
 
-use super::node::{Candidate, NoSolution, NodeSearch, Task, child_of_hash, start_of};
+use super::node::{NoSolution, NodeSearch, Task};
 use super::{Buckets, Trees, Unsolved};
+use warpset_core::recsplit::candidate::{Candidate, child_of_hash, start_of};
 use warpset_core::recsplit::hash;
 use warpset_core::recsplit::{Level, Node};
 

@@ -27,9 +27,9 @@ use warpset_simt::{GlobalMut, KernelInfo};
 use super::RecSplit;
 use super::buckets::Hashes;
 use super::encode::{Found, Lanes};
-use super::host_find;
 use super::lists::{Last, Sums};
 use super::rows::Rows;
+use super::search::{self, DeviceTrees};
 use super::source::Source;
 use super::watch::Watch;
 use crate::build::{Failure, Settings};
@@ -186,10 +186,10 @@ impl<S> Construction<'_, S> {
     ) -> Result<RecSplit, Stopped> {
         let n = keys.len() as u64;
         let buckets = settings.buckets(n);
-        let trees = settings.trees(n);
-        let lanes = Lanes::of(&trees, settings.bucket_size);
-        let rows = Rows::new(stream, &trees)?;
-        let mut least = stream.alloc_uninit(trees.nodes().len())?;
+        let trees = DeviceTrees::new(stream, settings.trees(n))?;
+        let lanes = Lanes::of(&trees.trees, settings.bucket_size);
+        let rows = Rows::new(stream, &trees.trees)?;
+        let mut least = stream.alloc_uninit(trees.trees.nodes().len())?;
         stream.fill_bytes(&mut least, 0xff)?;
         let mut built = Built { pieces: Vec::new(), sums: Sums::new(stream, buckets as usize)?, least, largest: 0 };
         let meter = self.builder.meter(Stage::Building, n, attempt);
@@ -221,8 +221,8 @@ impl<S> Construction<'_, S> {
             built.largest = built.largest.max(sizes.largest);
             let mut numbers = stream.alloc_uninit(sizes.numbers)?;
             self.mark(stream, "sizes")?;
-            let buckets_here = sorted.buckets;
-            let found = host_find::find(stream, &trees, &mut sorted.lows, &sorted.bounds, buckets_here, &mut numbers)?;
+            let found =
+                search::find(stream, &trees, &mut sorted.lows, &sorted.bounds, &sizes.first_number, &mut numbers)?;
             if let Err(unsolved) = found {
                 return Err(Stopped::Seed(sorted.explain(stream, unsolved.bucket)?));
             }

@@ -1,0 +1,132 @@
+//! Leaves by brute force: the first trial without a collision.
+//!
+//! Source: D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, sections 5.4 and 5.4.2 (positions as bits of a
+//! word; from 14 keys on a warp gives its trials up when all have a collision after `ceil(3 sqrt(m))` keys). Departures: the thesis
+//! gives a leaf to a block. Here a leaf has 8, 16 or 32 lanes, as many as its search is expected to need, or whole teams of warps.
+
+use warpset_core::recsplit::hash;
+use warpset_simt::shared::{self, Shared};
+use warpset_simt::warp::{self, FULL_MASK, lane_id};
+use warpset_simt::{Global, GlobalMut, atomic, thread};
+
+use crate::recsplit::nodes::{Item, Mix};
+
+/// Threads of a block.
+pub const BLOCK: u32 = 256;
+
+/// Leaves from this size on have a midstop.
+const MIDSTOP_FROM: u32 = 14;
+
+/// Bytes of shared memory where `lanes` lanes take a leaf of `keys` keys.
+pub const fn shared_bytes(keys: u32, lanes: u32) -> u32 {
+    BLOCK / lanes * keys * 8
+}
+
+kernel! {
+    /// Finds the number of each leaf of a list. `team` groups of `lanes` lanes take a leaf; all leaves have `keys` keys and `positions`
+    /// positions.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid of blocks of [`BLOCK`] threads, [`shared_bytes`] of shared memory; `lanes` is 8, 16 or 32, `team` divides the
+    ///   number of groups of the grid, and is 1 where `lanes` is not 32.
+    /// - `items`: valid for the `count` items from `first` on, leaves of `keys` keys, 2 to 24, not written while the kernel runs.
+    /// - `lows`: valid for reading the keys of all items, which nothing writes meanwhile.
+    /// - `numbers`: valid at the places of all items, which hold `u64::MAX` and are accessed by atomics alone while the kernel runs.
+    #[launch_bounds(256)]
+    pub unsafe fn recsplit_leaves<M>(
+        items: Global<u32>, first: usize, count: usize, lanes: u32, team: u32, keys: u32, positions: u32, budget: u64,
+        start: M, lows: Global<u64>, numbers: GlobalMut<u64>,
+    ) for [u32 => recsplit_leaves_32, u64 => recsplit_leaves_64] {
+        let start = start.seed();
+        let own = lane_id() % lanes;
+        let in_warp = lane_id() / lanes;
+        let of_group = (u32::MAX >> (32 - lanes)) << (in_warp * lanes);
+        let copy: Shared<u64> = shared::dynamic(thread::thread_idx_x() / lanes * keys * 8);
+        let group = thread::index_1d() / lanes;
+        let teams = (thread::grid_dim_x() * (BLOCK / lanes) / team) as usize;
+        let stride = (team * lanes) as u64;
+        let begin = (group % team * lanes) as u64;
+        let midstop = if keys < MIDSTOP_FROM { keys } else { midstop_of(keys) };
+        let mut next = (group / team) as usize;
+        let mut item = Item::default();
+        let mut base = 0;
+        let mut searches = false;
+        loop {
+            // SAFETY: the caller keeps this kernel's contract; all lanes of the warp come to each vote, and to each barrier of
+            // the warp, which stand between the writes and the reads of a group's keys; the groups of a warp leave the loop together.
+            unsafe {
+                if !searches && next < count {
+                    item = Item::read(items, first + next);
+                    searches = item.keys != 0;
+                    next += teams;
+                    base = begin;
+                    let mut i = own;
+                    while i < keys {
+                        copy.set(i, lows.read((item.first + i) as usize));
+                        i += lanes;
+                    }
+                }
+                if !warp::any(FULL_MASK, searches) {
+                    break;
+                }
+                warp::sync_warp(FULL_MASK);
+                let trial = base + own as u64;
+                let mut taken = 0u32;
+                let mut i = 0;
+                while i < midstop {
+                    taken |= position::<M>(copy, i, (start, trial, positions));
+                    i += 1;
+                }
+                if midstop == keys || warp::any(FULL_MASK, taken.count_ones() == midstop) {
+                    while i < keys {
+                        taken |= position::<M>(copy, i, (start, trial, positions));
+                        i += 1;
+                    }
+                }
+                let found = warp::ballot(FULL_MASK, searches && taken.count_ones() == keys) & of_group;
+                let place = numbers.at(item.place as usize);
+                let mut least = u64::MAX;
+                if team > 1 {
+                    // What one lane sees, so that the warp stays together.
+                    least = warp::shuffle_idx(FULL_MASK, atomic::load_relaxed(place), 0);
+                }
+                if searches {
+                    base += stride;
+                    if found != 0 {
+                        if own == 0 {
+                            let number = base - stride + (found.trailing_zeros() % lanes) as u64;
+                            atomic::reduce_min(place, number);
+                        }
+                        searches = false;
+                    } else if base >= least || base >= budget {
+                        // Another group may still find one; `recsplit_check` tells.
+                        searches = false;
+                    }
+                }
+                warp::sync_warp(FULL_MASK);
+            }
+        }
+    }
+}
+
+/// `ceil(3 sqrt(keys))`, at most all.
+#[inline(always)]
+fn midstop_of(keys: u32) -> u32 {
+    let mut stop = 0;
+    while stop * stop < 9 * keys {
+        stop += 1;
+    }
+    stop.min(keys)
+}
+
+/// The position of key `i` under a trial, as a bit.
+///
+/// # Safety
+/// `keys` has key `i`, in shared memory, which nothing writes meanwhile.
+#[inline(always)]
+#[track_caller]
+unsafe fn position<M: Mix>(keys: Shared<u64>, i: u32, (start, trial, positions): (u32, u64, u32)) -> u32 {
+    // SAFETY: the caller's promise.
+    let key = unsafe { keys.get(i) };
+    1 << hash::leaf_position(hash::trial_hash(M::REMIX, key, start, trial), positions)
+}

@@ -1,0 +1,299 @@
+//! Splittings in more than two parts with rotation of groups: the first trial and the first rotations that give every child its keys.
+//!
+//! Source: packed counts as in D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, section 5.6.3; rotation
+//! of groups as in `docs/recsplit.md`. The counts of a group are fields of one word, and turning the group turns the word. A count that
+//! runs over spoils its neighbour, but only where it is above the unit, which no solution has; what looks like a solution is
+//! counted again.
+
+use warpset_core::recsplit::Node;
+use warpset_core::recsplit::candidate::Candidate;
+use warpset_core::recsplit::hash;
+use warpset_core::recsplit::shape::field_bits;
+use warpset_simt::shared::Shared;
+use warpset_simt::warp::{self, FULL_MASK};
+use warpset_simt::{Global, GlobalMut, thread};
+
+use crate::recsplit::node_keys::{self, NodeKeys, Slice, TRIALS};
+use crate::recsplit::nodes::{Item, Mix, fail, node};
+
+/// The words of packed counts of a splitting.
+#[derive(Clone, Copy)]
+struct Packing {
+    /// Bits of a count.
+    field: u32,
+    /// Bits of all counts.
+    width: u32,
+    mask: u32,
+    /// The sum of all groups that is a solution.
+    target: u32,
+    radix: u32,
+}
+
+impl Packing {
+    #[inline(always)]
+    fn of(row: &Node) -> Self {
+        let (field, radix) = (field_bits(row.unit as u32), row.radix as u32);
+        let width = field * radix;
+        let mut target = 0;
+        let mut child = 0;
+        while child < radix {
+            target |= (row.unit as u32) << (field * child);
+            child += 1;
+        }
+        Self { field, width, mask: u32::MAX >> (32 - width), target, radix }
+    }
+
+    /// What one key adds to the counts: nothing for the child behind those that rotate, as that is outside of the mask.
+    #[inline(always)]
+    fn step(&self, child: u32) -> u32 {
+        (1u64 << (self.field * child)) as u32
+    }
+
+    /// The counts of a group, turned.
+    #[inline(always)]
+    fn turn(&self, counts: u32, by: u32) -> u32 {
+        let left = self.field * by;
+        // As a word twice as wide, so that no shift is by 32.
+        ((counts as u64) << left | (counts as u64) >> (self.width - left)) as u32 & self.mask
+    }
+}
+
+/// The most rotations of a group.
+const MOST: usize = 9;
+
+kernel! {
+    /// Finds the number of each splitting of a list whose groups rotate. A block takes a node.
+    ///
+    /// # Safety
+    /// - Launch, `nodes`, `budgets`, `lows`, `numbers`, `failure`: as for
+    ///   [`recsplit_halves`](super::halves::recsplit_halves).
+    /// - `items`: valid for the `count` items from `first` on, splittings in more than two parts with more than one group,
+    ///   not written while the kernel runs.
+    #[launch_bounds(256)]
+    pub unsafe fn recsplit_parts<M>(
+        items: Global<u32>, first: usize, count: usize, nodes: Global<u32>, budgets: Global<u64>, start: M,
+        lows: Global<u64>, numbers: GlobalMut<u64>, failure: GlobalMut<u32>,
+    ) for [u32 => recsplit_parts_32, u64 => recsplit_parts_64] {
+        let start = start.seed();
+        let Slice { trial, slice, slices } = Slice::own();
+        let is_warp = slices == 2;
+        let sums = node_keys::own();
+        let bests = sums.at(6 * TRIALS);
+        let child_counts = bests.at(TRIALS);
+        let own = thread::thread_idx_x();
+        let mut index = thread::block_idx_x() as usize;
+        while index < count {
+            // SAFETY: the caller keeps this kernel's contract; all threads of the block have the same item and the same
+            // first trial and find the same, so that they come to barriers, votes and exchanges together.
+            unsafe {
+                let item = Item::read(items, first + index);
+                if item.keys == 0 {
+                    index += thread::grid_dim_x() as usize;
+                    continue;
+                }
+                let row = node(nodes, item.keys);
+                let groups = row.groups as u32;
+                let packing = Packing::of(&row);
+                let budget = budgets.read_nc(item.keys as usize);
+                let keys_of = NodeKeys::new(lows, item, groups);
+                // One tile: five children of less than 255 keys are the most whose counts fit a word.
+                let (keys, bounds) = keys_of.load(0);
+                let mut base = 0;
+                let number = 'trials: loop {
+                    let mut counts = [0u32; 6];
+                    warpset_simt::unroll!(6, group, {
+                        if (group as u32) < groups {
+                            let mut i = bounds[group] + slice;
+                            while i < bounds[group + 1] {
+                                let hash = hash::trial_hash(M::REMIX, keys.get(i), start, base + trial as u64);
+                                let step = packing.step(hash::child_of(hash, row.scale));
+                                counts[group] = counts[group].wrapping_add(step);
+                                i += slices;
+                            }
+                            let others = warp::shuffle_xor(FULL_MASK, counts[group], TRIALS);
+                            counts[group] = counts[group].wrapping_add(others);
+                        }
+                    });
+                    if !is_warp {
+                        thread::sync_threads();
+                        let mut i = own;
+                        while i < 6 * TRIALS {
+                            sums.set(i, 0);
+                            i += thread::block_dim_x();
+                        }
+                        thread::sync_threads();
+                        if slice % 2 == 0 {
+                            warpset_simt::unroll!(6, group, {
+                                sums.reduce_add(group as u32 * TRIALS + trial, counts[group]);
+                            });
+                        }
+                        thread::sync_threads();
+                        warpset_simt::unroll!(6, group, {
+                            counts[group] = sums.get_volatile(group as u32 * TRIALS + trial);
+                        });
+                    }
+                    warpset_simt::unroll!(6, group, {
+                        counts[group] &= packing.mask;
+                    });
+                    // Candidates of the trial below this are known to be none.
+                    let mut least = 0;
+                    loop {
+                        let mut best =
+                            first_rotations(&counts, &packing, groups, row.candidates, (slice, slices), least);
+                        best = best.min(warp::shuffle_xor(FULL_MASK, best, TRIALS));
+                        if !is_warp {
+                            thread::sync_threads();
+                            if own < TRIALS {
+                                bests.set(own, u32::MAX);
+                            }
+                            thread::sync_threads();
+                            if best != u32::MAX {
+                                bests.reduce_min(trial, best);
+                            }
+                            thread::sync_threads();
+                            best = bests.get_volatile(trial);
+                        }
+                        let found = warp::ballot(FULL_MASK, best != u32::MAX) & 0xffff;
+                        if found == 0 {
+                            break;
+                        }
+                        let lane = found.trailing_zeros();
+                        let index = warp::shuffle_idx(FULL_MASK, best, lane);
+                        let number = (base + lane as u64) * row.candidates as u64 + index as u64;
+                        if splits::<M>(keys, item.keys, &row, start, number, child_counts) {
+                            break 'trials number;
+                        }
+                        if trial == lane {
+                            least = index + 1;
+                        }
+                    }
+                    base += TRIALS as u64;
+                    if base >= budget {
+                        break u64::MAX;
+                    }
+                };
+                if own == 0 {
+                    numbers.write(item.place as usize, number);
+                    if number == u64::MAX {
+                        fail(failure, item);
+                    }
+                }
+                thread::sync_threads();
+            }
+            index += thread::grid_dim_x() as usize;
+        }
+    }
+}
+
+/// The first rotations from candidate `least` on, as the digits of an index, whose counts add up to the target, among those of the
+/// caller's slice; `u32::MAX` if there are none.
+#[inline(always)]
+fn first_rotations(
+    counts: &[u32; 6],
+    packing: &Packing,
+    groups: u32,
+    candidates: u32,
+    (slice, slices): (u32, u32),
+    least: u32,
+) -> u32 {
+    let radix = packing.radix;
+    // Groups 1 and 2 in registers; a group that is not there has one rotation.
+    let second_radix = if groups > 2 { radix } else { 1 };
+    let inner = radix * second_radix;
+    let (mut turned, mut second) = ([0u32; MOST], [0u32; MOST]);
+    warpset_simt::unroll!(8, by, {
+        if (by as u32) < radix {
+            turned[by] = packing.turn(counts[1], by as u32);
+        }
+        if (by as u32) < second_radix {
+            second[by] = packing.turn(counts[2], by as u32);
+        }
+    });
+    if radix == MOST as u32 {
+        turned[MOST - 1] = packing.turn(counts[1], radix - 1);
+        if groups > 2 {
+            second[MOST - 1] = packing.turn(counts[2], radix - 1);
+        }
+    }
+    let first = packing.target.wrapping_sub(counts[0]);
+    let mut best = u32::MAX;
+    let mut outer = slice;
+    while outer < candidates / inner {
+        let mut missing = first;
+        let mut digits = outer;
+        for group in 3..6 {
+            if (group as u32) < groups {
+                missing = missing.wrapping_sub(packing.turn(counts[group], digits % radix));
+                digits /= radix;
+            }
+        }
+        let mut any = false;
+        each(second_radix, |by_second| {
+            let missing = missing.wrapping_sub(second[by_second]);
+            each(radix, |by| any |= missing == turned[by]);
+        });
+        if any {
+            // Rarely; so it is found again which ones.
+            each(second_radix, |by_second| {
+                let missing = missing.wrapping_sub(second[by_second]);
+                each(radix, |by| {
+                    let index = outer * inner + by_second as u32 * radix + by as u32;
+                    if missing == turned[by] && index >= least {
+                        best = best.min(index);
+                    }
+                });
+            });
+        }
+        outer += slices;
+    }
+    best
+}
+
+/// Calls `body` for the numbers below `count`, at most [`MOST`], as straight-line code.
+#[inline(always)]
+fn each(count: u32, mut body: impl FnMut(usize)) {
+    warpset_simt::unroll!(8, i, {
+        if (i as u32) < count {
+            body(i);
+        }
+    });
+    if count == MOST as u32 {
+        body(MOST - 1);
+    }
+}
+
+/// Whether a number gives every child its keys.
+///
+/// # Safety
+/// All threads of the block come here together, with the same arguments; `keys` are `len` keys in shared memory, `counts` 16 words of it that
+/// no thread uses otherwise.
+#[inline(always)]
+#[track_caller]
+unsafe fn splits<M: Mix>(
+    keys: Shared<u64>,
+    len: u32,
+    row: &Node,
+    start: u32,
+    number: u64,
+    counts: Shared<u32>,
+) -> bool {
+    let (own, threads) = (thread::thread_idx_x(), thread::block_dim_x());
+    let candidate = Candidate::of(number, row);
+    // SAFETY: the caller's promise; barriers stand between the phases.
+    unsafe {
+        thread::sync_threads();
+        if own < 16 {
+            counts.set(own, 0);
+        }
+        thread::sync_threads();
+        let mut i = own;
+        while i < len {
+            counts.reduce_add(candidate.child(keys.get(i), row, start, M::REMIX), 1);
+            i += threads;
+        }
+        thread::sync_threads();
+        let counted = own + 1 < row.fanout as u32;
+        let right = !counted || counts.get_volatile(own % 16) == row.unit as u32;
+        thread::sync_threads_and(right)
+    }
+}
