@@ -8,15 +8,15 @@ use warpset_core::recsplit::hash;
 use warpset_simt::warp::{self, FULL_MASK};
 use warpset_simt::{Global, GlobalMut, thread};
 
-use crate::recsplit::node_keys::{self, NodeKeys, Slice, TRIALS};
+use crate::recsplit::node_keys::{NodeKeys, Slice, TRIALS, Tile};
 use crate::recsplit::nodes::{Item, Mix, fail, node};
 
 kernel! {
     /// Finds the number of each splitting in two of a list. A block takes a node.
     ///
     /// # Safety
-    /// - Launch: 1-D, any grid of blocks of whole warps, at most [`MOST_THREADS`](node_keys::MOST_THREADS), with
-    ///   [`shared_bytes`](node_keys::shared_bytes) of shared memory for the largest node of the list.
+    /// - Launch: 1-D, any grid of blocks of whole warps, at most [`MOST_THREADS`](super::node_keys::MOST_THREADS), with
+    ///   [`shared_bytes`](super::node_keys::shared_bytes) of shared memory for the largest node of the list.
     /// - `items`: valid for the `count` items from `first` on, splittings in two, not written while the kernel runs.
     /// - `nodes`: rows for all sizes of nodes; `budgets`: trials after which a search gives up, by number of keys; both not written
     ///   while the kernel runs.
@@ -29,9 +29,7 @@ kernel! {
         lows: Global<u64>, numbers: GlobalMut<u64>, failure: GlobalMut<u32>,
     ) for [u32 => recsplit_halves_32, u64 => recsplit_halves_64] {
         let start = start.seed();
-        let Slice { trial, slice, slices } = Slice::own();
-        let is_warp = slices == 2;
-        let sums = node_keys::own();
+        let slice = Slice::own();
         let own = thread::thread_idx_x();
         let mut index = thread::block_idx_x() as usize;
         while index < count {
@@ -48,58 +46,29 @@ kernel! {
                 let budget = budgets.read_nc(item.keys as usize);
                 let keys_of = NodeKeys::new(lows, item, groups);
                 let tiles = keys_of.tiles();
-                let (mut keys, mut bounds) = keys_of.load(0);
+                let mut tile = keys_of.load(0);
                 let mut base = 0;
                 let number = loop {
                     // For each group: keys to the left as they are in the low half, mirrored in the high half.
                     let mut counts = [0u32; 6];
-                    let mut tile = 0;
+                    let mut next = 0;
                     loop {
-                        warpset_simt::unroll!(6, group, {
-                            if (group as u32) < groups {
-                                let mut i = bounds[group] + slice;
-                                while i < bounds[group + 1] {
-                                    let hash =
-                                        hash::trial_hash(M::REMIX, keys.get(i), start, base + trial as u64);
-                                    counts[group] += (hash < threshold) as u32;
-                                    if group > 0 {
-                                        counts[group] += ((!hash < threshold) as u32) << 16;
-                                    }
-                                    i += slices;
-                                }
-                            }
+                        tile.add_up(&mut counts, slice, |key, group| {
+                            let hash = hash::trial_hash(M::REMIX, key, start, base + slice.trial as u64);
+                            let mirrored = group > 0 && !hash < threshold;
+                            (hash < threshold) as u32 | (mirrored as u32) << 16
                         });
-                        tile += 1;
+                        next += 1;
                         if tiles == 1 {
                             break;
                         }
                         thread::sync_threads();
-                        (keys, bounds) = keys_of.load(tile % tiles);
-                        if tile == tiles {
+                        tile = keys_of.load(next % tiles);
+                        if next == tiles {
                             break;
                         }
                     }
-                    warpset_simt::unroll!(6, group, {
-                        counts[group] += warp::shuffle_xor(FULL_MASK, counts[group], TRIALS);
-                    });
-                    if !is_warp {
-                        thread::sync_threads();
-                        let mut i = own;
-                        while i < 6 * TRIALS {
-                            sums.set(i, 0);
-                            i += thread::block_dim_x();
-                        }
-                        thread::sync_threads();
-                        if slice % 2 == 0 {
-                            warpset_simt::unroll!(6, group, {
-                                sums.reduce_add(group as u32 * TRIALS + trial, counts[group]);
-                            });
-                        }
-                        thread::sync_threads();
-                        warpset_simt::unroll!(6, group, {
-                            counts[group] = sums.get_volatile(group as u32 * TRIALS + trial);
-                        });
-                    }
+                    Tile::share(&mut counts, slice);
                     let best = first_mirroring(&counts, unit);
                     let found = warp::ballot(FULL_MASK, best != u32::MAX) & 0xffff;
                     if found != 0 {

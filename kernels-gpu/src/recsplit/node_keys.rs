@@ -2,6 +2,7 @@
 
 use warpset_core::recsplit::hash;
 use warpset_simt::shared::{self, Shared};
+use warpset_simt::warp::{self, FULL_MASK};
 use warpset_simt::{Global, thread};
 
 use crate::recsplit::nodes::Item;
@@ -26,7 +27,7 @@ pub fn own() -> Shared<u32> {
     shared::dynamic(HEAD)
 }
 
-/// A block's copy of some keys of a node.
+/// A node's keys, some of which a block copies.
 #[derive(Clone, Copy)]
 pub struct NodeKeys {
     lows: Global<u64>,
@@ -34,8 +35,15 @@ pub struct NodeKeys {
     groups: u32,
 }
 
-/// Where each group's keys begin within the tile, and where the last group's end.
-pub type Bounds = [u32; 7];
+/// A block's copy of some keys of a node, by group.
+#[derive(Clone, Copy)]
+pub struct Tile {
+    /// The keys.
+    pub keys: Shared<u64>,
+    /// Where each group ends.
+    ends: Shared<u32>,
+    groups: u32,
+}
 
 impl NodeKeys {
     /// Of a node, among `groups` groups, at most 6.
@@ -49,7 +57,7 @@ impl NodeKeys {
         (self.item.keys - 1) / TILE + 1
     }
 
-    /// The keys of a tile by group, and where the groups begin.
+    /// The keys of a tile.
     ///
     /// # Safety
     /// - All threads of the block come here together, with the same arguments, none of which still reads the tile before.
@@ -57,7 +65,7 @@ impl NodeKeys {
     ///   for them.
     #[inline(always)]
     #[track_caller]
-    pub unsafe fn load(&self, tile: u32) -> (Shared<u64>, Bounds) {
+    pub unsafe fn load(&self, tile: u32) -> Tile {
         let (counts, ends): (Shared<u32>, Shared<u32>) = (shared::dynamic(0), shared::dynamic(32));
         let keys: Shared<u64> = shared::dynamic(HEAD + OWN_BYTES);
         let (own, threads) = (thread::thread_idx_x(), thread::block_dim_x());
@@ -77,19 +85,13 @@ impl NodeKeys {
                 i += threads;
             }
             thread::sync_threads();
-            let mut bounds = [0; 7];
-            let mut sum = 0;
-            warpset_simt::unroll!(6, group, {
-                sum += counts.get_volatile(group as u32);
-                bounds[group + 1] = sum;
-            });
             if own < 8 {
                 let mut before = 0;
-                warpset_simt::unroll!(6, group, {
-                    if own > group as u32 {
-                        before = bounds[group + 1];
+                for group in 0..6 {
+                    if group < own {
+                        before += counts.get_volatile(group);
                     }
-                });
+                }
                 ends.set(own, before);
             }
             thread::sync_threads();
@@ -100,7 +102,73 @@ impl NodeKeys {
                 i += threads;
             }
             thread::sync_threads();
-            (keys, bounds)
+        }
+        Tile { keys, ends, groups: self.groups }
+    }
+}
+
+impl Tile {
+    /// Adds up what `step` gives for each key of the caller's slice, by group. The second argument of `step` is the group.
+    ///
+    /// # Safety
+    /// The tile has been loaded, and is not loaded again meanwhile.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn add_up(&self, sums: &mut [u32; 6], slice: Slice, step: impl Fn(u64, u32) -> u32) {
+        let mut begin = 0;
+        let mut group = 0;
+        while group < self.groups {
+            // SAFETY: the caller's promise; keys are read below the end of their group.
+            let (end, mut sum) = (unsafe { self.ends.get_volatile(group) }, 0u32);
+            let mut i = begin + slice.slice;
+            while i < end {
+                // SAFETY: as above.
+                sum = sum.wrapping_add(step(unsafe { self.keys.get(i) }, group));
+                i += slice.slices;
+            }
+            // Registers are not indexed at run time.
+            for place in 0..6 {
+                if place as u32 == group {
+                    sums[place] = sums[place].wrapping_add(sum);
+                }
+            }
+            begin = end;
+            group += 1;
+        }
+    }
+
+    /// Makes the sums of a trial's slices known to all of them.
+    ///
+    /// # Safety
+    /// All threads of the block come here together; [`own`] has 96 words that are not used otherwise.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn share(sums: &mut [u32; 6], slice: Slice) {
+        let (own, shared) = (thread::thread_idx_x(), own());
+        // SAFETY: the caller's promise; barriers stand between the phases.
+        unsafe {
+            for sum in sums.iter_mut() {
+                *sum = sum.wrapping_add(warp::shuffle_xor(FULL_MASK, *sum, TRIALS));
+            }
+            if slice.slices == 2 {
+                return;
+            }
+            thread::sync_threads();
+            let mut i = own;
+            while i < 6 * TRIALS {
+                shared.set(i, 0);
+                i += thread::block_dim_x();
+            }
+            thread::sync_threads();
+            if slice.slice % 2 == 0 {
+                for (group, sum) in (0..).zip(sums.iter()) {
+                    shared.reduce_add(group * TRIALS + slice.trial, *sum);
+                }
+            }
+            thread::sync_threads();
+            for (group, sum) in (0..).zip(sums.iter_mut()) {
+                *sum = shared.get_volatile(group * TRIALS + slice.trial);
+            }
         }
     }
 }

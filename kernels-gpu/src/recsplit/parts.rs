@@ -13,7 +13,7 @@ use warpset_simt::shared::Shared;
 use warpset_simt::warp::{self, FULL_MASK};
 use warpset_simt::{Global, GlobalMut, thread};
 
-use crate::recsplit::node_keys::{self, NodeKeys, Slice, TRIALS};
+use crate::recsplit::node_keys::{self, NodeKeys, Slice, TRIALS, Tile};
 use crate::recsplit::nodes::{Item, Mix, fail, node};
 
 /// The words of packed counts of a splitting.
@@ -60,6 +60,8 @@ impl Packing {
 
 /// The most rotations of a group.
 const MOST: usize = 9;
+/// The most rotations for which those of two groups are in registers.
+const IN_REGISTERS: usize = 6;
 
 kernel! {
     /// Finds the number of each splitting of a list whose groups rotate. A block takes a node.
@@ -69,16 +71,14 @@ kernel! {
     ///   [`recsplit_halves`](super::halves::recsplit_halves).
     /// - `items`: valid for the `count` items from `first` on, splittings in more than two parts with more than one group,
     ///   not written while the kernel runs.
-    #[launch_bounds(256)]
+    #[launch_bounds(256, 4)]
     pub unsafe fn recsplit_parts<M>(
         items: Global<u32>, first: usize, count: usize, nodes: Global<u32>, budgets: Global<u64>, start: M,
         lows: Global<u64>, numbers: GlobalMut<u64>, failure: GlobalMut<u32>,
     ) for [u32 => recsplit_parts_32, u64 => recsplit_parts_64] {
         let start = start.seed();
-        let Slice { trial, slice, slices } = Slice::own();
-        let is_warp = slices == 2;
-        let sums = node_keys::own();
-        let bests = sums.at(6 * TRIALS);
+        let slice = Slice::own();
+        let bests = node_keys::own().at(6 * TRIALS);
         let child_counts = bests.at(TRIALS);
         let own = thread::thread_idx_x();
         let mut index = thread::block_idx_x() as usize;
@@ -97,61 +97,35 @@ kernel! {
                 let budget = budgets.read_nc(item.keys as usize);
                 let keys_of = NodeKeys::new(lows, item, groups);
                 // One tile: five children of less than 255 keys are the most whose counts fit a word.
-                let (keys, bounds) = keys_of.load(0);
+                let tile = keys_of.load(0);
                 let mut base = 0;
                 let number = 'trials: loop {
                     let mut counts = [0u32; 6];
-                    warpset_simt::unroll!(6, group, {
-                        if (group as u32) < groups {
-                            let mut i = bounds[group] + slice;
-                            while i < bounds[group + 1] {
-                                let hash = hash::trial_hash(M::REMIX, keys.get(i), start, base + trial as u64);
-                                let step = packing.step(hash::child_of(hash, row.scale));
-                                counts[group] = counts[group].wrapping_add(step);
-                                i += slices;
-                            }
-                            let others = warp::shuffle_xor(FULL_MASK, counts[group], TRIALS);
-                            counts[group] = counts[group].wrapping_add(others);
-                        }
+                    tile.add_up(&mut counts, slice, |key, _| {
+                        let hash = hash::trial_hash(M::REMIX, key, start, base + slice.trial as u64);
+                        packing.step(hash::child_of(hash, row.scale))
                     });
-                    if !is_warp {
-                        thread::sync_threads();
-                        let mut i = own;
-                        while i < 6 * TRIALS {
-                            sums.set(i, 0);
-                            i += thread::block_dim_x();
-                        }
-                        thread::sync_threads();
-                        if slice % 2 == 0 {
-                            warpset_simt::unroll!(6, group, {
-                                sums.reduce_add(group as u32 * TRIALS + trial, counts[group]);
-                            });
-                        }
-                        thread::sync_threads();
-                        warpset_simt::unroll!(6, group, {
-                            counts[group] = sums.get_volatile(group as u32 * TRIALS + trial);
-                        });
+                    Tile::share(&mut counts, slice);
+                    for count in counts.iter_mut() {
+                        *count &= packing.mask;
                     }
-                    warpset_simt::unroll!(6, group, {
-                        counts[group] &= packing.mask;
-                    });
                     // Candidates of the trial below this are known to be none.
                     let mut least = 0;
                     loop {
                         let mut best =
-                            first_rotations(&counts, &packing, groups, row.candidates, (slice, slices), least);
+                            first_rotations(&counts, &packing, groups, row.candidates, slice, least);
                         best = best.min(warp::shuffle_xor(FULL_MASK, best, TRIALS));
-                        if !is_warp {
+                        if slice.slices > 2 {
                             thread::sync_threads();
                             if own < TRIALS {
                                 bests.set(own, u32::MAX);
                             }
                             thread::sync_threads();
                             if best != u32::MAX {
-                                bests.reduce_min(trial, best);
+                                bests.reduce_min(slice.trial, best);
                             }
                             thread::sync_threads();
-                            best = bests.get_volatile(trial);
+                            best = bests.get_volatile(slice.trial);
                         }
                         let found = warp::ballot(FULL_MASK, best != u32::MAX) & 0xffff;
                         if found == 0 {
@@ -160,10 +134,10 @@ kernel! {
                         let lane = found.trailing_zeros();
                         let index = warp::shuffle_idx(FULL_MASK, best, lane);
                         let number = (base + lane as u64) * row.candidates as u64 + index as u64;
-                        if splits::<M>(keys, item.keys, &row, start, number, child_counts) {
+                        if splits::<M>(tile.keys, item.keys, &row, start, number, child_counts) {
                             break 'trials number;
                         }
-                        if trial == lane {
+                        if slice.trial == lane {
                             least = index + 1;
                         }
                     }
@@ -193,73 +167,63 @@ fn first_rotations(
     packing: &Packing,
     groups: u32,
     candidates: u32,
-    (slice, slices): (u32, u32),
+    Slice { slice, slices, .. }: Slice,
     least: u32,
 ) -> u32 {
     let radix = packing.radix;
-    // Groups 1 and 2 in registers; a group that is not there has one rotation.
-    let second_radix = if groups > 2 { radix } else { 1 };
-    let inner = radix * second_radix;
-    let (mut turned, mut second) = ([0u32; MOST], [0u32; MOST]);
-    warpset_simt::unroll!(8, by, {
+    // Rotations of group 1 in registers, and those of group 2, unless it is not there, or they are more.
+    let second_radix = if groups > 2 && radix <= IN_REGISTERS as u32 { radix } else { 1 };
+    let (mut turned, mut second) = ([0u32; MOST], [0u32; IN_REGISTERS]);
+    for by in 0..MOST {
         if (by as u32) < radix {
             turned[by] = packing.turn(counts[1], by as u32);
         }
-        if (by as u32) < second_radix {
+    }
+    for by in 0..IN_REGISTERS {
+        if (by as u32) < second_radix && second_radix > 1 {
             second[by] = packing.turn(counts[2], by as u32);
         }
-    });
-    if radix == MOST as u32 {
-        turned[MOST - 1] = packing.turn(counts[1], radix - 1);
-        if groups > 2 {
-            second[MOST - 1] = packing.turn(counts[2], radix - 1);
-        }
     }
+    let in_registers = radix * second_radix;
+    let from = if second_radix > 1 { 3 } else { 2 };
     let first = packing.target.wrapping_sub(counts[0]);
     let mut best = u32::MAX;
     let mut outer = slice;
-    while outer < candidates / inner {
+    while outer < candidates / in_registers {
         let mut missing = first;
         let mut digits = outer;
-        for group in 3..6 {
-            if (group as u32) < groups {
+        for group in 2..6 {
+            if group >= from && group < groups as usize {
                 missing = missing.wrapping_sub(packing.turn(counts[group], digits % radix));
                 digits /= radix;
             }
         }
         let mut any = false;
-        each(second_radix, |by_second| {
-            let missing = missing.wrapping_sub(second[by_second]);
-            each(radix, |by| any |= missing == turned[by]);
-        });
-        if any {
-            // Rarely; so it is found again which ones.
-            each(second_radix, |by_second| {
+        for by_second in 0..IN_REGISTERS {
+            if (by_second as u32) < second_radix {
                 let missing = missing.wrapping_sub(second[by_second]);
-                each(radix, |by| {
-                    let index = outer * inner + by_second as u32 * radix + by as u32;
-                    if missing == turned[by] && index >= least {
-                        best = best.min(index);
-                    }
-                });
-            });
+                for by in 0..MOST {
+                    // Rotations that are not there are no solutions: the target has ones.
+                    any |= missing == turned[by] && (by as u32) < radix;
+                }
+            }
+        }
+        if any {
+            // Rarely; so which ones they are is found again.
+            let mut inner = 0;
+            while inner < in_registers {
+                let index = outer * in_registers + inner;
+                let turned = packing.turn(counts[1], inner % radix);
+                let second = if second_radix > 1 { packing.turn(counts[2], inner / radix) } else { 0 };
+                if missing.wrapping_sub(second) == turned && index >= least {
+                    best = best.min(index);
+                }
+                inner += 1;
+            }
         }
         outer += slices;
     }
     best
-}
-
-/// Calls `body` for the numbers below `count`, at most [`MOST`], as straight-line code.
-#[inline(always)]
-fn each(count: u32, mut body: impl FnMut(usize)) {
-    warpset_simt::unroll!(8, i, {
-        if (i as u32) < count {
-            body(i);
-        }
-    });
-    if count == MOST as u32 {
-        body(MOST - 1);
-    }
 }
 
 /// Whether a number gives every child its keys.
