@@ -161,8 +161,10 @@ impl<S> Construction<'_, S> {
 
     /// The kernels of a build, those that take longest to compile first.
     fn kernels(&self, n: u64, ranges: Ranges) -> Vec<&'static KernelInfo> {
-        let lanes = Lanes::of(&self.settings.trees(n), self.settings.bucket_size);
-        let mut kernels = sort::kernels_for_pairs::<u32, u64>(n.div_ceil(ranges.count) as usize);
+        let trees = self.settings.trees(n);
+        let lanes = Lanes::of(&trees, self.settings.bucket_size);
+        let mut kernels = search::kernels(&trees);
+        kernels.extend(sort::kernels_for_pairs::<u32, u64>(n.div_ceil(ranges.count) as usize));
         kernels.extend(lanes.kernels());
         let hash = if ranges.count == 1 || ranges.are_kept { recsplit_hash::INFO } else { recsplit_select::INFO };
         kernels.extend([recsplit_lists::INFO, scan_sum_u64::INFO, scan_sum_u32::INFO, hash]);

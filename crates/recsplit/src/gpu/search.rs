@@ -7,7 +7,7 @@
 
 use super::node_lists::{List, Lists, Search};
 use crate::find::{Trees, Unsolved};
-use warpset_core::recsplit::{Level, Remix, hash};
+use warpset_core::recsplit::{Level, Node, Remix, hash};
 use warpset_gpu::{DeviceVec, GpuError, Stream};
 use warpset_kernels::recsplit::counted_parts::{self, recsplit_counted_parts};
 use warpset_kernels::recsplit::distribute::{self, recsplit_distribute};
@@ -18,7 +18,7 @@ use warpset_kernels::recsplit::nodes::{ITEM_WORDS, Mix, NO_FAILURE, NO_LIST};
 use warpset_kernels::recsplit::parts::recsplit_parts;
 use warpset_kernels::recsplit::roots::{self, recsplit_check, recsplit_roots, recsplit_sizes};
 use warpset_kernels::recsplit::rotated_leaves::{self, recsplit_rotated_leaves, recsplit_small_leaves};
-use warpset_simt::{EntryOf, LaunchConfig};
+use warpset_simt::{EntryOf, KernelInfo, LaunchConfig};
 
 /// Trees, with the tables that kernels read.
 pub(crate) struct DeviceTrees {
@@ -104,6 +104,47 @@ pub(crate) fn find(
         Remix::Bits32 => find_with::<u32>(stream, trees, lows, bounds, first_number, numbers),
         Remix::Bits64 => find_with::<u64>(stream, trees, lows, bounds, first_number, numbers),
     }
+}
+
+/// The kernels of a search, those that take longest to compile first.
+pub(crate) fn kernels(trees: &Trees) -> Vec<&'static KernelInfo> {
+    match trees.remix {
+        Remix::Bits32 => kernels_with::<u32>(trees),
+        Remix::Bits64 => kernels_with::<u64>(trees),
+    }
+}
+
+fn kernels_with<M: SearchMix>(trees: &Trees) -> Vec<&'static KernelInfo> {
+    let lists = Lists::of(trees);
+    let any = |search| lists.all().iter().any(|list| list.search == search);
+    let leaves = |is: fn(&Node) -> bool| {
+        let of_leaf = |list: &List| match list.search {
+            Search::Leaves(keys) => is(&trees.nodes()[keys as usize]),
+            _ => false,
+        };
+        lists.all().iter().any(of_leaf)
+    };
+    let mut kernels = Vec::new();
+    if leaves(|node| node.groups > 1 && (node.groups > 4 || node.radix as u32 > rotated_leaves::MOST_OF_HALF)) {
+        kernels.push(recsplit_rotated_leaves::<M>::INFO);
+    }
+    if leaves(|node| node.groups > 1 && u32::from(node.radix) <= rotated_leaves::MOST_OF_HALF) {
+        kernels.push(recsplit_small_leaves::<M>::INFO);
+    }
+    if any(Search::Parts) {
+        kernels.push(recsplit_parts::<M>::INFO);
+    }
+    if any(Search::CountedParts) {
+        kernels.push(recsplit_counted_parts::<M>::INFO);
+    }
+    if any(Search::Halves) {
+        kernels.push(recsplit_halves::<M>::INFO);
+    }
+    if leaves(|node| node.groups == 1) {
+        kernels.extend([recsplit_leaves::<M>::INFO, recsplit_check::INFO]);
+    }
+    kernels.extend([recsplit_distribute::<M>::INFO, recsplit_sizes::INFO, recsplit_roots::INFO]);
+    kernels
 }
 
 /// A finaliser that all kernels of a search exist for.
