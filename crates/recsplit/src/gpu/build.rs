@@ -146,15 +146,23 @@ impl<S> Construction<'_, S> {
     /// How the keys are taken.
     fn ranges<K: Source>(&self, n: u64) -> Result<Ranges, Error> {
         let buckets = self.settings.buckets(n);
-        let free = self.device.memory_info()?.free as u64 / 10 * 9;
-        let free = free.saturating_sub(buckets.saturating_mul(SUM_BYTES));
         let needed = n.saturating_mul(KEY_BYTES).saturating_add(buckets.saturating_mul(BUCKET_BYTES));
+        let free = || {
+            let free = self.device.memory_info()?.free as u64 / 10 * 9;
+            Ok::<_, Error>(free.saturating_sub(buckets.saturating_mul(SUM_BYTES)))
+        };
+        let mut left = free()?;
+        if needed > left {
+            // What earlier work has left in the device's pool counts as used.
+            self.device.trim()?;
+            left = free()?;
+        }
         let count = |free: u64| {
             needed.div_ceil(free.max(1)).max(n.div_ceil(MOST_KEYS)).clamp(1, buckets.min(n.div_ceil(FEWEST_KEYS)))
         };
-        let ranges = count(free);
-        // Ranges of a quarter of the keys or more would be made smaller by what is kept, and come over the bus less often.
-        let beside = count(free.saturating_sub(n.saturating_mul(PAIR_BYTES)));
+        let ranges = count(left);
+        // What is kept makes ranges smaller: four times as many are worth it that the keys come over the bus only once.
+        let beside = count(left.saturating_sub(n.saturating_mul(PAIR_BYTES)));
         let are_kept = K::TRAVEL && ranges > 1 && beside <= 4 * ranges && buckets <= 1 << 32;
         Ok(if are_kept { Ranges { count: beside, are_kept } } else { Ranges { count: ranges, are_kept } })
     }
