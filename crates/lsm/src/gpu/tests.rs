@@ -10,6 +10,7 @@ mod array;
 mod faults;
 mod flipped;
 mod kernels;
+mod levels;
 
 /// Numbers that make few different keys, and the ends of their range.
 fn key<K: OrderedKey>(i: u64, seed: u64) -> K {

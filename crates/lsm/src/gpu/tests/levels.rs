@@ -1,0 +1,79 @@
+//! As many levels as kernels know, a lane for each, of a few elements: full ones would not fit in memory.
+
+use std::sync::Arc;
+
+use warpset_gpu::{Device, testing};
+
+use super::super::{DeviceKey, LookupMethod};
+use crate::level::{Level, LevelIndex};
+use crate::{CleanupPolicy, Error, Lsm, cpu};
+
+/// A tree whose level `i` has a key that all have, a key of its own, and in every third a tombstone that hides the key of the
+/// next one.
+fn tree<K: DeviceKey>(levels: u32) -> cpu::Lsm<K, u64> {
+    let builder = Lsm::<K, u64>::builder().batch_size(64).cleanup(CleanupPolicy::Manual);
+    let level = |i: u32| {
+        let keys = [5, 10 * i + 1, 10 * i + 11].map(|key| K::from_u64(u64::from(key)));
+        let mut one = builder.build().unwrap();
+        let few = if i % 3 == 0 { 3 } else { 2 };
+        one.update_bulk(&keys[..few], &[u64::from(i), 100 + u64::from(i), 0][..few], &[false, false, true][..few])
+            .unwrap();
+        let elements = Arc::into_inner(one.levels.pop().unwrap()).unwrap().elements;
+        Arc::new(Level::new(LevelIndex(i), elements))
+    };
+    cpu::Ordered::from_levels(builder.build().unwrap().form, (0..levels).map(level).collect())
+}
+
+fn check<K: DeviceKey>(device: &Device, levels: u32) {
+    let mut host = tree::<K>(levels);
+    host.check_invariants().unwrap();
+    let mut there = host.to_device(device).unwrap();
+    let asked: Vec<K> = (0..=10 * u64::from(levels) + 20).map(K::from_u64).collect();
+    let ranges: Vec<_> = (0..12).map(|i| asked[3 * i]..=asked[3 * i + i * i]).chain([K::MIN..=K::MAX]).collect();
+    let on_device = device.from_slice(&asked).unwrap();
+    for step in ["unprepared", "prepared", "updated", "cleaned up"] {
+        if step == "prepared" {
+            there.prepare().unwrap();
+        }
+        if step == "updated" {
+            // Into the first level, which has room.
+            host.update_bulk(&asked[..2], &[7, 8], &[false, true]).unwrap();
+            there.update_bulk(&asked[..2], &[7, 8], &[false, true]).unwrap();
+            assert_eq!(there.level_lens().len(), levels as usize);
+        }
+        if step == "cleaned up" {
+            host.cleanup().unwrap();
+            there.cleanup().unwrap();
+        }
+        let expected = host.get_bulk(&asked);
+        for method in [LookupMethod::Auto, LookupMethod::Halving, LookupMethod::Flipped] {
+            let tree = there.snapshot(); // unprepared as long as the tree is, whatever a method prepares
+            let mut values = device.alloc_zeroed::<u64>(asked.len()).unwrap();
+            let mut found = device.alloc_zeroed::<u64>(asked.len().div_ceil(64)).unwrap();
+            tree.get_device_with(on_device.as_slice(), values.as_mut_slice(), found.as_mut_slice(), method).unwrap();
+            let values = values.to_vec().unwrap();
+            assert!(values.iter().zip(&expected).all(|(v, e)| *v == e.unwrap_or(0)), "{step} {method:?}");
+        }
+        let tree = there.snapshot();
+        assert_eq!(tree.count_range_bulk(&ranges).unwrap(), host.count_range_bulk(&ranges), "{step}");
+        assert_eq!(tree.range_bulk(&ranges).unwrap(), host.range_bulk(&ranges).unwrap(), "{step}");
+        assert_eq!(tree.successor_bulk(&asked[..40]).unwrap(), host.successor_bulk(&asked[..40]), "{step}");
+        assert!(there.to_host().unwrap() == host, "{step}");
+    }
+}
+
+#[test]
+fn as_many_levels_as_lanes() {
+    for device in testing::devices(18) {
+        check::<u32>(&device, 32);
+        check::<u64>(&device, 31);
+    }
+}
+
+#[test]
+fn more_levels_than_lanes_are_refused() {
+    for device in testing::devices(19) {
+        let refused = tree::<u32>(33).to_device(&device);
+        assert!(matches!(refused, Err(Error::Primitive(_))), "{refused:?}");
+    }
+}
