@@ -2,8 +2,8 @@
 //!
 //! The part's interval is cut again, into about as many *slots* as there are items. Each slot's items are counted, sums
 //! say where slots begin, and each item takes a place in its slot. Few share a slot, so each counts by itself those that
-//! go before it there. Where many share one (many equal keys, or keys in dense groups), the part is sorted digit by digit instead, in global
-//! memory, which the caches hold.
+//! go before it there. Where many share one (many equal keys, or keys in dense groups), the part is sorted by a network of comparisons
+//! instead, which is little code: code takes time to load, and this is rare.
 
 use warpset_core::scan::Sum;
 use warpset_simt::shared::{self, Shared};
@@ -13,7 +13,7 @@ use warpset_simt::{GlobalMut, ShuffleWord, Word, thread};
 use super::interval::{Interval, bounds_of_block};
 use super::{BATCH, Order};
 use crate::block;
-use crate::primitives::ranking::{self, DIGITS, SortKey};
+use crate::primitives::ranking::SortKey;
 
 /// The most items of a slot that are compared with each other.
 const MOST_IN_SLOT: u32 = 48;
@@ -59,8 +59,7 @@ impl<K: SortKey + ShuffleWord, V: Word + Default> Part<K, V> {
     /// - All threads of a block of `THREADS` threads come here together.
     /// - The part has at most `room.capacity` items, fewer than 2^16; they are valid for reads and writes, and so are as many places of the
     ///   output; nothing else accesses either meanwhile.
-    /// - Dynamic shared memory has as many bytes as `room` takes and as counters of [`sort_by_digits`](Self::sort_by_digits) do; nothing
-    ///   else accesses it meanwhile.
+    /// - Dynamic shared memory has as many bytes as `room` takes; nothing else accesses it meanwhile.
     #[inline(always)]
     pub(super) unsafe fn sort<const PAYLOAD: bool, const WARPS: u32, const THREADS: u32>(
         self,
@@ -140,7 +139,7 @@ impl<K: SortKey + ShuffleWord, V: Word + Default> Part<K, V> {
                 before += warp::shuffle_idx(FULL_MASK, through, 31);
             }
             if thread::sync_threads_or(most > MOST_IN_SLOT) {
-                return self.sort_by_digits::<PAYLOAD, WARPS, THREADS>(order);
+                return self.sort_by_network::<PAYLOAD, THREADS>(order, keys, values, places);
             }
             let mut i = t;
             while i < self.len {
@@ -173,62 +172,63 @@ impl<K: SortKey + ShuffleWord, V: Word + Default> Part<K, V> {
         }
     }
 
-    /// Sorts it digit by digit, from where it is to where it goes and back.
+    /// Sorts it by comparing: Batcher's bitonic network, in the form whose steps all put the lesser item first. Items past the
+    /// last one would be the greatest, so they would never move and need no places.
     ///
     /// # Safety
-    /// - As [`sort`](Self::sort), but that dynamic shared memory has room for 128 bytes and [`DIGITS`] words per warp.
+    /// - As [`sort`](Self::sort), which has loaded the keys and values; there is a place for each item.
     #[inline(always)]
-    unsafe fn sort_by_digits<const PAYLOAD: bool, const WARPS: u32, const THREADS: u32>(self, order: Order) {
-        let sums: Shared<u32> = shared::dynamic(0);
-        let counters: Shared<u32> = shared::dynamic(128);
+    unsafe fn sort_by_network<const PAYLOAD: bool, const THREADS: u32>(
+        self,
+        order: Order,
+        keys: Shared<K>,
+        values: Shared<V>,
+        places: Shared<u16>,
+    ) {
         let t = thread::thread_idx_x();
-        let row = counters.at(t / 32 * DIGITS);
-        let rows = self.len.div_ceil(THREADS);
-        let first = t / 32 * (32 * rows) + warp::lane_id();
-        let (mut from, mut from_values) = (self.keys, self.values);
-        let (mut to, mut to_values) = (self.out_keys, self.out_values);
-        // SAFETY: rows are their warp's own while it counts and ranks; ranks are places in the sorted part, each one
-        // item's; barriers stand between what one thread writes and another reads, and all threads reach them.
+        // SAFETY: places are below `len` and name items; each is in one pair of a step, which one thread has, and a barrier
+        // stands between steps; all threads reach it.
         unsafe {
-            for pass in 0..order.passes {
-                let digit = order.digit(pass);
-                ranking::clear_row(row);
-                for i in 0..rows {
-                    if first + i * 32 < self.len {
-                        row.reduce_add(digit.of(from.read((first + i * 32) as usize)), 1);
-                    }
-                }
-                thread::sync_threads();
-                // As many rows as warps, by a loop that is not unrolled: this is rare, and code takes time to load.
-                ranking::place_digits::<WARPS>(counters, thread::block_dim_x() / 32, sums, |_| ());
-                thread::sync_threads();
-                for i in 0..rows {
-                    let place = (first + i * 32) as usize;
-                    let valid = first + i * 32 < self.len;
-                    let mut key = digit.last::<K>();
-                    if valid {
-                        key = from.read(place);
-                    }
-                    let rank = ranking::rank(row, digit.of(key)) as usize;
-                    if valid {
-                        to.write(rank, key);
-                        if PAYLOAD {
-                            to_values.write(rank, from_values.read(place));
-                        }
-                    }
-                }
-                thread::sync_threads();
-                ((from, from_values), (to, to_values)) = ((to, to_values), (from, from_values));
+            let mut i = t;
+            while i < self.len {
+                places.set(i, i as u16);
+                i += THREADS;
             }
-            if order.passes % 2 == 0 {
-                let mut i = t;
-                while i < self.len {
-                    to.write(i as usize, from.read(i as usize));
-                    if PAYLOAD {
-                        to_values.write(i as usize, from_values.read(i as usize));
+            thread::sync_threads();
+            let mut sorted = 1;
+            while sorted < self.len {
+                // The first step compares what mirrors each other in two sorted stretches, the others what is `distance` apart.
+                let (mut distance, mut mask) = (sorted, 2 * sorted - 1);
+                while distance > 0 {
+                    let mut pair = t;
+                    while pair < self.len.div_ceil(2 * distance) * distance {
+                        let below = pair & (distance - 1);
+                        let i = 2 * (pair - below) + below;
+                        if i ^ mask < self.len {
+                            let (a, b) = (places.get(i), places.get(i ^ mask));
+                            let key_a = order.compared(keys.get(a as u32));
+                            let key_b = order.compared(keys.get(b as u32));
+                            if (key_b < key_a) | ((key_b == key_a) & (b < a)) {
+                                places.set(i, b);
+                                places.set(i ^ mask, a);
+                            }
+                        }
+                        pair += THREADS;
                     }
-                    i += THREADS;
+                    thread::sync_threads();
+                    distance /= 2;
+                    mask = distance;
                 }
+                sorted *= 2;
+            }
+            let mut i = t;
+            while i < self.len {
+                let own = places.get(i) as u32;
+                self.out_keys.write(i as usize, keys.get(own));
+                if PAYLOAD {
+                    self.out_values.write(i as usize, values.get(own));
+                }
+                i += THREADS;
             }
         }
     }
