@@ -19,7 +19,7 @@ use warpset_simt::warp::{self, FULL_MASK, lane_id};
 use warpset_simt::{Global, GlobalMut, ShuffleWord, atomic, thread};
 
 use crate::block;
-use crate::lsm::levels::{LevelKey, Levels};
+use crate::lsm::levels::{LevelKey, Levels, number};
 use crate::lsm::table::LEVELS;
 use crate::lsm::visibility::Visibility;
 
@@ -360,7 +360,7 @@ kernel! {
                 answered.set(t, 0);
             }
             let (least, greatest) = bounds(least, greatest);
-            let slots = Slots::new(least.into(), greatest.into());
+            let slots = Slots::new(number(least), number(greatest));
             if t < 32 {
                 let (mut low, mut high) = (0, 0);
                 if lane < levels {

@@ -10,6 +10,9 @@ use crate::{CleanupPolicy, Lsm};
 /// Numbers of queries: of part of a word of answers, of a word and of a tile more than one.
 const LENGTHS: [u64; 4] = [1, 63, 400, 2500];
 
+/// How queries are spread: a name, and query `i` of `n`.
+type Spread = (&'static str, fn(u64, u64) -> u64);
+
 fn check<K: DeviceKey, V: DeviceValue>(device: &Device, spread: fn(u64) -> K, value: fn(u64) -> V) {
     let builder = Lsm::<K, V>::builder().batch_size(512).cleanup(CleanupPolicy::Manual);
     let (mut host, mut there) = (builder.build().unwrap(), builder.on(device).build().unwrap());
@@ -20,7 +23,7 @@ fn check<K: DeviceKey, V: DeviceValue>(device: &Device, spread: fn(u64) -> K, va
         host.update_bulk(&keys, &values, &removed).unwrap();
         there.update_bulk(&keys, &values, &removed).unwrap();
     }
-    let spreads: [(&str, fn(u64, u64) -> u64); 4] = [
+    let spreads: [Spread; 4] = [
         ("even", |i, n| i * 6000 / n),
         ("few keys", |i, n| i * 5 / n * 1200),
         ("two ends", |i, n| if 2 * i < n { i % 64 } else { 5990 }),

@@ -15,7 +15,7 @@ fn tree<K: DeviceKey>(levels: u32) -> cpu::Lsm<K, u64> {
     let level = |i: u32| {
         let keys = [5, 10 * i + 1, 10 * i + 11].map(|key| K::from_u64(u64::from(key)));
         let mut one = builder.build().unwrap();
-        let few = if i % 3 == 0 { 3 } else { 2 };
+        let few = if i.is_multiple_of(3) { 3 } else { 2 };
         one.update_bulk(&keys[..few], &[u64::from(i), 100 + u64::from(i), 0][..few], &[false, false, true][..few])
             .unwrap();
         let elements = Arc::into_inner(one.levels.pop().unwrap()).unwrap().elements;
