@@ -1,11 +1,12 @@
 //! Splittings in more than two parts by brute force: each thread has a trial and all keys.
 //!
-//! Source: D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, section 5.6.3: counts of all children but the last
-//! in the bytes of one register pair, which theorem 5.2 shows to be enough; nine children need a branch, as the ninth has no byte.
-//! Departures: `team` blocks share a node, so that a long search fills the device; a block goes on until its next trial is above the
+//! Source: D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, section 5.6.3: packed counts of all children but the
+//! last, which adds nothing (the edge cases of 5 and 9 children). Departures: the thesis has a byte per count and so two registers
+//! for more than five children; here the counts share one, as wide as they fit, and run over into each other. A solution's sum is the same whatever the
+//! width; what looks like one is counted again. `team` blocks share a node, so that a long search fills the device; a block goes on until its next trial is above the
 //! least number that any has found.
 
-use warpset_core::recsplit::hash;
+use warpset_core::recsplit::{Node, hash};
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
@@ -58,12 +59,7 @@ kernel! {
                     i += BLOCK;
                 }
                 thread::sync_threads();
-                let mut target = 0u64;
-                let mut child = 0;
-                while child + 1 < row.fanout as u32 {
-                    target |= (row.unit as u64) << (8 * child);
-                    child += 1;
-                }
+                let packing = Packing::of(&row);
                 let place = numbers.at(item.place as usize);
                 let first_lane = (block % team * BLOCK + (own & !31)) as u64;
                 let mut base = first_lane;
@@ -77,36 +73,22 @@ kernel! {
                         break;
                     }
                     let trial = base + (own % 32) as u64;
-                    let solves = match row.fanout {
-                        0..=5 => {
-                            let mut counts = 0u32;
-                            each_child::<M>(keys, item.keys, (start, trial, row.scale), |child| {
-                                // The fifth child adds nothing: its step is above the word.
-                                counts = counts.wrapping_add((1u64 << (8 * child)) as u32);
-                            });
-                            counts & last_byte_off(row.fanout as u32) as u32 == target as u32
+                    let mut counts = 0u32;
+                    each_child::<M>(keys, item.keys, (start, trial, row.scale), |child| {
+                        counts = counts.wrapping_add(packing.step(child));
+                    });
+                    let mut alike = warp::ballot(FULL_MASK, packing.is_alike(counts));
+                    let mut found = u64::MAX;
+                    while alike != 0 && found == u64::MAX {
+                        let trial = base + alike.trailing_zeros() as u64;
+                        alike &= alike - 1;
+                        if splits::<M>(keys, item.keys, &row, start, trial) {
+                            found = trial;
                         }
-                        6..=8 => {
-                            let mut counts = 0u64;
-                            each_child::<M>(keys, item.keys, (start, trial, row.scale), |child| {
-                                counts = counts.wrapping_add(1 << (8 * child));
-                            });
-                            counts & last_byte_off(row.fanout as u32) == target
-                        }
-                        _ => {
-                            let mut counts = 0u64;
-                            each_child::<M>(keys, item.keys, (start, trial, row.scale), |child| {
-                                if child < 8 {
-                                    counts = counts.wrapping_add(1 << (8 * child));
-                                }
-                            });
-                            counts == target
-                        }
-                    };
-                    let found = warp::ballot(FULL_MASK, solves);
-                    if found != 0 {
+                    }
+                    if found != u64::MAX {
                         if own % 32 == 0 {
-                            atomic::reduce_min(place, base + found.trailing_zeros() as u64);
+                            atomic::reduce_min(place, found);
                         }
                         break;
                     }
@@ -119,10 +101,71 @@ kernel! {
     }
 }
 
-/// All bytes but those from the last child's on. A step of the last child may be inside the word, and is not counted.
+/// Counts of all children but the last, in one word.
+#[derive(Clone, Copy)]
+struct Packing {
+    /// Bits of a count.
+    field: u32,
+    mask: u32,
+    /// The counts of a solution, under the mask.
+    target: u32,
+}
+
+impl Packing {
+    #[inline(always)]
+    fn of(row: &Node) -> Self {
+        let children = row.fanout as u32 - 1;
+        let field = 32 / children;
+        let mask = (u64::MAX >> (64 - field * children)) as u32;
+        let mut target = 0u32;
+        let mut child = 0;
+        while child < children {
+            target = target.wrapping_add((row.unit as u32) << (field * child));
+            child += 1;
+        }
+        Self { field, mask, target: target & mask }
+    }
+
+    /// What one key adds: of the last child, nothing that is under the mask.
+    #[inline(always)]
+    fn step(&self, child: u32) -> u32 {
+        (1u64 << (self.field * child)) as u32
+    }
+
+    /// Whether the counts can be those of a solution.
+    #[inline(always)]
+    fn is_alike(&self, counts: u32) -> bool {
+        counts & self.mask == self.target
+    }
+}
+
+/// Whether a trial gives every child its keys.
+///
+/// # Safety
+/// All lanes of the warp come here together, with the same arguments; `keys` are `len` keys in shared memory, which nothing writes
+/// meanwhile.
 #[inline(always)]
-fn last_byte_off(fanout: u32) -> u64 {
-    u64::MAX >> (64 - 8 * (fanout - 1))
+#[track_caller]
+unsafe fn splits<M: Mix>(keys: Shared<u64>, len: u32, row: &Node, start: u32, trial: u64) -> bool {
+    let mut child = 0;
+    while child + 1 < row.fanout as u32 {
+        let (mut count, mut first) = (0, 0);
+        while first < len {
+            let i = first + warp::lane_id();
+            // SAFETY: the caller's promise; `i < len` where a key is read.
+            unsafe {
+                let is_child = i < len
+                    && hash::child_of(hash::trial_hash(M::REMIX, keys.get(i), start, trial), row.scale) == child;
+                count += warp::ballot(FULL_MASK, is_child).count_ones();
+            }
+            first += 32;
+        }
+        if count != row.unit as u32 {
+            return false;
+        }
+        child += 1;
+    }
+    true
 }
 
 /// Calls `body` with the child of each key under a trial.
@@ -143,11 +186,11 @@ unsafe fn each_child<M: Mix>(
         hash::child_of(hash::trial_hash(M::REMIX, key, start, trial), scale)
     };
     let mut i = 0;
-    while i + 4 <= len {
-        warpset_simt::unroll!(4, k, {
+    while i + 8 <= len {
+        warpset_simt::unroll!(8, k, {
             body(child(i + k as u32));
         });
-        i += 4;
+        i += 8;
     }
     while i < len {
         body(child(i));

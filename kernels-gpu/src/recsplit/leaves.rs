@@ -71,17 +71,9 @@ kernel! {
                 }
                 warp::sync_warp(FULL_MASK);
                 let trial = base + own as u64;
-                let mut taken = 0u32;
-                let mut i = 0;
-                while i < midstop {
-                    taken |= position::<M>(copy, i, (start, trial, positions));
-                    i += 1;
-                }
-                if midstop == keys || warp::any(FULL_MASK, taken.count_ones() == midstop) {
-                    while i < keys {
-                        taken |= position::<M>(copy, i, (start, trial, positions));
-                        i += 1;
-                    }
+                let mut taken = taken_by::<M>(copy, 0, midstop, (start, trial, positions));
+                if midstop < keys && warp::any(FULL_MASK, taken.count_ones() == midstop) {
+                    taken |= taken_by::<M>(copy, midstop, keys, (start, trial, positions));
                 }
                 let found = warp::ballot(FULL_MASK, searches && taken.count_ones() == keys) & of_group;
                 let place = numbers.at(item.place as usize);
@@ -119,14 +111,29 @@ fn midstop_of(keys: u32) -> u32 {
     stop.min(keys)
 }
 
-/// The position of key `i` under a trial, as a bit.
+/// The positions of the keys from `from` to `to` under a trial, as bits.
 ///
 /// # Safety
-/// `keys` has key `i`, in shared memory, which nothing writes meanwhile.
+/// `keys` has these keys, in shared memory, which nothing writes meanwhile.
 #[inline(always)]
 #[track_caller]
-unsafe fn position<M: Mix>(keys: Shared<u64>, i: u32, (start, trial, positions): (u32, u64, u32)) -> u32 {
-    // SAFETY: the caller's promise.
-    let key = unsafe { keys.get(i) };
-    1 << hash::leaf_position(hash::trial_hash(M::REMIX, key, start, trial), positions)
+unsafe fn taken_by<M: Mix>(keys: Shared<u64>, from: u32, to: u32, (start, trial, positions): (u32, u64, u32)) -> u32 {
+    let mut taken = 0u32;
+    let mut take = |i: u32| {
+        // SAFETY: the caller's promise; `i < to`.
+        let key = unsafe { keys.get(i) };
+        taken |= 1 << hash::leaf_position(hash::trial_hash(M::REMIX, key, start, trial), positions);
+    };
+    let mut i = from;
+    while i + 4 <= to {
+        warpset_simt::unroll!(4, k, {
+            take(i + k as u32);
+        });
+        i += 4;
+    }
+    while i < to {
+        take(i);
+        i += 1;
+    }
+    taken
 }

@@ -328,9 +328,10 @@ impl Work<'_> {
         }
     }
 
-    /// Of `most` workers: how many start, and how many of them share one of `count` items, at most `useful`.
+    /// Of `most` workers: how many start, and how many of them share one of `count` items: a power of two, at most `useful`.
     fn teams(&self, most: u32, count: usize, useful: u64) -> (u32, u32) {
-        let team = (most as usize / count).max(1).min(useful.max(1) as usize) as u32;
+        let share = (most as usize / count).min(useful.max(1) as usize).max(1);
+        let team = 1 << share.ilog2();
         (((most / team) as usize).min(count) as u32 * team, team)
     }
 
@@ -381,10 +382,8 @@ impl Work<'_> {
             let most = self.blocks(leaves::BLOCK, usize::MAX) * in_block;
             let useful = if lanes == 32 { expected / 32 } else { 1 };
             let (workers, team) = self.teams(most, count, useful);
-            // Whole blocks, and whole teams.
-            let unit = in_block.max(team);
-            let blocks = (workers.next_multiple_of(unit) / in_block).max(1);
-            let team = if (blocks * in_block).is_multiple_of(team) { team } else { 1 };
+            // Whole blocks and whole teams, which are powers of two.
+            let blocks = workers.next_multiple_of(in_block.max(team)) / in_block;
             let config = LaunchConfig::new(blocks, leaves::BLOCK).shared(leaves::shared_bytes(keys, lanes));
             // SAFETY: the list has these items, leaves of `keys` keys; numbers are all ones until they are found.
             unsafe {
@@ -420,9 +419,7 @@ impl Work<'_> {
         }
         let in_block = block / 32;
         let (workers, team) = self.teams(blocks * in_block, count, expected / 32);
-        let unit = in_block.max(team);
-        let blocks = (workers.next_multiple_of(unit) / in_block).max(1);
-        let team = if (blocks * in_block).is_multiple_of(team) { team } else { 1 };
+        let blocks = workers.next_multiple_of(in_block.max(team)) / in_block;
         let config = LaunchConfig::new(blocks, block).shared(rotated_leaves::shared_bytes(keys, groups));
         // SAFETY: as above; numbers are all ones until they are found.
         unsafe {
