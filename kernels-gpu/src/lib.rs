@@ -210,6 +210,7 @@ pub mod recsplit {
     pub mod memory;
     pub mod node_keys;
     pub mod nodes;
+    pub mod queue;
 
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_buckets"))]
     pub mod buckets;

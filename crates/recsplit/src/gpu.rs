@@ -6,7 +6,7 @@
 
 mod buckets;
 mod build;
-#[cfg(test)]
+#[cfg(all(test, not(warpset_host_tests)))]
 mod build_tests;
 mod builder;
 mod encode;

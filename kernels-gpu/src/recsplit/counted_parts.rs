@@ -12,43 +12,51 @@ use warpset_simt::warp::{self, FULL_MASK};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
 use crate::recsplit::nodes::{Item, Mix, node};
+use crate::recsplit::queue;
 
 /// Threads of a block.
 pub const BLOCK: u32 = 256;
 
 /// Bytes of shared memory for nodes of up to `keys` keys.
 pub const fn shared_bytes(keys: u32) -> u32 {
-    8 * keys
+    16 + 8 * keys
 }
 
 kernel! {
-    /// Finds the number of each splitting of a list by brute force. `team` blocks take a node.
+    /// Finds the number of each splitting of a list by brute force. `team` blocks take a node; without teams a block takes the next one that is left.
     ///
     /// # Safety
     /// - Launch: 1-D, a multiple of `team` blocks of [`BLOCK`] threads, [`shared_bytes`] of shared memory for the largest node of the list.
     /// - `items`: valid for the `count` items from `first` on, splittings in more than two parts of less than 255 keys each, not written while
     ///   the kernel runs.
     /// - `nodes`, `budgets`, `lows`: as for [`recsplit_halves`](super::halves::recsplit_halves).
+    /// - `next`: as for [`queue::of_block`], 0 before.
     /// - `numbers`: valid at the places of all items, which hold `u64::MAX` and are accessed by atomics alone while the kernel runs.
     #[launch_bounds(256)]
     pub unsafe fn recsplit_counted_parts<M>(
-        items: Global<u32>, first: usize, count: usize, team: u32, nodes: Global<u32>, budgets: Global<u64>,
+        items: Global<u32>, first: usize, count: usize, next: GlobalMut<u32>, team: u32, nodes: Global<u32>, budgets: Global<u64>,
         start: M, lows: Global<u64>, numbers: GlobalMut<u64>,
     ) for [u32 => recsplit_counted_parts_32, u64 => recsplit_counted_parts_64] {
         let start = start.seed();
-        let keys: Shared<u64> = shared::dynamic(0);
+        let (slot, keys): (Shared<u32>, Shared<u64>) = (shared::dynamic(0), shared::dynamic(16));
         let own = thread::thread_idx_x();
         let block = thread::block_idx_x();
         let teams = (thread::grid_dim_x() / team) as usize;
         let stride = (team * BLOCK) as u64;
         let mut index = (block / team) as usize;
-        while index < count {
+        loop {
             // SAFETY: the caller keeps this kernel's contract; all threads of the block have the same item, so that they come
             // to the barriers together, and those of a warp leave the search together.
             unsafe {
+                if team == 1 {
+                    index = queue::of_block(next, slot);
+                }
+                if index >= count {
+                    break;
+                }
                 let item = Item::read(items, first + index);
+                index += teams;
                 if item.keys == 0 {
-                    index += teams;
                     continue;
                 }
                 let row = node(nodes, item.keys);
@@ -96,7 +104,6 @@ kernel! {
                 }
                 thread::sync_threads();
             }
-            index += teams;
         }
     }
 }

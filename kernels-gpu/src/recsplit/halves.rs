@@ -8,8 +8,9 @@ use warpset_core::recsplit::hash;
 use warpset_simt::warp::{self, FULL_MASK};
 use warpset_simt::{Global, GlobalMut, thread};
 
-use crate::recsplit::node_keys::{NodeKeys, Slice, TRIALS, Tile};
+use crate::recsplit::node_keys::{self, NodeKeys, Slice, TRIALS, Tile};
 use crate::recsplit::nodes::{Item, Mix, fail, node};
+use crate::recsplit::queue;
 
 kernel! {
     /// Finds the number of each splitting in two of a list. A block takes a node.
@@ -22,23 +23,26 @@ kernel! {
     ///   while the kernel runs.
     /// - `lows`: valid for reading the keys of all items, which nothing writes meanwhile.
     /// - `numbers`: valid for writing at the places of all items, which only this launch accesses.
+    /// - `next`: as for [`queue::of_block`], 0 before.
     /// - `failure`: as for [`fail`].
     #[launch_bounds(256)]
     pub unsafe fn recsplit_halves<M>(
-        items: Global<u32>, first: usize, count: usize, nodes: Global<u32>, budgets: Global<u64>, start: M,
+        items: Global<u32>, first: usize, count: usize, next: GlobalMut<u32>, nodes: Global<u32>, budgets: Global<u64>, start: M,
         lows: Global<u64>, numbers: GlobalMut<u64>, failure: GlobalMut<u32>,
     ) for [u32 => recsplit_halves_32, u64 => recsplit_halves_64] {
         let start = start.seed();
         let slice = Slice::own();
         let own = thread::thread_idx_x();
-        let mut index = thread::block_idx_x() as usize;
-        while index < count {
+        loop {
             // SAFETY: the caller keeps this kernel's contract; all threads of the block have the same item and the same
             // first trial and find the same, so that they come to barriers, votes and exchanges together.
             unsafe {
+                let index = queue::of_block(next, node_keys::own().at(node_keys::SLOT));
+                if index >= count {
+                    break;
+                }
                 let item = Item::read(items, first + index);
                 if item.keys == 0 {
-                    index += thread::grid_dim_x() as usize;
                     continue;
                 }
                 let row = node(nodes, item.keys);
@@ -87,9 +91,7 @@ kernel! {
                         fail(failure, item);
                     }
                 }
-                thread::sync_threads();
             }
-            index += thread::grid_dim_x() as usize;
         }
     }
 }

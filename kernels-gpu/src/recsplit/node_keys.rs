@@ -13,8 +13,10 @@ pub const MOST_THREADS: u32 = 256;
 pub const TILE: u32 = 2048;
 /// Bytes before the keys: two rows of counters, and what kernels keep themselves.
 const HEAD: u32 = 64;
-/// Bytes of a kernel's own, after the counters.
-pub const OWN_BYTES: u32 = 512;
+/// Bytes of a kernel's own, after the counters: 128 words, and [`SLOT`].
+pub const OWN_BYTES: u32 = 528;
+/// The word of a kernel's own through which its block takes nodes.
+pub const SLOT: u32 = 128;
 
 /// Bytes of shared memory for nodes of up to `keys` keys.
 pub const fn shared_bytes(keys: u32) -> u32 {

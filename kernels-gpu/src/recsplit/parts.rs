@@ -15,6 +15,7 @@ use warpset_simt::{Global, GlobalMut, thread};
 
 use crate::recsplit::node_keys::{self, NodeKeys, Slice, TRIALS, Tile};
 use crate::recsplit::nodes::{Item, Mix, fail, node};
+use crate::recsplit::queue;
 
 /// The words of packed counts of a splitting.
 #[derive(Clone, Copy)]
@@ -67,13 +68,13 @@ kernel! {
     /// Finds the number of each splitting of a list whose groups rotate. A block takes a node.
     ///
     /// # Safety
-    /// - Launch, `nodes`, `budgets`, `lows`, `numbers`, `failure`: as for
+    /// - Launch, `nodes`, `next`, `budgets`, `lows`, `numbers`, `failure`: as for
     ///   [`recsplit_halves`](super::halves::recsplit_halves).
     /// - `items`: valid for the `count` items from `first` on, splittings in more than two parts with more than one group,
     ///   not written while the kernel runs.
     #[launch_bounds(256, 4)]
     pub unsafe fn recsplit_parts<M>(
-        items: Global<u32>, first: usize, count: usize, nodes: Global<u32>, budgets: Global<u64>, start: M,
+        items: Global<u32>, first: usize, count: usize, next: GlobalMut<u32>, nodes: Global<u32>, budgets: Global<u64>, start: M,
         lows: Global<u64>, numbers: GlobalMut<u64>, failure: GlobalMut<u32>,
     ) for [u32 => recsplit_parts_32, u64 => recsplit_parts_64] {
         let start = start.seed();
@@ -81,14 +82,16 @@ kernel! {
         let bests = node_keys::own().at(6 * TRIALS);
         let child_counts = bests.at(TRIALS);
         let own = thread::thread_idx_x();
-        let mut index = thread::block_idx_x() as usize;
-        while index < count {
+        loop {
             // SAFETY: the caller keeps this kernel's contract; all threads of the block have the same item and the same
             // first trial and find the same, so that they come to barriers, votes and exchanges together.
             unsafe {
+                let index = queue::of_block(next, node_keys::own().at(node_keys::SLOT));
+                if index >= count {
+                    break;
+                }
                 let item = Item::read(items, first + index);
                 if item.keys == 0 {
-                    index += thread::grid_dim_x() as usize;
                     continue;
                 }
                 let row = node(nodes, item.keys);
@@ -152,9 +155,7 @@ kernel! {
                         fail(failure, item);
                     }
                 }
-                thread::sync_threads();
             }
-            index += thread::grid_dim_x() as usize;
         }
     }
 }

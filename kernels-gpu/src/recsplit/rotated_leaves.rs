@@ -11,6 +11,7 @@ use warpset_simt::{Global, GlobalMut, atomic, thread};
 use crate::recsplit::fit::{self, Masks, fit_words};
 use crate::recsplit::leaf_groups::{HALF, Sorted, sorted_words};
 use crate::recsplit::nodes::{Item, Mix, fail};
+use crate::recsplit::queue::Queue;
 
 /// Threads of a block.
 pub const BLOCK: u32 = 128;
@@ -36,10 +37,11 @@ kernel! {
     ///   kernel runs. `candidates` is `keys^(groups - 1)`.
     /// - `lows`: valid for reading the keys of all items, which nothing writes meanwhile.
     /// - `numbers`: valid for writing at the places of all items, which only this launch accesses.
+    /// - `next`: as for [`Queue::take`], 0 before; leaves are taken `step` at a time.
     /// - `failure`: as for [`fail`].
     #[launch_bounds(128, 8)]
     pub unsafe fn recsplit_small_leaves<M>(
-        items: Global<u32>, first: usize, count: usize, keys: u32, groups: u32, candidates: u32, budget: u64, start: M,
+        items: Global<u32>, first: usize, count: usize, next: GlobalMut<u32>, step: u32, keys: u32, groups: u32, candidates: u32, budget: u64, start: M,
         lows: Global<u64>, numbers: GlobalMut<u64>, failure: GlobalMut<u32>,
     ) for [u32 => recsplit_small_leaves_32, u64 => recsplit_small_leaves_64] {
         let start = start.seed();
@@ -47,18 +49,16 @@ kernel! {
         let of_half = 0xffff << (half * HALF);
         let words = sorted_words(keys) * 4;
         let sorted = Sorted(shared::dynamic(thread::thread_idx_x() / HALF * words));
-        let halves = (thread::grid_dim_x() * (BLOCK / HALF)) as usize;
-        let mut next = (thread::index_1d() / HALF) as usize;
+        let mut queue = Queue::new(next, count, step);
         let (mut item, mut key, mut base) = (Item::default(), 0u64, 0u64);
         let mut searches = false;
         loop {
             // SAFETY: the caller keeps this kernel's contract; all lanes of the warp come to each vote, exchange and barrier of
             // the warp; halves leave the loops together.
             unsafe {
-                if !searches && next < count {
-                    item = Item::read(items, first + next);
+                if let Some(index) = queue.take(!searches, half * HALF) {
+                    item = Item::read(items, first + index);
                     searches = item.keys != 0;
-                    next += halves;
                     base = 0;
                     if own < keys {
                         key = lows.read((item.first + own) as usize);
@@ -117,10 +117,11 @@ kernel! {
     /// - `items`: valid for the `count` items from `first` on, leaves of `keys` keys, 5 to 24, in `groups` groups, 2 to 6, not written while the
     ///   kernel runs. `candidates` is `keys^(groups - 1)`.
     /// - `lows`: valid for reading the keys of all items, which nothing writes meanwhile.
+    /// - `next`: as for [`Queue::take`], 0 before; used where `team` is 1.
     /// - `numbers`: valid at the places of all items, which hold `u64::MAX` and are accessed by atomics alone while the kernel runs.
     #[launch_bounds(128, 6)]
     pub unsafe fn recsplit_rotated_leaves<M>(
-        items: Global<u32>, first: usize, count: usize, team: u32, keys: u32, groups: u32, candidates: u32, budget: u64,
+        items: Global<u32>, first: usize, count: usize, next: GlobalMut<u32>, team: u32, keys: u32, groups: u32, candidates: u32, budget: u64,
         start: M, lows: Global<u64>, numbers: GlobalMut<u64>,
     ) for [u32 => recsplit_rotated_leaves_32, u64 => recsplit_rotated_leaves_64] {
         let start = start.seed();
@@ -133,14 +134,21 @@ kernel! {
         let warp_in_grid = thread::index_1d() / 32;
         let teams = (thread::grid_dim_x() * (BLOCK / 32) / team) as usize;
         let stride = (team * 2 * HALF) as u64;
-        let mut next = (warp_in_grid / team) as usize;
-        while next < count {
+        let mut index = (warp_in_grid / team) as usize;
+        let mut queue = Queue::new(next, count, 1);
+        loop {
             // SAFETY: the caller keeps this kernel's contract; all lanes of the warp have the same leaf and the same trials, so that they come
             // to each vote, exchange and barrier of the warp together.
             unsafe {
-                let item = Item::read(items, first + next);
+                if team == 1 {
+                    index = queue.take(true, 0).unwrap_or(count);
+                }
+                if index >= count {
+                    break;
+                }
+                let item = Item::read(items, first + index);
+                index += teams;
                 if item.keys == 0 {
-                    next += teams;
                     continue;
                 }
                 let place = numbers.at(item.place as usize);
@@ -191,7 +199,6 @@ kernel! {
                 }
                 warp::sync_warp(FULL_MASK);
             }
-            next += teams;
         }
     }
 }

@@ -79,7 +79,7 @@ impl Builder<crate::RecSplit> {
 
     /// The same, and the seconds of each stage by the device's clock: for the bench.
     #[doc(hidden)]
-    pub fn build_from_device_timed(&self, keys: impl DeviceKeys128) -> Result<(RecSplit, Stages), Error> {
+    pub fn build_timed_device(&self, keys: impl DeviceKeys128) -> Result<(RecSplit, Stages), Error> {
         self.device.expect_same(keys.device(), "building a function")?;
         self.device.synchronize()?;
         let watch = Watch::default();

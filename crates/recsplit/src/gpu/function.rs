@@ -166,7 +166,7 @@ impl View<'_> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(warpset_host_tests)))]
 mod tests {
     use super::*;
 

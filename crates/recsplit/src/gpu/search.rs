@@ -37,6 +37,8 @@ struct Work<'a> {
     trees: &'a DeviceTrees,
     items: DeviceVec<u32>,
     cursors: DeviceVec<u32>,
+    /// How many nodes of each list have been taken.
+    taken: DeviceVec<u32>,
     lows: &'a mut DeviceVec<u64>,
     /// As long as `lows` if a node's keys do not fit in shared memory.
     other: DeviceVec<u64>,
@@ -196,6 +198,7 @@ fn find_with<M: SearchMix>(
         trees,
         items: stream.alloc_zeroed(sum as usize * ITEM_WORDS)?,
         cursors: stream.from_slice(&firsts)?,
+        taken: stream.alloc_zeroed(firsts.len())?,
         other: stream.alloc_uninit(if needs_other { lows.len() } else { 0 })?,
         lows,
         numbers,
@@ -203,9 +206,10 @@ fn find_with<M: SearchMix>(
         multiprocessors: stream.device().properties().multiprocessors,
     };
     work.roots(bounds, buckets, first_number)?;
-    for ((list, &first), &count) in trees.lists.all().iter().zip(&firsts).zip(&lengths) {
-        if count > 0 {
-            work.solve::<M>(list, first as usize, count as usize)?;
+    for (number, list) in trees.lists.all().iter().enumerate() {
+        let part = Part { number, first: firsts[number] as usize, count: lengths[number] as usize };
+        if part.count > 0 {
+            work.solve::<M>(list, part)?;
         }
     }
     let mut failure = [NO_FAILURE];
@@ -214,6 +218,15 @@ fn find_with<M: SearchMix>(
         NO_FAILURE => Ok(Ok(())),
         key => bucket_of_key(bounds, key).map(|bucket| Err(Unsolved { bucket })),
     }
+}
+
+/// The items of a list.
+#[derive(Clone, Copy)]
+struct Part {
+    /// The number of the list.
+    number: usize,
+    first: usize,
+    count: usize,
 }
 
 impl Work<'_> {
@@ -242,8 +255,8 @@ impl Work<'_> {
         }
     }
 
-    /// Solves the nodes of a list, `count` from `first` on, and moves the keys of splittings to their children.
-    fn solve<M: SearchMix>(&mut self, list: &List, first: usize, count: usize) -> Result<(), GpuError> {
+    /// Solves the nodes of a list, and moves the keys of splittings to their children.
+    fn solve<M: SearchMix>(&mut self, list: &List, part: Part) -> Result<(), GpuError> {
         let level = match list.level {
             Level::Leaf => hash::LEVEL_LEAF,
             Level::First => hash::LEVEL_FIRST,
@@ -252,11 +265,11 @@ impl Work<'_> {
         };
         let start = M::from(hash::start_seed(level));
         match list.search {
-            Search::Leaves(keys) => return self.leaves(keys, start, first, count),
-            Search::CountedParts => self.counted_parts(list, start, first, count)?,
-            Search::Halves | Search::Parts => self.grouped_splittings(list, start, first, count)?,
+            Search::Leaves(keys) => return self.leaves(keys, start, part),
+            Search::CountedParts => self.counted_parts(list, start, part)?,
+            Search::Halves | Search::Parts => self.grouped_splittings(list, start, part)?,
         }
-        self.distribute(list, start, first, count)
+        self.distribute(list, start, part)
     }
 
     /// Blocks of `threads` threads that fill the device, at most `count`.
@@ -278,23 +291,23 @@ impl Work<'_> {
         &mut self,
         list: &List,
         start: M,
-        first: usize,
-        count: usize,
+        Part { number, first, count }: Part,
     ) -> Result<(), GpuError> {
         let threads = self.threads(list, count);
         let config =
             LaunchConfig::new(self.blocks(threads, count), threads).shared(node_keys::shared_bytes(list.most_keys));
         let (items, nodes) = (self.items.global(), self.trees.nodes.global());
+        let next = self.taken.global_mut().at(number);
         let (budgets, lows) = (self.trees.budgets.global(), self.lows.global());
         let (numbers, failure) = (self.numbers.global_mut(), self.failure.global_mut());
         // SAFETY: the list has these items, all of which were appended by launches before; its nodes are searched in this way, and have
         // at most that many keys; tables have a row for every size of a node; keys and numbers of different nodes are apart.
         unsafe {
             if list.search == Search::Halves {
-                recsplit_halves { items, first, count, nodes, budgets, start, lows, numbers, failure }
+                recsplit_halves { items, first, count, next, nodes, budgets, start, lows, numbers, failure }
                     .launch(self.stream, config)
             } else {
-                recsplit_parts { items, first, count, nodes, budgets, start, lows, numbers, failure }
+                recsplit_parts { items, first, count, next, nodes, budgets, start, lows, numbers, failure }
                     .launch(self.stream, config)
             }
         }
@@ -304,8 +317,7 @@ impl Work<'_> {
         &mut self,
         list: &List,
         start: M,
-        first: usize,
-        count: usize,
+        Part { number, first, count }: Part,
     ) -> Result<(), GpuError> {
         let block = counted_parts::BLOCK;
         let budget = self.trees.trees.budgets[list.most_keys as usize];
@@ -317,6 +329,7 @@ impl Work<'_> {
                 items: self.items.global(),
                 first,
                 count,
+                next: self.taken.global_mut().at(number),
                 team,
                 nodes: self.trees.nodes.global(),
                 budgets: self.trees.budgets.global(),
@@ -335,7 +348,12 @@ impl Work<'_> {
         (((most / team) as usize).min(count) as u32 * team, team)
     }
 
-    fn distribute<M: SearchMix>(&mut self, list: &List, start: M, first: usize, count: usize) -> Result<(), GpuError> {
+    fn distribute<M: SearchMix>(
+        &mut self,
+        list: &List,
+        start: M,
+        Part { first, count, .. }: Part,
+    ) -> Result<(), GpuError> {
         let threads = self.threads(list, count);
         let config =
             LaunchConfig::new(self.blocks(threads, count), threads).shared(distribute::shared_bytes(list.most_keys));
@@ -361,7 +379,12 @@ impl Work<'_> {
         }
     }
 
-    fn leaves<M: SearchMix>(&mut self, keys: u32, start: M, first: usize, count: usize) -> Result<(), GpuError> {
+    fn leaves<M: SearchMix>(
+        &mut self,
+        keys: u32,
+        start: M,
+        Part { number, first, count }: Part,
+    ) -> Result<(), GpuError> {
         let trees = &self.trees.trees;
         let node = trees.nodes()[keys as usize];
         let (groups, candidates) = (u32::from(node.groups), node.candidates);
@@ -371,6 +394,7 @@ impl Work<'_> {
         let positions = trees.shape.leaf_positions(keys);
         let items = self.items.global();
         let lows = self.lows.global();
+        let next = self.taken.global_mut().at(number);
         let (numbers, failure) = (self.numbers.global_mut(), self.failure.global_mut());
         if groups == 1 {
             let lanes = match expected {
@@ -398,6 +422,8 @@ impl Work<'_> {
         let is_small = keys <= rotated_leaves::MOST_OF_HALF && groups <= 4;
         if is_small && (count >= halves as usize / 4 || expected < 1024) {
             let blocks = blocks.min(count.div_ceil(block as usize / 16) as u32);
+            // Short searches take some leaves at a time, as long as there are plenty.
+            let step = if expected < 512 && count >= 64 * halves as usize { 4 } else { 1 };
             let config = LaunchConfig::new(blocks, block).shared(rotated_leaves::small_shared_bytes(keys));
             // SAFETY: as above; the leaves have at most 16 keys and 4 groups.
             return unsafe {
@@ -405,6 +431,8 @@ impl Work<'_> {
                     items,
                     first,
                     count,
+                    next,
+                    step,
                     keys,
                     groups,
                     candidates,
@@ -427,6 +455,7 @@ impl Work<'_> {
                 items,
                 first,
                 count,
+                next,
                 team,
                 keys,
                 groups,
@@ -472,5 +501,5 @@ fn bucket_of_key(bounds: &DeviceVec<u32>, key: u32) -> Result<usize, GpuError> {
     Ok(bounds.to_vec()?.partition_point(|&bound| bound <= key).saturating_sub(1))
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(warpset_host_tests)))]
 mod tests;

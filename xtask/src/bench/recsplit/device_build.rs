@@ -74,7 +74,7 @@ fn run(session: &mut Session, device: &Device, settings: Settings) -> anyhow::Re
     let mut best: Vec<(&'static str, f64)> = Vec::new();
     let mut right = true;
     for _ in 0..if device.is_emulator() { 1 } else { REPEATS } {
-        let (function, stages) = builder.on(device).build_from_device_timed(there.as_slice())?;
+        let (function, stages) = builder.on(device).build_timed_device(there.as_slice())?;
         right &= function.to_host()? == expected;
         if best.is_empty() {
             best = stages;

@@ -1,0 +1,73 @@
+//! Taking the next node of a list. Searches differ tenfold in length, so who is done first takes the next one.
+
+use warpset_simt::shared::Shared;
+use warpset_simt::warp::{self, FULL_MASK};
+use warpset_simt::{GlobalMut, atomic, thread};
+
+/// The next node for the calling block.
+///
+/// # Safety
+/// All threads of the block come here together; `next` counts the nodes that are taken, by atomics alone; no other thread uses the
+/// word `slot` of shared memory.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn of_block(next: GlobalMut<u32>, slot: Shared<u32>) -> usize {
+    // SAFETY: the caller's promise; barriers stand around the write.
+    unsafe {
+        thread::sync_threads();
+        if thread::thread_idx_x() == 0 {
+            slot.set(0, atomic::fetch_add(next, 1));
+        }
+        thread::sync_threads();
+        slot.get_volatile(0) as usize
+    }
+}
+
+/// The nodes of a group of lanes: some at a time, so that short searches do not wait for the counter.
+#[derive(Clone, Copy)]
+pub struct Queue {
+    next: GlobalMut<u32>,
+    /// Nodes that are taken at a time.
+    step: u32,
+    count: u32,
+    /// Those that have been taken and not begun.
+    from: u32,
+    to: u32,
+}
+
+impl Queue {
+    /// Of `count` nodes.
+    #[inline(always)]
+    pub fn new(next: GlobalMut<u32>, count: usize, step: u32) -> Self {
+        Self { next, step, count: count as u32, from: 0, to: 0 }
+    }
+
+    /// The next node for a group of lanes that `wants` one.
+    ///
+    /// # Safety
+    /// All lanes of the warp come here together, those of a group with the same `wants` and the same `leader`, which is one of them; `next`
+    /// counts the nodes that are taken, by atomics alone.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn take(&mut self, wants: bool, leader: u32) -> Option<usize> {
+        // After the last node nothing is asked for any more.
+        let asks = wants && self.from == self.to && self.to < self.count + (self.to == 0) as u32;
+        let mut first = 0;
+        // SAFETY: the caller's promise.
+        unsafe {
+            if asks && warp::lane_id() == leader {
+                first = atomic::fetch_add(self.next, self.step);
+            }
+            first = warp::shuffle_idx(FULL_MASK, first, leader);
+        }
+        if asks {
+            self.from = first.min(self.count);
+            self.to = first.saturating_add(self.step).min(self.count);
+        }
+        if !wants || self.from == self.to {
+            return None;
+        }
+        self.from += 1;
+        Some(self.from as usize - 1)
+    }
+}
