@@ -4,13 +4,15 @@ use crate::build::duplicates::{check_duplicates, positions_of};
 use crate::build::huge_vec::HugeVec;
 use crate::build::{self, Failure, Settings};
 use crate::find::Simd;
+use crate::gpu;
 use crate::progress::{Callback, Meter, Progress, Stage};
-use crate::{Error, RecSplit};
+use crate::{Error, Estimate, RecSplit};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use warpset_base::key::{Hash128, Key};
 use warpset_core::recsplit::shape::MAX_BUCKET;
 use warpset_core::recsplit::{Method, Remix, TreeShape};
+use warpset_gpu::{Backend, Device};
 
 /// Settings for building a function, or a [`StaticFilter`](crate::StaticFilter); each setter states its default.
 ///
@@ -29,6 +31,8 @@ pub struct Builder<S = RecSplit> {
     keys_per_value: Option<u32>,
     threads: Option<usize>,
     progress: Option<Callback>,
+    /// Where functions are built if that is predicted to take less time.
+    device: Option<Device>,
     /// Bits of a filter's fingerprints.
     width: u32,
     structure: PhantomData<fn() -> S>,
@@ -69,6 +73,7 @@ impl<S> Builder<S> {
             keys_per_value: None,
             threads: None,
             progress: None,
+            device: None,
             width,
             structure: PhantomData,
         }
@@ -135,6 +140,24 @@ impl<S> Builder<S> {
     /// Is called now and then, from any thread of the build. Default: nothing is.
     pub fn progress(mut self, callback: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.progress = Some(Arc::new(callback));
+        self
+    }
+
+    /// A device that may build functions of host memory's keys: it does where that is predicted to take less time than the threads of the host
+    /// ([`Estimate::device_pays`](crate::Estimate::device_pays)), and the result comes back; the words are the same. Where the device
+    /// fails, as for want of memory, the host builds. [`Builder::on`] leaves no choice. Default: none, so that the host builds.
+    ///
+    /// ```
+    /// use warpset_gpu::Backend;
+    /// use warpset_recsplit::RecSplit;
+    ///
+    /// let keys: Vec<u64> = (0..1000).collect();
+    /// let function = RecSplit::builder().backend(&Backend::auto()).build_from(&keys)?;
+    /// assert_eq!(function.len(), 1000);
+    /// # Ok::<(), warpset_recsplit::Error>(())
+    /// ```
+    pub fn backend(mut self, backend: &Backend) -> Self {
+        self.device = backend.device().cloned();
         self
     }
 
@@ -212,7 +235,24 @@ impl<S> Builder<S> {
     /// The function of `keys`.
     pub(crate) fn function_from<K: Key>(&self, keys: &[K]) -> Result<RecSplit, Error> {
         let settings = self.settings()?;
+        if let Some(device) = self.device_for(&settings, keys.len() as u64) {
+            match gpu::build_from_slice(device, settings, self, keys) {
+                Err(Error::Gpu(_)) => {}
+                built => return built,
+            }
+        }
         self.run(|| self.build_here(settings, keys))?
+    }
+
+    /// The device that may build, if it is predicted to take less time for that many keys.
+    fn device_for(&self, settings: &Settings, keys: u64) -> Option<&Device> {
+        let device = self.device.as_ref().filter(|_| keys > 0)?;
+        let threads = match self.threads {
+            None => rayon::current_num_threads(),
+            Some(0) => std::thread::available_parallelism().map_or(1, usize::from),
+            Some(threads) => threads,
+        };
+        Estimate::of(&settings.shape, settings.bucket_size).device_pays(keys, threads).then_some(device)
     }
 
     /// The function of the keys that `source` gives.

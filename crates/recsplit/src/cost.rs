@@ -19,6 +19,8 @@ pub struct Estimate {
     pub hashes_per_key: f64,
     /// Time for each key on one core with AVX-512, in nanoseconds, to compare shapes with each other.
     pub nanoseconds_per_key: f64,
+    /// Time for each key of a large function on one H200, in nanoseconds, from keys to words in its memory.
+    pub device_nanoseconds_per_key: f64,
     /// The part of the evaluations that are spent in splittings that [`Method::Grouped`] has to search by brute force,
     /// because the counts of their children do not fit one word (`docs/recsplit.md`). It is 0 for the default fanouts and
     /// for those that [`Builder::for_space`] takes; where it is not, smaller fanouts build faster.
@@ -46,6 +48,15 @@ const MOVE: f64 = 4.5;
 /// Nanoseconds for each key outside of trees, and for each bucket.
 const SORT: f64 = 13.5;
 const BUCKET: f64 = 22.0;
+
+/// Nanoseconds for each key on an H200 outside of trees, and there for each nanosecond of a core: within a quarter of eight measured shapes from leaf 5
+/// to 23 with rotation of groups, 0.295 to 15.1 ns.
+const DEVICE_KEY: f64 = 0.12;
+const DEVICE_SHARE: f64 = 0.0037;
+/// Nanoseconds that a build on a device takes at least, launches and waits: half a millisecond to two, after its kernels have been loaded.
+const DEVICE_CALL: f64 = 2e6;
+/// Nanoseconds for each key that comes over the bus.
+const BUS: f64 = 0.5;
 
 /// Bits, hashes and time of a whole subtree.
 #[derive(Clone, Copy, Default)]
@@ -90,12 +101,23 @@ impl Estimate {
         let above_line = (3.6 * (total.nodes / weights).sqrt() - 2.0).max(1.5);
         let jumps = 32.0 / f64::from(1 << log_stride(bucket_size));
         let lists = 4.0 + above_least.log2() + above_line.log2() + jumps;
+        let time = total.time * per_key;
         Self {
+            device_nanoseconds_per_key: DEVICE_KEY + DEVICE_SHARE * time,
             bits_per_key: total.bits * per_key + lists / mean,
             hashes_per_key: total.hashes * per_key,
             brute_force_share: total.brute_force / total.hashes.max(1.0),
-            nanoseconds_per_key: total.time * per_key + SORT + BUCKET / mean,
+            nanoseconds_per_key: time + SORT + BUCKET / mean,
         }
+    }
+}
+
+impl Estimate {
+    /// Whether a device is predicted to build a function of `keys` keys in host memory sooner than `threads` threads of the host.
+    pub fn device_pays(&self, keys: u64, threads: usize) -> bool {
+        let keys = keys as f64;
+        let here = keys * self.nanoseconds_per_key / threads.max(1) as f64;
+        here > DEVICE_CALL + keys * (self.device_nanoseconds_per_key + BUS)
     }
 }
 
@@ -175,7 +197,8 @@ impl<S> Builder<S> {
     }
 
     /// Sets leaf size, fanouts and bucket size to those that are predicted to build fastest within `bits_per_key`, which
-    /// is possible from 1.53 on; below, the smallest are taken. Small functions take more, for their fixed parts.
+    /// is possible from 1.53 on; below, the smallest are taken. Small functions take more, for their fixed parts. What is fastest on
+    /// the host is so on devices too: they take the same share of its time for all shapes, within what is predicted.
     pub fn for_space(self, bits_per_key: f64) -> Self {
         /// Those that are the best ones for some target, or nearly.
         const FANOUTS: [(u32, u32); 10] =
@@ -270,6 +293,30 @@ mod tests {
             let ratio = predicted / measured;
             assert!((0.8..1.25).contains(&ratio), "{method:?} {leaf} {bucket}: {predicted} for {measured}");
         }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "arithmetic without `unsafe`, on many keys")]
+    fn predicted_times_on_devices_are_those_measured() {
+        // On one H200 (`docs/recsplit.md`).
+        for (leaf, (first, second), bucket, measured) in [
+            (5, (4, 4), 5, 0.295),
+            (8, (6, 4), 100, 0.424),
+            (8, (6, 4), 2000, 0.544),
+            (16, (4, 4), 2000, 1.23),
+            (16, (6, 4), 2000, 1.41),
+            (20, (6, 4), 2000, 3.20),
+            (21, (6, 4), 5000, 5.12),
+            (23, (6, 4), 2000, 15.1),
+        ] {
+            let builder = RecSplit::builder().leaf_size(leaf).fanouts(first, second).bucket_size(bucket);
+            let predicted = builder.estimate().unwrap().device_nanoseconds_per_key;
+            let ratio = predicted / measured;
+            assert!((0.7..1.4).contains(&ratio), "{leaf} {bucket}: {predicted} for {measured}");
+        }
+        let estimate = RecSplit::builder().leaf_size(8).bucket_size(100).estimate().unwrap();
+        assert!(!estimate.device_pays(10_000, 1) && estimate.device_pays(100_000, 1));
+        assert!(!estimate.device_pays(100_000, 16) && estimate.device_pays(10_000_000, 16));
     }
 
     #[test]

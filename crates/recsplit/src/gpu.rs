@@ -25,6 +25,7 @@ mod tables;
 mod watch;
 
 pub use builder::Builder;
+pub(crate) use builder::build_from_slice;
 pub use filter::StaticFilter;
 pub use function::RecSplit;
 pub use number::Number;

@@ -7,7 +7,7 @@ use warpset_core::hash::mix;
 use warpset_core::recsplit::{Method, Remix};
 use warpset_gpu::batch::StringVec;
 use warpset_gpu::testing::{devices, fail_each};
-use warpset_gpu::{Device, GpuError};
+use warpset_gpu::{Backend, Device, GpuError};
 
 use crate::{Builder, Error, Progress, RecSplit, Stage, StaticFilter};
 
@@ -252,5 +252,21 @@ fn kernels_that_are_named_are_launched() {
         let loaded = device.loaded_kernels();
         let idle: Vec<_> = loaded.iter().filter(|kernel| !kernel.launched).collect();
         assert!(idle.is_empty(), "{bucket_size}: {idle:?}");
+    }
+}
+
+#[test]
+fn a_backend_builds_where_that_pays() {
+    for device in devices(9) {
+        let keys = keys(1000);
+        let builder = RecSplit::builder().leaf_size(5).bucket_size(40);
+        let expected = builder.build_from(&keys).unwrap();
+        // Few keys are the host's.
+        let chosen = builder.clone().backend(&Backend::Cuda(device.clone()));
+        let loaded = device.loaded_kernels().len();
+        assert!(chosen.build_from(&keys).unwrap() == expected);
+        assert_eq!(device.loaded_kernels().len(), loaded);
+        let settings = builder.settings().unwrap();
+        assert!(super::build_from_slice(&device, settings, &chosen, &keys).unwrap() == expected);
     }
 }

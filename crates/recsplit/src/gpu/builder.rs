@@ -9,6 +9,7 @@ use super::build::Construction;
 use super::source::{HostKeys, KeysThere, Source};
 use super::watch::{Stages, Watch};
 use crate::Error;
+use crate::build::Settings;
 
 /// Settings for building on a device: made by [`Builder::on`](crate::Builder::on). The words are those that the host's builder makes
 /// of the same keys and settings.
@@ -40,6 +41,18 @@ impl<S> crate::Builder<S> {
     {
         Builder { settings: self.clone(), device: device.clone() }
     }
+}
+
+/// The function of `keys`, not empty, built on `device`, in host memory.
+pub(crate) fn build_from_slice<S, K: Key>(
+    device: &Device,
+    settings: Settings,
+    builder: &crate::Builder<S>,
+    keys: &[K],
+) -> Result<crate::RecSplit, Error> {
+    // Work that the caller queued on other streams comes first.
+    device.synchronize()?;
+    Construction { device, settings, builder, watch: None }.build(&HostKeys { device, keys })?.to_host()
 }
 
 impl<S> Builder<S> {

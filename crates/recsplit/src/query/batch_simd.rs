@@ -7,7 +7,6 @@
 
 use super::Lookup;
 use super::batch_scalar::prefetch_tree;
-use super::node_rows::Child;
 use super::node_rows_simd::{Fields, MOST_STORED, Memory, Numbers};
 use crate::batch::BATCH;
 use crate::batch::reads::{Keys, LOW, Pair, Starts, Within, keys_of, next_key, windows_of, words_of};
@@ -19,6 +18,7 @@ use warpset_core::recsplit::hash::{
     LEVEL_FIRST, LEVEL_LEAF, LEVEL_ROOT, LEVEL_SECOND, MULTIPLIER_1, MULTIPLIER_2, REGROUP, bucket_of,
     leaf_group_multiplier, start_seed,
 };
+use warpset_core::recsplit::lookup::row::Child;
 use warpset_core::recsplit::lookup::{Function, MOST_TRIALS, NEAR_CODES, Walk};
 
 /// The walks of a batch, each field in lanes.

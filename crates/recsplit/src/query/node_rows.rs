@@ -3,7 +3,7 @@
 use crate::shape_tables::{Tables, shared};
 use std::sync::{Arc, Mutex};
 use warpset_core::recsplit::TreeShape;
-pub(super) use warpset_core::recsplit::lookup::row::{Child, Levels, Row, reciprocal};
+pub(super) use warpset_core::recsplit::lookup::row::{Levels, Row};
 
 /// Rows by shape and number of keys.
 static ROWS: Tables<Row> = Mutex::new(None);

@@ -1,8 +1,8 @@
 //! What lookups in vectors need of nodes: rows of the table, and stored numbers taken apart as floats.
 
-use super::node_rows::{Row, reciprocal};
 use crate::batch::reads::{LOW, Reader};
 use crate::batch::u64_vector::{Vector, Vectors};
+use warpset_core::recsplit::lookup::row::{Row, reciprocal};
 
 /// The rows and the words of a function.
 #[derive(Clone, Copy)]
