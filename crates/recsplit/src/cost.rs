@@ -49,9 +49,9 @@ const MOVE: f64 = 4.5;
 const SORT: f64 = 13.5;
 const BUCKET: f64 = 22.0;
 
-/// Nanoseconds for each key on an H200 outside of trees, and there for each nanosecond of a core: within a quarter of eight measured shapes from leaf 5
+/// Nanoseconds for each key on an H200, and for each nanosecond of a core: within a quarter of eight measured shapes from leaf 5
 /// to 23 with rotation of groups, 0.295 to 15.1 ns.
-const DEVICE_KEY: f64 = 0.12;
+const DEVICE_KEY: f64 = 0.1;
 const DEVICE_SHARE: f64 = 0.0037;
 /// Nanoseconds that a build on a device takes at least, launches and waits: half a millisecond to two, after its kernels have been loaded.
 const DEVICE_CALL: f64 = 2e6;
@@ -101,13 +101,13 @@ impl Estimate {
         let above_line = (3.6 * (total.nodes / weights).sqrt() - 2.0).max(1.5);
         let jumps = 32.0 / f64::from(1 << log_stride(bucket_size));
         let lists = 4.0 + above_least.log2() + above_line.log2() + jumps;
-        let time = total.time * per_key;
+        let time = total.time * per_key + SORT + BUCKET / mean;
         Self {
             device_nanoseconds_per_key: DEVICE_KEY + DEVICE_SHARE * time,
             bits_per_key: total.bits * per_key + lists / mean,
             hashes_per_key: total.hashes * per_key,
             brute_force_share: total.brute_force / total.hashes.max(1.0),
-            nanoseconds_per_key: time + SORT + BUCKET / mean,
+            nanoseconds_per_key: time,
         }
     }
 }
