@@ -35,7 +35,6 @@ pub struct RecSplit {
 impl RecSplit {
     /// The function in these words on `device`, which this header describes. The checksum in word 15 may be missing: it is
     /// computed where the words come to the host.
-    #[cfg_attr(not(test), allow(dead_code))] // builds on devices
     pub(crate) fn from_parts(device: &Device, words: DeviceVec<u64>, header: Header) -> Result<Self, Error> {
         Self::with_parameters(device, words, Parameters::trusted(header))
     }
