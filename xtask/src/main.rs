@@ -3,10 +3,10 @@
 #[cfg(feature = "bench")]
 mod bench;
 mod dist;
+mod package;
 mod ptx;
 #[cfg(feature = "bench")]
 mod report;
-mod size;
 
 use std::{
     path::{Path, PathBuf},
@@ -30,13 +30,13 @@ enum Command {
     Bench(bench::Args),
     /// Pack tests, benches, data and PTX for a GPU node without a Rust toolchain
     Dist(dist::Args),
+    /// Pack the crates, build a program from the packages, check what the feature `cuda` adds to it
+    Package(package::Args),
     /// Compile the kernels to PTX, or check the PTX that is checked in
     Ptx(ptx::Args),
     /// Turn the JSON of `bench` into one HTML page
     #[cfg(feature = "bench")]
     Report(report::Args),
-    /// Build a small program and check what the feature `cuda` adds to it
-    Size(size::Args),
 }
 
 fn main() -> ExitCode {
@@ -44,10 +44,10 @@ fn main() -> ExitCode {
         #[cfg(feature = "bench")]
         Command::Bench(args) => bench::run(&args),
         Command::Dist(args) => dist::run(&args),
+        Command::Package(args) => package::run(&args),
         Command::Ptx(args) => ptx::run(&args),
         #[cfg(feature = "bench")]
         Command::Report(args) => report::run(&args),
-        Command::Size(args) => size::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

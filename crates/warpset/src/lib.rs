@@ -1,4 +1,4 @@
-#![doc = include_str!("../../../README.md")]
+#![doc = include_str!("../README.md")]
 
 pub use warpset_bloom as bloom;
 #[cfg(feature = "cust")]
@@ -20,7 +20,7 @@ pub mod prelude {
 
 /// The examples of the guide are tests.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/guide.md")]
+#[doc = include_str!("../guide.md")]
 pub struct Guide;
 
 #[cfg(doctest)]

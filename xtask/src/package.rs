@@ -1,0 +1,319 @@
+//! `cargo xtask package`: the crates as a registry would hand them out, and a user's program built from them.
+//!
+//! Every crate that is to be published is packed (`cargo package`, which refuses files that are not checked in) and unpacked under
+//! `target/package`. `examples/bloom-only` is copied out of the workspace and built from the unpacked crates as a user
+//! would build it (release, stripped), with the feature `cuda` and without, run, and weighed: kernels are text in the
+//! executable, and the linker keeps those of the modules that the program can launch. The facade, and with it every
+//! structure, is checked with the oldest Rust that the crates declare. Every crate that a program then holds has a licence that
+//! allows what ours do.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, ensure};
+use serde_json::Value;
+
+/// The most bytes that the feature `cuda` may add.
+const MOST: u64 = 300_000;
+
+/// The arguments of `package`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Pack files that are not checked in, too
+    #[arg(long)]
+    allow_dirty: bool,
+    /// Check the facade with this toolchain of rustup's instead of the one that builds the workspace
+    #[arg(long, value_name = "TOOLCHAIN")]
+    oldest: Option<String>,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let root = crate::workspace_root();
+    let folder = root.join("target/package");
+    let packages = published(&root)?;
+    let foreign = licences(&root, &packages)?;
+    println!("licences: {foreign} crates of others, all permissive");
+    pack(&root, &folder, &packages, args.allow_dirty)?;
+    println!("{} crates packed and unpacked under {}", packages.len(), folder.display());
+
+    let facade = Program::new(&folder, &packages, "facade")?;
+    facade.write("src/lib.rs", "//! Uses every structure.\npub use warpset::prelude::*;\n")?;
+    facade.depend(&["warpset"])?;
+    facade.check(args.oldest.as_deref())?;
+
+    let program = Program::new(&folder, &packages, "bloom-only")?;
+    program.write("src/main.rs", &fs::read_to_string(root.join("examples/bloom-only/src/main.rs"))?)?;
+    program.depend(&["warpset-bloom", "warpset-gpu"])?;
+    let without = program.build(&["--no-default-features"])?;
+    let with = program.build(&[])?;
+    weigh(&without, &with)
+}
+
+/// One crate of the workspace that is to be published.
+struct Package {
+    name: String,
+    version: String,
+    rust_version: String,
+}
+
+/// What Cargo knows about the workspace.
+fn metadata(root: &Path, args: &[&str]) -> anyhow::Result<Value> {
+    let output = cargo(None)
+        .current_dir(root)
+        .args(["metadata", "--format-version", "1"])
+        .args(args)
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot start cargo")?;
+    ensure!(output.status.success(), "cargo metadata has failed");
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// Those crates, as Cargo lists them.
+fn published(root: &Path) -> anyhow::Result<Vec<Package>> {
+    let metadata = metadata(root, &["--no-deps"])?;
+    let packages = metadata["packages"].as_array().context("no packages in cargo's metadata")?;
+    let text = |package: &Value, key: &str| {
+        package[key].as_str().map(str::to_owned).with_context(|| format!("a package without `{key}`"))
+    };
+    packages
+        .iter()
+        .filter(|package| package["publish"].is_null())
+        .map(|package| {
+            Ok(Package {
+                name: text(package, "name")?,
+                version: text(package, "version")?,
+                rust_version: text(package, "rust_version")?,
+            })
+        })
+        .collect()
+}
+
+/// Licences that ask for nothing but their own text. One of them must do for each crate.
+const PERMISSIVE: [&str; 8] =
+    ["Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "ISC", "MIT", "Unicode-3.0", "Zlib"];
+
+/// How many crates of others a program holds that depends on all of `packages` with all features; fails where the licence of
+/// one is not permissive.
+fn licences(root: &Path, packages: &[Package]) -> anyhow::Result<usize> {
+    let metadata = metadata(root, &["--all-features"])?;
+    let list = |value: &Value| value.as_array().cloned().context("not what cargo's metadata looks like");
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let about: HashMap<String, Value> =
+        list(&metadata["packages"])?.into_iter().map(|package| (text(&package["id"]), package)).collect();
+    let nodes: HashMap<String, Value> =
+        list(&metadata["resolve"]["nodes"])?.into_iter().map(|node| (text(&node["id"]), node)).collect();
+    let ours = |id: &String| packages.iter().any(|package| about[id]["name"] == package.name.as_str());
+    let mut seen: HashSet<String> = about.keys().filter(|id| ours(id)).cloned().collect();
+    let mut open: Vec<String> = seen.iter().cloned().collect();
+    while let Some(id) = open.pop() {
+        for dependency in list(&nodes[&id]["deps"])? {
+            let linked = list(&dependency["dep_kinds"])?.iter().any(|kind| kind["kind"] != "dev");
+            let id = text(&dependency["pkg"]);
+            if linked && seen.insert(id.clone()) {
+                open.push(id);
+            }
+        }
+    }
+    let foreign: Vec<_> = seen.into_iter().filter(|id| !ours(id)).collect();
+    for id in &foreign {
+        let (name, licence) = (text(&about[id]["name"]), text(&about[id]["license"]));
+        ensure!(is_permissive(&licence)?, "{name} has the licence \"{licence}\"");
+    }
+    Ok(foreign.len())
+}
+
+/// Whether a licence, as crates name it, leaves a choice that is permissive.
+fn is_permissive(licence: &str) -> anyhow::Result<bool> {
+    // Crates of before 2018 write `/` for `OR`.
+    let licence = licence.replace('/', " OR ");
+    let expression = spdx::Expression::parse(&licence).with_context(|| format!("cannot read the licence \"{licence}\""))?;
+    Ok(expression.evaluate(|one| {
+        one.license.id().is_some_and(|id| PERMISSIVE.contains(&id.name))
+            && one.addition.as_ref().is_none_or(|addition| addition.id().is_some_and(|id| id.name == "LLVM-exception"))
+    }))
+}
+
+/// Packs `packages` and unpacks them into `folder`, as `NAME-VERSION`.
+fn pack(root: &Path, folder: &Path, packages: &[Package], allow_dirty: bool) -> anyhow::Result<()> {
+    let mut command = cargo(None);
+    command.current_dir(root).args(["package", "--quiet", "--no-verify", "--target-dir"]).arg(folder);
+    if allow_dirty {
+        command.arg("--allow-dirty");
+    }
+    for package in packages {
+        command.args(["-p", &package.name]);
+    }
+    ensure!(command.status().context("cannot start cargo")?.success(), "the crates cannot be packed");
+    let unpacked = folder.join("unpacked");
+    if unpacked.exists() {
+        fs::remove_dir_all(&unpacked)?;
+    }
+    fs::create_dir_all(&unpacked)?;
+    for package in packages {
+        let archive = folder.join("package").join(format!("{}-{}.crate", package.name, package.version));
+        let status = Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(&unpacked).status();
+        ensure!(status.context("cannot start tar")?.success(), "cannot unpack {}", archive.display());
+    }
+    Ok(())
+}
+
+/// A program outside the workspace that depends on the unpacked crates.
+struct Program<'a> {
+    name: &'a str,
+    folder: PathBuf,
+    packages: &'a [Package],
+}
+
+impl<'a> Program<'a> {
+    /// An empty one, beside the packages.
+    fn new(folder: &Path, packages: &'a [Package], name: &'a str) -> anyhow::Result<Self> {
+        let folder = folder.join(name);
+        if folder.exists() {
+            fs::remove_dir_all(&folder)?;
+        }
+        Ok(Self { name, folder, packages })
+    }
+
+    fn write(&self, file: &str, text: &str) -> anyhow::Result<()> {
+        let path = self.folder.join(file);
+        fs::create_dir_all(path.parent().context("a file lies in a folder")?)?;
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Writes its manifest. It asks the registry for Warpset's crates, as a user's does; what answers are the unpacked ones.
+    fn depend(&self, on: &[&str]) -> anyhow::Result<()> {
+        let Some(Package { version, rust_version, .. }) = self.packages.first() else {
+            anyhow::bail!("the workspace publishes no crate");
+        };
+        let mut manifest = format!(
+            "[package]\nname = \"{}\"\nversion = \"0.0.0\"\nedition = \"2024\"\nrust-version = \"{rust_version}\"\n\n\
+             [workspace]\n\n[dependencies]\nanyhow = \"1\"\n",
+            self.name
+        );
+        for name in on {
+            manifest += &format!("{name} = {{ version = \"{version}\", default-features = false }}\n");
+        }
+        let features: Vec<_> = on.iter().map(|name| format!("\"{name}/cuda\"")).collect();
+        manifest += &format!("\n[features]\ndefault = [\"cuda\"]\ncuda = [{}]\n\n[patch.crates-io]\n", features.join(", "));
+        for Package { name, version, .. } in self.packages {
+            manifest += &format!("{name} = {{ path = \"../unpacked/{name}-{version}\" }}\n");
+        }
+        self.write("Cargo.toml", &manifest)
+    }
+
+    fn cargo(&self, toolchain: Option<&str>) -> Command {
+        let mut command = cargo(toolchain);
+        command.current_dir(&self.folder).env("CARGO_TARGET_DIR", self.folder.with_file_name("target"));
+        command
+    }
+
+    /// Compiles it without `cuda`, refusing warnings of Warpset's crates.
+    fn check(&self, toolchain: Option<&str>) -> anyhow::Result<()> {
+        let status = self
+            .cargo(toolchain)
+            .args(["check", "--quiet", "--no-default-features"])
+            .env("RUSTFLAGS", "-D warnings")
+            .status()
+            .context("cannot start cargo")?;
+        ensure!(status.success(), "{} cannot be compiled from the packed crates without `cuda`", self.name);
+        println!("{}: compiles from the packed crates with {}", self.name, toolchain.unwrap_or("the workspace's toolchain"));
+        Ok(())
+    }
+
+    /// Its executable, built in release, stripped, and run once.
+    fn build(&self, features: &[&str]) -> anyhow::Result<Vec<u8>> {
+        let status = self
+            .cargo(None)
+            .args(["build", "--quiet", "--release", "--config", "profile.release.strip=true"])
+            .args(features)
+            .status()
+            .context("cannot start cargo")?;
+        ensure!(status.success(), "{} cannot be built from the packed crates with {features:?}", self.name);
+        let target = self.folder.with_file_name("target");
+        let path = target.join("release").join(format!("{}{}", self.name, std::env::consts::EXE_SUFFIX));
+        let output = Command::new(&path).args(["one", "two", "one"]).output().context("cannot start the program")?;
+        ensure!(output.status.success() && output.stdout == b"one\n", "{} answers wrongly: {output:?}", self.name);
+        fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
+    }
+}
+
+/// Cargo, of a toolchain of rustup's or the one that runs this.
+fn cargo(toolchain: Option<&str>) -> Command {
+    match toolchain {
+        Some(toolchain) => {
+            let mut command = Command::new("rustup");
+            command.args(["run", toolchain, "cargo"]);
+            command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
+            command
+        }
+        None => Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())),
+    }
+}
+
+/// Says what `cuda` adds, and fails where that is too much.
+fn weigh(without: &[u8], with: &[u8]) -> anyhow::Result<()> {
+    let kernels = kernels(with);
+    let (without, with) = (without.len() as u64, with.len() as u64);
+    let added = with.saturating_sub(without);
+    println!(
+        "bloom-only without `cuda`: {without} bytes; with: {with}, {added} more; {} kernels linked",
+        kernels.len()
+    );
+    ensure!(!kernels.is_empty(), "no kernel has been found in the program");
+    let foreign: Vec<_> = kernels.iter().filter(|name| !of_filter(name)).collect();
+    ensure!(foreign.is_empty(), "the program holds kernels that it never launches: {foreign:?}");
+    ensure!(added <= MOST, "`cuda` adds {added} bytes to a Bloom-only program; {MOST} are allowed");
+    Ok(())
+}
+
+/// The kernels whose PTX is in a program, by name.
+fn kernels(program: &[u8]) -> Vec<String> {
+    const ENTRY: &[u8] = b"\n.visible .entry ";
+    let starts = program.windows(ENTRY.len()).enumerate().filter(|(_, window)| *window == ENTRY);
+    let name = |at: usize| {
+        let rest = &program[at + ENTRY.len()..];
+        let end = rest.iter().position(|byte| !(byte.is_ascii_alphanumeric() || *byte == b'_')).unwrap_or(rest.len());
+        String::from_utf8_lossy(&rest[..end]).into_owned()
+    };
+    starts.map(|(at, _)| name(at)).collect()
+}
+
+/// Whether a split-block filter can need it: its own kernels, the grouping of large batches, and the hashing of strings.
+fn of_filter(kernel: &str) -> bool {
+    ["split_block_", "partition_", "strings_"].iter().any(|prefix| kernel.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_found_by_their_entries() {
+        let program = b"\x7fELF\0// head\n.visible .entry strings_hash(\n.param)\0\n.visible .entry radix_scan(";
+        assert_eq!(kernels(program), ["strings_hash", "radix_scan"]);
+        assert!(of_filter("strings_hash") && of_filter("partition_absent") && !of_filter("radix_scan"));
+    }
+
+    #[test]
+    fn licences_are_told_apart() {
+        let permissive = |licence| is_permissive(licence).expect("a licence");
+        assert!(permissive("MIT OR Apache-2.0") && permissive("MIT/Apache-2.0") && permissive("(MIT OR Apache-2.0) AND Unicode-3.0"));
+        assert!(permissive("MIT OR LGPL-2.1-or-later") && permissive("Apache-2.0 WITH LLVM-exception"));
+        assert!(!permissive("GPL-3.0-only") && !permissive("MIT AND GPL-2.0-or-later"));
+        assert!(is_permissive("").is_err());
+    }
+
+    #[test]
+    fn what_users_depend_on_is_published_and_what_measures_is_not() {
+        let packages = published(&crate::workspace_root()).expect("cargo's metadata");
+        let names: Vec<_> = packages.iter().map(|package| package.name.as_str()).collect();
+        for name in ["warpset", "warpset-core", "warpset-kernels", "warpset-kmers", "warpset-cust"] {
+            assert!(names.contains(&name), "{name} is not published");
+        }
+        assert!(!names.contains(&"xtask") && !names.contains(&"warpset-tests"), "{names:?}");
+    }
+}
