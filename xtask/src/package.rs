@@ -130,7 +130,8 @@ fn licences(root: &Path, packages: &[Package]) -> anyhow::Result<usize> {
 fn is_permissive(licence: &str) -> anyhow::Result<bool> {
     // Crates of before 2018 write `/` for `OR`.
     let licence = licence.replace('/', " OR ");
-    let expression = spdx::Expression::parse(&licence).with_context(|| format!("cannot read the licence \"{licence}\""))?;
+    let expression =
+        spdx::Expression::parse(&licence).with_context(|| format!("cannot read the licence \"{licence}\""))?;
     Ok(expression.evaluate(|one| {
         one.license.id().is_some_and(|id| PERMISSIVE.contains(&id.name))
             && one.addition.as_ref().is_none_or(|addition| addition.id().is_some_and(|id| id.name == "LLVM-exception"))
@@ -198,7 +199,8 @@ impl<'a> Program<'a> {
             manifest += &format!("{name} = {{ version = \"{version}\", default-features = false }}\n");
         }
         let features: Vec<_> = on.iter().map(|name| format!("\"{name}/cuda\"")).collect();
-        manifest += &format!("\n[features]\ndefault = [\"cuda\"]\ncuda = [{}]\n\n[patch.crates-io]\n", features.join(", "));
+        manifest +=
+            &format!("\n[features]\ndefault = [\"cuda\"]\ncuda = [{}]\n\n[patch.crates-io]\n", features.join(", "));
         for Package { name, version, .. } in self.packages {
             manifest += &format!("{name} = {{ path = \"../unpacked/{name}-{version}\" }}\n");
         }
@@ -220,7 +222,11 @@ impl<'a> Program<'a> {
             .status()
             .context("cannot start cargo")?;
         ensure!(status.success(), "{} cannot be compiled from the packed crates without `cuda`", self.name);
-        println!("{}: compiles from the packed crates with {}", self.name, toolchain.unwrap_or("the workspace's toolchain"));
+        println!(
+            "{}: compiles from the packed crates with {}",
+            self.name,
+            toolchain.unwrap_or("the workspace's toolchain")
+        );
         Ok(())
     }
 
@@ -301,7 +307,11 @@ mod tests {
     #[test]
     fn licences_are_told_apart() {
         let permissive = |licence| is_permissive(licence).expect("a licence");
-        assert!(permissive("MIT OR Apache-2.0") && permissive("MIT/Apache-2.0") && permissive("(MIT OR Apache-2.0) AND Unicode-3.0"));
+        assert!(
+            permissive("MIT OR Apache-2.0")
+                && permissive("MIT/Apache-2.0")
+                && permissive("(MIT OR Apache-2.0) AND Unicode-3.0")
+        );
         assert!(permissive("MIT OR LGPL-2.1-or-later") && permissive("Apache-2.0 WITH LLVM-exception"));
         assert!(!permissive("GPL-3.0-only") && !permissive("MIT AND GPL-2.0-or-later"));
         assert!(is_permissive("").is_err());
