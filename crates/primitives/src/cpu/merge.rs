@@ -4,7 +4,7 @@
 
 mod many;
 
-use rayon::prelude::*;
+use warpset_base::parallel;
 
 use crate::check::same_len;
 use crate::sort::{Payload, SortKey};
@@ -24,7 +24,7 @@ const PART: usize = 1 << 15;
 /// [`LengthMismatch`](crate::Error::LengthMismatch) unless `out` is as long as both runs.
 pub fn merge_keys<K: SortKey>(a: &[K], b: &[K], mask: KeyMask<K>, out: &mut [K]) -> Result<()> {
     same_len("merged keys", a.len() + b.len(), out.len())?;
-    out.par_chunks_mut(PART).enumerate().for_each(|(part, out)| {
+    parallel::for_each(out.chunks_mut(PART).enumerate(), |(part, out)| {
         let (mut at_a, mut at_b) = crossing(a, b, part * PART, mask);
         for key in out {
             let from_a = from_first(a, b, at_a, at_b, mask);
@@ -51,8 +51,8 @@ pub fn merge_pairs<K: SortKey, V: Payload>(
     same_len("values of a run", b.len(), b_values.len())?;
     same_len("merged keys", a.len() + b.len(), out_keys.len())?;
     same_len("merged values", out_keys.len(), out_values.len())?;
-    let parts = out_keys.par_chunks_mut(PART).zip(out_values.par_chunks_mut(PART));
-    parts.enumerate().for_each(|(part, (keys, values))| {
+    let parts = out_keys.chunks_mut(PART).zip(out_values.chunks_mut(PART));
+    parallel::for_each(parts.enumerate(), |(part, (keys, values))| {
         let (mut at_a, mut at_b) = crossing(a, b, part * PART, mask);
         for (key, value) in keys.iter_mut().zip(values) {
             let from_a = from_first(a, b, at_a, at_b, mask);

@@ -3,12 +3,14 @@
 //! Large slices by their highest digit first, on all threads, so that the rest stays in the caches; the rest by the
 //! lowest digit first, part by part.
 
-use rayon::prelude::*;
+use warpset_base::parallel;
 
 /// Fewer items are sorted by comparing them: the digits' counts cost more.
 const FEW: usize = 2048;
 /// Items from which on the highest digit comes first.
 const MANY: usize = 1 << 16;
+/// Items that a task looks at.
+pub(super) const PART: usize = 1 << 15;
 const DIGIT_BITS: u32 = 8;
 const DIGITS: usize = 1 << DIGIT_BITS;
 
@@ -53,14 +55,13 @@ where
     }
     // Bits in which no two ranks differ need no digits.
     let first = rank(here[0]);
-    let differing = here.par_iter().map(|&item| rank(item) ^ first).reduce(|| 0, |a, b| a | b);
+    let differing = parallel::map(here.chunks(PART), |items| items.iter().fold(0, |bits, &item| bits | rank(item) ^ first));
+    let differing = differing.into_iter().fold(0, |all, bits| all | bits);
     let bits = bits.min(u64::BITS - differing.leading_zeros());
     let shift = bits.saturating_sub(DIGIT_BITS);
     let ends = split(here, there, shift, rank);
-    parts(there, &ends)
-        .into_par_iter()
-        .zip(parts(here, &ends))
-        .for_each(|(part, spare)| sort_within(part, spare, shift, alone, home.other(), rank));
+    let parts = parts(there, &ends).into_iter().zip(parts(here, &ends));
+    parallel::for_each(parts, |(part, spare)| sort_within(part, spare, shift, alone, home.other(), rank));
 }
 
 /// Cuts items at these places.
@@ -96,7 +97,7 @@ where
     R: Fn(T) -> u64 + Sync,
 {
     let share = items.len().div_ceil(rayon::current_num_threads());
-    let counts: Vec<[usize; DIGITS]> = items.par_chunks(share).map(|share| counts(share, shift, rank)).collect();
+    let counts = parallel::map(items.chunks(share), |share| counts(share, shift, rank));
     // The places of each digit: those of the first share, of the second, and so on.
     let mut places: Vec<Vec<&mut [T]>> = counts.iter().map(|_| Vec::with_capacity(DIGITS)).collect();
     let mut rest = into;
@@ -110,7 +111,7 @@ where
         }
         ends.push(end);
     }
-    items.par_chunks(share).zip(places).for_each(|(share, mut places)| {
+    parallel::for_each(items.chunks(share).zip(places), |(share, mut places)| {
         let mut next = [0; DIGITS];
         for &item in share {
             let digit = digit(rank(item), shift);

@@ -1,6 +1,6 @@
 //! Reductions on host slices: see [`crate::reduce`].
 
-use rayon::prelude::*;
+use warpset_base::parallel;
 use warpset_core::scan::{Operator, Sum};
 
 use super::scan::PART;
@@ -11,7 +11,7 @@ use crate::error::check_len;
 /// All items combined, in their order.
 pub fn reduce<O: Operator>(input: &[O::Value]) -> O::Value {
     let fold = |part: &[O::Value]| part.iter().copied().fold(O::IDENTITY, O::combine);
-    let parts: Vec<O::Value> = input.par_chunks(PART).map(fold).collect();
+    let parts = parallel::map(input.chunks(PART), fold);
     fold(&parts)
 }
 
@@ -58,7 +58,7 @@ fn by_run<O: Operator, K: Copy + PartialEq + Send + Sync>(
     let start = |part: usize| (part * PART..n).find(|&i| is_head(i)).unwrap_or(n);
     let starts: Vec<usize> = (0..=n.div_ceil(PART)).map(|part| if part * PART < n { start(part) } else { n }).collect();
     let parts: Vec<(usize, usize)> = starts.windows(2).map(|pair| (pair[0], pair[1])).collect();
-    let counts: Vec<usize> = parts.par_iter().map(|&(a, b)| (a..b).filter(|&i| is_head(i)).count()).collect();
+    let counts = parallel::map(&parts, |&(a, b)| (a..b).filter(|&i| is_head(i)).count());
     let (mut rest_keys, mut rest_values) = (out_keys, out_values);
     let mut targets = Vec::with_capacity(parts.len());
     for (&range, &count) in parts.iter().zip(&counts) {
@@ -68,7 +68,7 @@ fn by_run<O: Operator, K: Copy + PartialEq + Send + Sync>(
         rest_values = after;
         targets.push((range, keys, values));
     }
-    targets.into_par_iter().for_each(|((first, end), out_keys, out_values)| {
+    parallel::for_each(targets, |((first, end), out_keys, out_values)| {
         let mut run = 0;
         for (i, &key) in (first..end).zip(&keys[first..end]) {
             if is_head(i) {

@@ -3,7 +3,7 @@
 //! Parts of the input are reduced side by side, their results scanned, and each part is then scanned with what precedes
 //! it: two reads and a write of each item. A single thread reads once.
 
-use rayon::prelude::*;
+use warpset_base::parallel;
 use warpset_core::scan::{Flagged, Operator, Segmented};
 
 use crate::Result;
@@ -35,12 +35,13 @@ pub(super) fn scan_parts<O: Operator, T: Send + Sync>(
     let fold = |(part, places): (usize, &[T])| {
         (part * PART..).zip(places).map(|(i, place)| value(i, place)).fold(O::IDENTITY, O::combine)
     };
-    let mut before: Vec<O::Value> = out.par_chunks(PART).enumerate().map(fold).collect();
+    let mut before: Vec<O::Value> = parallel::map(out.chunks(PART).enumerate(), fold);
     let mut all = O::IDENTITY;
     for part in &mut before {
         all = O::combine(all, std::mem::replace(part, all));
     }
-    out.par_chunks_mut(PART).zip(before).enumerate().for_each(|(part, (out, before))| scan(part * PART, out, before));
+    let parts = out.chunks_mut(PART).zip(before).enumerate();
+    parallel::for_each(parts, |(part, (out, before))| scan(part * PART, out, before));
 }
 
 /// # Errors

@@ -1,6 +1,6 @@
 //! Search in host slices: see [`crate::search`].
 
-use rayon::prelude::*;
+use warpset_base::parallel;
 
 use crate::check::same_len;
 use crate::sort::SortKey;
@@ -43,8 +43,8 @@ pub fn upper_bound_sorted<K: SortKey>(keys: &[K], needles: &[K], mask: KeyMask<K
 
 fn search<K: SortKey>(needles: &[K], out: &mut [u64], place: impl Fn(K) -> usize + Sync) -> Result<()> {
     same_len("places of needles", needles.len(), out.len())?;
-    let parts = out.par_chunks_mut(PART).zip(needles.par_chunks(PART));
-    parts.for_each(|(out, needles)| {
+    let parts = out.chunks_mut(PART).zip(needles.chunks(PART));
+    parallel::for_each(parts, |(out, needles)| {
         out.iter_mut().zip(needles).for_each(|(to, &needle)| *to = place(needle) as u64);
     });
     Ok(())
@@ -59,8 +59,8 @@ fn search_sorted<K: SortKey>(
     before: impl Fn(K, K) -> bool + Sync,
 ) -> Result<()> {
     same_len("places of needles", needles.len(), out.len())?;
-    let parts = out.par_chunks_mut(PART).zip(needles.par_chunks(PART));
-    parts.for_each(|(out, needles)| {
+    let parts = out.chunks_mut(PART).zip(needles.chunks(PART));
+    parallel::for_each(parts, |(out, needles)| {
         let mut place = keys.partition_point(|&key| before(key, needles[0]));
         for (to, &needle) in out.iter_mut().zip(needles) {
             let mut step = 1;

@@ -1,7 +1,7 @@
 //! Sorting the segments of host slices: see [`crate::segmented_sort`]. Segments side by side, long ones by rayon's
 //! stable merge sort.
 
-use rayon::prelude::*;
+use warpset_base::parallel;
 
 use crate::check::same_len;
 use crate::cpu::sort::{sort_keys_in_place, sort_pairs_in_place};
@@ -40,7 +40,7 @@ pub fn sort_keys<K: SortKey>(keys: &[K], offsets: &[u64], out: &mut [K], by: By)
     same_len("sorted keys", keys.len(), out.len())?;
     by.range::<K>()?;
     check_offsets(offsets, keys.len())?;
-    cut(out, offsets).into_par_iter().zip(offsets).try_for_each(|(out, &begin)| {
+    parallel::try_for_each(cut(out, offsets).into_iter().zip(offsets), |(out, &begin)| {
         out.copy_from_slice(&keys[begin as usize..][..out.len()]);
         sort_keys_in_place(out, by.clone())
     })
@@ -63,8 +63,8 @@ pub fn sort_pairs<K: SortKey, V: Payload>(
     same_len("sorted payloads", keys.len(), out_values.len())?;
     by.range::<K>()?;
     check_offsets(offsets, keys.len())?;
-    let outputs = cut(out_keys, offsets).into_par_iter().zip(cut(out_values, offsets));
-    outputs.zip(offsets).try_for_each(|((out_keys, out_values), &begin)| {
+    let outputs = cut(out_keys, offsets).into_iter().zip(cut(out_values, offsets));
+    parallel::try_for_each(outputs.zip(offsets), |((out_keys, out_values), &begin)| {
         out_keys.copy_from_slice(&keys[begin as usize..][..out_keys.len()]);
         out_values.copy_from_slice(&values[begin as usize..][..out_values.len()]);
         sort_pairs_in_place(out_keys, out_values, by.clone())

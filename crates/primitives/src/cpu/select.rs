@@ -3,7 +3,7 @@
 //! Two passes over parts of the input, one after the other in memory but side by side in time: the first counts what
 //! each part keeps, the second writes it where the counts before it end.
 
-use rayon::prelude::*;
+use warpset_base::parallel;
 use warpset_kernels::primitives::predicate::Predicate;
 
 use crate::Result;
@@ -114,7 +114,7 @@ fn compact<T: Copy + Send + Sync>(items: &[T], out: &mut [T], keep: impl Fn(usiz
     check_len("selected items", items.len(), out.len())?;
     let parts = items.len().div_ceil(PART);
     let range = |part: usize| part * PART..items.len().min((part + 1) * PART);
-    let counts: Vec<usize> = (0..parts).into_par_iter().map(|part| range(part).filter(|&i| keep(i)).count()).collect();
+    let counts = parallel::map(0..parts, |part| range(part).filter(|&i| keep(i)).count());
     let mut rest = &mut out[..];
     let mut targets = Vec::with_capacity(parts);
     for &count in &counts {
@@ -122,7 +122,7 @@ fn compact<T: Copy + Send + Sync>(items: &[T], out: &mut [T], keep: impl Fn(usiz
         targets.push(target);
         rest = others;
     }
-    targets.into_par_iter().enumerate().for_each(|(part, target)| {
+    parallel::for_each(targets.into_iter().enumerate(), |(part, target)| {
         let kept = range(part).filter(|&i| keep(i));
         target.iter_mut().zip(kept).for_each(|(slot, i)| *slot = items[i]);
     });

@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
+use warpset_base::parallel;
 
-use super::radix;
+use super::radix::{self, PART};
 use crate::Result;
 use crate::check::same_len;
 use crate::sort::{By, Payload, SortKey};
@@ -84,11 +84,18 @@ pub fn sort_pairs_in_place<K: SortKey, V: Payload>(keys: &mut [K], values: &mut 
         keys.reverse();
         values.reverse();
     }
-    let mut pairs: Vec<(K, V)> = keys.par_iter().copied().zip(values.par_iter().copied()).collect();
+    let mut pairs = bytemuck::zeroed_vec::<(K, V)>(keys.len());
+    let parts = pairs.chunks_mut(PART).zip(keys.chunks(PART)).zip(values.chunks(PART));
+    parallel::for_each(parts, |((pairs, keys), values)| {
+        pairs.iter_mut().zip(keys).zip(values).for_each(|((pair, key), value)| *pair = (*key, *value));
+    });
     let width = bits.end - bits.start;
     let rank = rank_of::<K>(bits, by.is_descending());
     sort_by_rank(&mut pairs, width, |(key, _)| rank(key));
-    keys.par_iter_mut().zip(values).zip(pairs).for_each(|((key, value), pair)| (*key, *value) = pair);
+    let parts = keys.chunks_mut(PART).zip(values.chunks_mut(PART)).zip(pairs.chunks(PART));
+    parallel::for_each(parts, |((keys, values), pairs)| {
+        keys.iter_mut().zip(values).zip(pairs).for_each(|((key, value), pair)| (*key, *value) = *pair);
+    });
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Many runs on host slices, in one pass: parts of the output are merged each by a task, from the places in the runs
 //! where a part begins.
 
-use rayon::prelude::*;
+use warpset_base::parallel;
 
 use crate::check::same_len;
 use crate::error::check_len;
@@ -153,8 +153,8 @@ pub fn merge_many_keys_with_status<K: SortKey>(
     let keys = keys_of(runs, |run| run);
     same_len("merged keys", keys.iter().map(|run| run.len()).sum(), out.len())?;
     same_len("words of merged status bits", out.len().div_ceil(32), out_status.len())?;
-    let parts = out.par_chunks_mut(PART).zip(out_status.par_chunks_mut(PART / 32));
-    parts.enumerate().for_each(|(part, (out, status))| {
+    let parts = out.chunks_mut(PART).zip(out_status.chunks_mut(PART / 32));
+    parallel::for_each(parts.enumerate(), |(part, (out, status))| {
         let mut heads = Heads::new(&keys, split(&keys, part * PART, mask), mask);
         status.fill(0);
         for (i, out) in out.iter_mut().enumerate() {
@@ -183,9 +183,9 @@ pub fn merge_many_pairs_with_status<K: SortKey, V: Payload>(
     same_len("merged keys", keys.iter().map(|run| run.len()).sum(), out_keys.len())?;
     same_len("merged values", out_keys.len(), out_values.len())?;
     same_len("words of merged status bits", out_keys.len().div_ceil(32), out_status.len())?;
-    let parts = out_keys.par_chunks_mut(PART).zip(out_values.par_chunks_mut(PART));
-    let parts = parts.zip(out_status.par_chunks_mut(PART / 32));
-    parts.enumerate().for_each(|(part, ((out, values), status))| {
+    let parts = out_keys.chunks_mut(PART).zip(out_values.chunks_mut(PART));
+    let parts = parts.zip(out_status.chunks_mut(PART / 32));
+    parallel::for_each(parts.enumerate(), |(part, ((out, values), status))| {
         let mut heads = Heads::new(&keys, split(&keys, part * PART, mask), mask);
         status.fill(0);
         for (i, (out, value)) in out.iter_mut().zip(values).enumerate() {
@@ -228,7 +228,7 @@ fn newest<K: SortKey, R: Copy + Sync>(
         }
         Kept { items }
     };
-    (0..total.div_ceil(PART)).into_par_iter().map(part_of).collect()
+    parallel::map(0..total.div_ceil(PART), part_of)
 }
 
 /// Writes the bits of what was kept.
@@ -269,7 +269,7 @@ pub fn merge_newest_keys<K: SortKey>(
     let total = keys.iter().map(|run| run.len()).sum::<usize>();
     check_len("kept keys", total, out.len())?;
     let kept = kept_of(runs, &keys, mask, marked, total)?;
-    kept.par_iter().zip(cut(out, &kept)).for_each(|(part, out)| {
+    parallel::for_each(kept.iter().zip(cut(out, &kept)), |(part, out)| {
         for (&(run, place), out) in part.items.iter().zip(out) {
             *out = keys[run as usize][place];
         }
@@ -295,8 +295,8 @@ pub fn merge_newest_pairs<K: SortKey, V: Payload>(
     check_len("kept keys", total, out_keys.len())?;
     check_len("kept values", total, out_values.len())?;
     let kept = kept_of(runs, &keys, mask, marked, total)?;
-    let outputs = cut(out_keys, &kept).into_par_iter().zip(cut(out_values, &kept));
-    kept.par_iter().zip(outputs).for_each(|(part, (out, values))| {
+    let outputs = cut(out_keys, &kept).into_iter().zip(cut(out_values, &kept));
+    parallel::for_each(kept.iter().zip(outputs), |(part, (out, values))| {
         for ((&(run, place), out), value) in part.items.iter().zip(out).zip(values) {
             (*out, *value) = (keys[run as usize][place], runs[run as usize].run.1[place]);
         }
@@ -331,7 +331,7 @@ pub fn merge_many_keys<K: SortKey>(runs: &[&[K]], mask: KeyMask<K>, out: &mut [K
     if let [a, b] = *runs {
         return super::merge_keys(a, b, mask, out);
     }
-    out.par_chunks_mut(PART).enumerate().for_each(|(part, out)| {
+    parallel::for_each(out.chunks_mut(PART).enumerate(), |(part, out)| {
         let mut heads = Heads::new(runs, split(runs, part * PART, mask), mask);
         for out in out {
             let (run, place) = heads.next();
@@ -358,8 +358,8 @@ pub fn merge_many_pairs<K: SortKey, V: Payload>(
         return super::merge_pairs(a, b, mask, out_keys, out_values);
     }
     let keys: Vec<&[K]> = runs.iter().map(|run| run.0).collect();
-    let parts = out_keys.par_chunks_mut(PART).zip(out_values.par_chunks_mut(PART));
-    parts.enumerate().for_each(|(part, (out, values))| {
+    let parts = out_keys.chunks_mut(PART).zip(out_values.chunks_mut(PART));
+    parallel::for_each(parts.enumerate(), |(part, (out, values))| {
         let mut heads = Heads::new(&keys, split(&keys, part * PART, mask), mask);
         for (out, value) in out.iter_mut().zip(values) {
             let (run, place) = heads.next();

@@ -1,0 +1,84 @@
+//! Work in parts, on the threads of the current rayon pool.
+//!
+//! Rayon's iterators are instantiated anew, some thirty functions, for each closure and each type of item; of a program with many
+//! structures that was up to half of the code. Here the pool sees numbers of parts and one function, compiled once. A
+//! part has to be worth a lock and a call: thousands of elements, not one.
+
+use std::sync::Mutex;
+
+use rayon::prelude::*;
+
+/// Runs `task` with each number below `count`, in no order.
+pub fn numbers(count: usize, task: &(dyn Fn(usize) + Sync)) {
+    match count {
+        0 => {}
+        1 => task(0),
+        _ => (0..count).into_par_iter().for_each(task),
+    }
+}
+
+/// Runs `task` with each part, in no order.
+pub fn for_each<T: Send>(parts: impl IntoIterator<Item = T>, task: impl Fn(T) + Sync) {
+    let parts: Vec<Mutex<Option<T>>> = parts.into_iter().map(|part| Mutex::new(Some(part))).collect();
+    numbers(parts.len(), &|number| {
+        if let Some(part) = take(&parts[number]) {
+            task(part);
+        }
+    });
+}
+
+/// What `task` makes of each part, in the order of the parts.
+pub fn map<T: Send, R: Send>(parts: impl IntoIterator<Item = T>, task: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let places: Vec<Mutex<(Option<T>, Option<R>)>> =
+        parts.into_iter().map(|part| Mutex::new((Some(part), None))).collect();
+    numbers(places.len(), &|number| {
+        let part = places[number].lock().ok().and_then(|mut place| place.0.take());
+        let result = part.map(&task);
+        if let Ok(mut place) = places[number].lock() {
+            place.1 = result;
+        }
+    });
+    places.into_iter().filter_map(|place| place.into_inner().ok().and_then(|(_, result)| result)).collect()
+}
+
+/// Runs `task` with each part, in no order, and returns the error of the first part in their order that failed, if any did. The
+/// others run all the same.
+///
+/// # Errors
+/// Those of `task`.
+pub fn try_for_each<T: Send, E: Send>(
+    parts: impl IntoIterator<Item = T>,
+    task: impl Fn(T) -> Result<(), E> + Sync,
+) -> Result<(), E> {
+    map(parts, task).into_iter().collect()
+}
+
+/// The part, for the one caller that has its number.
+fn take<T>(place: &Mutex<Option<T>>) -> Option<T> {
+    place.lock().ok().and_then(|mut place| place.take())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_part_once_and_in_order() {
+        for count in [0, 1, 2, 3, 100, 5000] {
+            let mut data: Vec<usize> = vec![0; count * 3];
+            for_each(data.chunks_mut(3).enumerate(), |(i, part)| part.iter_mut().for_each(|place| *place += i + 1));
+            assert!(data.iter().enumerate().all(|(i, &value)| value == i / 3 + 1));
+            assert_eq!(map(0..count, |i| i * i), (0..count).map(|i| i * i).collect::<Vec<_>>());
+            let failed = try_for_each(0..count, |i| if i < 7 { Ok(()) } else { Err(i) });
+            assert_eq!(failed, if count > 7 { Err(7) } else { Ok(()) });
+        }
+    }
+
+    #[test]
+    fn a_panic_reaches_the_caller() {
+        let caught = std::panic::catch_unwind(|| for_each(0..10, |i| assert!(i != 5, "five")));
+        assert!(caught.is_err());
+        let caught = std::panic::catch_unwind(|| map(0..10, |i| assert!(i != 5, "five")));
+        assert!(caught.is_err());
+    }
+}
