@@ -53,6 +53,35 @@ pub fn try_for_each<T: Send, E: Send>(
     map(parts, task).into_iter().collect()
 }
 
+/// [`map`] with scratch memory: each call of `task` has one that no other call has at the time, used before or made by
+/// `scratch`.
+pub fn map_with<S: Send, T: Send, R: Send>(
+    scratch: impl Fn() -> S + Sync,
+    parts: impl IntoIterator<Item = T>,
+    task: impl Fn(&mut S, T) -> R + Sync,
+) -> Vec<R> {
+    let idle = Mutex::new(Vec::new());
+    map(parts, |part| {
+        let used = idle.lock().ok().and_then(|mut idle| idle.pop());
+        let mut used = used.unwrap_or_else(&scratch);
+        let result = task(&mut used, part);
+        if let Ok(mut idle) = idle.lock() {
+            idle.push(used);
+        }
+        result
+    })
+}
+
+/// [`for_each`] of parts that are too small to be handed out one by one: `together` of them at a time.
+pub fn for_each_small<T: Send>(together: usize, parts: impl IntoIterator<Item = T>, task: impl Fn(T) + Sync) {
+    let mut parts = parts.into_iter();
+    let groups = std::iter::from_fn(|| {
+        let group: Vec<T> = parts.by_ref().take(together).collect();
+        (!group.is_empty()).then_some(group)
+    });
+    for_each(groups, |group| group.into_iter().for_each(&task));
+}
+
 /// The part, for the one caller that has its number.
 fn take<T>(place: &Mutex<Option<T>>) -> Option<T> {
     place.lock().ok().and_then(|mut place| place.take())
@@ -63,6 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "the pool's threads never end")]
     fn each_part_once_and_in_order() {
         for count in [0, 1, 2, 3, 100, 5000] {
             let mut data: Vec<usize> = vec![0; count * 3];
@@ -70,11 +100,19 @@ mod tests {
             assert!(data.iter().enumerate().all(|(i, &value)| value == i / 3 + 1));
             assert_eq!(map(0..count, |i| i * i), (0..count).map(|i| i * i).collect::<Vec<_>>());
             let failed = try_for_each(0..count, |i| if i < 7 { Ok(()) } else { Err(i) });
+            for_each_small(16, data.iter_mut(), |place| *place = 0);
+            assert!(data.iter().all(|&value| value == 0));
+            let with_scratch = map_with(Vec::new, 0..count, |scratch, i| {
+                scratch.push(i);
+                i
+            });
+            assert_eq!(with_scratch, (0..count).collect::<Vec<_>>());
             assert_eq!(failed, if count > 7 { Err(7) } else { Ok(()) });
         }
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "the pool's threads never end")]
     fn a_panic_reaches_the_caller() {
         let caught = std::panic::catch_unwind(|| for_each(0..10, |i| assert!(i != 5, "five")));
         assert!(caught.is_err());

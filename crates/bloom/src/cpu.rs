@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use rayon::prelude::*;
 use warpset_base::filter::same_length;
+use warpset_base::parallel;
 use warpset_core::bloom::TEST_AND_INSERT_BATCH;
 
 use crate::layout::engine::OneBlock;
@@ -14,6 +14,9 @@ mod by_hash;
 mod insert;
 pub(crate) mod rao;
 mod traits;
+
+/// Buckets that one task counts the bits of.
+const BUCKETS: usize = 64;
 
 /// A Bloom filter in host memory; which one, the layout says.
 ///
@@ -95,8 +98,13 @@ impl<L: Layout> Bloom<L> {
     /// Brings the counts up to date with the words.
     fn count_bucket_ones(&mut self) {
         if L::COUNTS_ONES {
-            let buckets = self.words.as_slice().par_chunks(self.layout.words_per_block());
-            self.bucket_ones = buckets.map(|bucket| bucket.iter().map(|word| word.count_ones()).sum()).collect();
+            let (words, mut ones) = (self.layout.words_per_block(), vec![0; self.layout.blocks() as usize]);
+            let parts = ones.chunks_mut(BUCKETS).zip(self.words.as_slice().chunks(BUCKETS * words));
+            parallel::for_each(parts, |(ones, buckets)| {
+                let count = |bucket: &[u32]| bucket.iter().map(|word| word.count_ones()).sum();
+                ones.iter_mut().zip(buckets.chunks(words)).for_each(|(ones, bucket)| *ones = count(bucket));
+            });
+            self.bucket_ones = ones;
         }
     }
 

@@ -1,7 +1,9 @@
 //! Queries over borrowed words: of a filter in memory, or of a saved one in a memory-mapped file.
 
-use rayon::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use warpset_base::filter::same_length;
+use warpset_base::parallel;
 
 use crate::layout::BATCH;
 use crate::layout::engine::Word;
@@ -128,7 +130,7 @@ impl<'a, L: Layout> View<'a, L> {
         if is_serial(keys.len()) {
             return task(keys, answers);
         }
-        keys.par_chunks(TASK).zip(answers.par_chunks_mut(TASK)).for_each(|(keys, answers)| task(keys, answers));
+        parallel::for_each(keys.chunks(TASK).zip(answers.chunks_mut(TASK)), |(keys, answers)| task(keys, answers));
     }
 
     /// One bit per key.
@@ -138,7 +140,7 @@ impl<'a, L: Layout> View<'a, L> {
         if is_serial(keys.len()) {
             task(keys, &mut words);
         } else {
-            keys.par_chunks(TASK).zip(words.par_chunks_mut(TASK / 64)).for_each(|(keys, words)| task(keys, words));
+            parallel::for_each(keys.chunks(TASK).zip(words.chunks_mut(TASK / 64)), |(keys, words)| task(keys, words));
         }
         Bitmap::from_words(words, keys.len())
     }
@@ -150,7 +152,7 @@ impl<'a, L: Layout> View<'a, L> {
             self.answer(keys, |_, bits, _| count += bits.count_ones() as usize);
             count
         };
-        if is_serial(keys.len()) { task(keys) } else { keys.par_chunks(TASK).map(task).sum() }
+        if is_serial(keys.len()) { task(keys) } else { parallel::map(keys.chunks(TASK), task).into_iter().sum() }
     }
 
     /// Whether at least one of the keys may be in the filter. Stops early.
@@ -162,7 +164,16 @@ impl<'a, L: Layout> View<'a, L> {
                 any != 0
             })
         };
-        if is_serial(keys.len()) { task(keys) } else { keys.par_chunks(TASK).any(task) }
+        if is_serial(keys.len()) {
+            return task(keys);
+        }
+        let found = AtomicBool::new(false);
+        parallel::for_each(keys.chunks(TASK), |keys| {
+            if !found.load(Ordering::Relaxed) && task(keys) {
+                found.store(true, Ordering::Relaxed);
+            }
+        });
+        found.into_inner()
     }
 
     /// Drops the keys that are surely not in the filter; the others keep their order.
@@ -175,7 +186,7 @@ impl<'a, L: Layout> View<'a, L> {
     /// How many bits are set.
     pub fn count_ones(&self) -> u64 {
         let count = |words: &[L::Word]| words.iter().map(|w| w.get().count_ones() as u64).sum::<u64>();
-        if is_serial(self.words.len()) { count(self.words) } else { self.words.par_chunks(TASK).map(count).sum() }
+        parallel::map(self.words.chunks(TASK), count).into_iter().sum()
     }
 
     /// The fraction of bits that are set; about half when the filter is as full as it was meant to be.
@@ -195,7 +206,7 @@ impl<'a, L: Layout> View<'a, L> {
         let blocks = (TASK / words).max(1);
         let sum = |part: &[L::Word]| part.chunks_exact(words).map(|block| self.layout.block_rate(block)).sum::<f64>();
         // Summed in a fixed order, so that the same filter gives the same number.
-        let sums: Vec<f64> = self.words.par_chunks(blocks * words).map(sum).collect();
+        let sums = parallel::map(self.words.chunks(blocks * words), sum);
         self.layout.query_rate(sums.iter().sum::<f64>() / self.layout.blocks() as f64)
     }
 

@@ -3,7 +3,7 @@
 //! So a deletion wins over the insertions of its key in the same batch (the paper's rule 6), and of several insertions the
 //! last one counts (the paper lets any of them count). Elements that this makes stale stay until a cleanup.
 
-use rayon::prelude::*;
+use warpset_base::parallel;
 use warpset_base::words::OutOfMemory;
 use warpset_primitives::cpu::sort::sort_by_rank;
 
@@ -13,6 +13,8 @@ use crate::{OrderedKey, Value};
 
 /// A batch of up to this many elements is sorted before another thread has woken up.
 const SHORT: usize = 1 << 10;
+/// Elements that a task copies or compares.
+const PART: usize = 1 << 14;
 
 /// Insertions of keys with values, of which there are as many.
 pub(crate) fn insertions<K: OrderedKey, V: Value>(keys: &[K], values: &[V]) -> Result<Elements<K, V>, OutOfMemory> {
@@ -29,11 +31,17 @@ pub(crate) fn insertions<K: OrderedKey, V: Value>(keys: &[K], values: &[V]) -> R
         places.zip(items).for_each(|((key, value), item)| (*key, *value) = item);
         return Ok(sorted);
     }
-    let items = keys.par_iter().copied().zip(values.par_iter().copied()).rev().with_min_len(SHORT);
-    let mut items: Vec<(K, V)> = items.collect();
+    let mut items = bytemuck::zeroed_vec::<(K, V)>(keys.len());
+    let parts = items.chunks_mut(PART).zip(keys.rchunks(PART)).zip(values.rchunks(PART));
+    parallel::for_each(parts, |((items, keys), values)| {
+        let reversed = keys.iter().zip(values).rev();
+        items.iter_mut().zip(reversed).for_each(|(item, (key, value))| *item = (*key, *value));
+    });
     sort_by_rank(&mut items, key_bits::<K>(), |(key, _)| key.to_u64());
-    let places = sorted.keys.as_mut_slice().par_iter_mut().zip(&mut sorted.values);
-    places.zip(items).with_min_len(SHORT).for_each(|((key, value), item)| (*key, *value) = item);
+    let places = sorted.keys.as_mut_slice().chunks_mut(PART).zip(sorted.values.chunks_mut(PART));
+    parallel::for_each(places.zip(items.chunks(PART)), |((keys, values), items)| {
+        keys.iter_mut().zip(values).zip(items).for_each(|((key, value), item)| (*key, *value) = *item);
+    });
     Ok(sorted)
 }
 
@@ -87,10 +95,13 @@ fn ascends<K: OrderedKey>(keys: &[K]) -> bool {
     if keys.len() <= SHORT {
         return keys.windows(2).all(|two| two[0] < two[1]);
     }
-    keys.par_chunks(1 << 14).enumerate().all(|(part, chunk)| {
-        let before = (part << 14).checked_sub(1).map(|place| keys[place]);
-        before.is_none_or(|before| before < chunk[0]) && chunk.windows(2).all(|two| two[0] < two[1])
-    })
+    // Most batches are in no order, which their first elements say.
+    let ascends = |keys: &[K]| keys.windows(2).all(|two| two[0] < two[1]);
+    ascends(&keys[..SHORT]) && {
+        let parts = (0..keys.len()).step_by(PART);
+        let parts = parallel::map(parts, |begin| ascends(&keys[begin..keys.len().min(begin + PART + 1)]));
+        parts.into_iter().all(|ascends| ascends)
+    }
 }
 
 /// Insertions of which all live: of equal keys the last one.

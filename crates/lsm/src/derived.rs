@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rayon::prelude::*;
+use warpset_base::parallel;
 use warpset_core::lsm::{filter_hash, filter_mask, filter_word, filter_words};
 
 use crate::OrderedKey;
@@ -14,6 +14,8 @@ use crate::fences::Fences;
 const LEAST_FILTERED: usize = 1 << 10;
 /// A filter of fewer words is built by one thread.
 const FEW_WORDS: usize = 1 << 14;
+/// Keys that a task looks at.
+const PART: usize = 1 << 16;
 
 /// Derived data of one level.
 pub struct Derived<K> {
@@ -66,10 +68,11 @@ impl<K: OrderedKey> Derived<K> {
     /// Whether no two of the keys, which are the level's, are equal.
     pub(crate) fn is_distinct(&self, keys: &[K]) -> bool {
         *self.distinct.get_or_init(|| {
-            keys.par_chunks(1 << 16).enumerate().all(|(part, chunk)| {
-                let before = (part << 16).checked_sub(1).map(|place| keys[place]);
-                before != Some(chunk[0]) && chunk.windows(2).all(|two| two[0] != two[1])
-            })
+            let parts = parallel::map((0..keys.len()).step_by(PART), |begin| {
+                let part = &keys[begin..keys.len().min(begin + PART + 1)];
+                part.windows(2).all(|two| two[0] != two[1])
+            });
+            parts.into_iter().all(|distinct| distinct)
         })
     }
 
@@ -102,9 +105,11 @@ impl Filter {
         } else {
             // SAFETY: `AtomicU64` has the size of `u64` and here its alignment, and the mutable borrow keeps others out.
             let words = unsafe { &*(std::ptr::from_mut(&mut words[..]) as *const [AtomicU64]) };
-            keys.par_iter().for_each(|&key| {
-                let hash = filter_hash(key.to_u64());
-                words[filter_word(hash, len) as usize].fetch_or(filter_mask(hash), Ordering::Relaxed);
+            parallel::for_each(keys.chunks(PART), |keys| {
+                for &key in keys {
+                    let hash = filter_hash(key.to_u64());
+                    words[filter_word(hash, len) as usize].fetch_or(filter_mask(hash), Ordering::Relaxed);
+                }
             });
         }
         Filter { words }

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytemuck::Zeroable;
-use rayon::prelude::*;
+use warpset_base::parallel;
 use warpset_base::words::OutOfMemory;
 
 use crate::run::{Elements, Run};
@@ -39,8 +39,8 @@ pub(crate) fn merge_all<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>]) -> Resu
     let values = split(&mut merged.values, &lengths);
     let bits = merged.tombstones.as_mut().map(|words| bytemuck::cast_slice_mut::<u32, u32>(words));
     let bits: Option<&[AtomicU32]> = bits.map(atomic);
-    let tasks = parts(runs, &cuts).zip(keys.into_par_iter().zip(values)).zip(cuts.par_iter());
-    tasks.for_each_init(Folder::default, |folder, ((pieces, (keys, values)), begin)| {
+    let tasks = parts(runs, &cuts).zip(keys.into_iter().zip(values)).zip(&cuts);
+    parallel::map_with(Folder::default, tasks, |folder, ((pieces, (keys, values)), begin)| {
         folder.fold_into(&pieces, keys, values, |folder| {
             if let Some(words) = bits {
                 set_bits(words, begin.total(), folder.flags());
@@ -54,17 +54,15 @@ pub(crate) fn merge_all<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>]) -> Resu
 pub(crate) fn merge_live<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>]) -> Result<Elements<K, V>, OutOfMemory> {
     let len: usize = runs.iter().map(Run::len).sum();
     let cuts = by_key(runs, len.div_ceil(PART));
-    let live: Vec<(Vec<K>, Vec<V>)> = parts(runs, &cuts)
-        .map_init(Folder::default, |folder, pieces| {
-            let (keys, values) = folder.live(&pieces);
-            (keys.to_vec(), values.to_vec())
-        })
-        .collect();
+    let live = parallel::map_with(Folder::default, parts(runs, &cuts), |folder, pieces| {
+        let (keys, values) = folder.live(&pieces);
+        (keys.to_vec(), values.to_vec())
+    });
     let lengths: Vec<usize> = live.iter().map(|(keys, _)| keys.len()).collect();
     let mut merged = Elements::zeroed(lengths.iter().sum(), false)?;
     let keys = split(merged.keys.as_mut_slice(), &lengths);
     let values = split(&mut merged.values, &lengths);
-    live.into_par_iter().zip(keys.into_par_iter().zip(values)).for_each(|(from, (keys, values))| {
+    parallel::for_each(live.into_iter().zip(keys.into_iter().zip(values)), |(from, (keys, values))| {
         keys.copy_from_slice(&from.0);
         values.copy_from_slice(&from.1);
     });
@@ -76,7 +74,9 @@ pub(crate) fn count_live<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>]) -> u64
     let runs: Vec<Run<'_, K, ()>> = runs.iter().map(Run::without_values).collect();
     let len: usize = runs.iter().map(Run::len).sum();
     let cuts = by_key(&runs, len.div_ceil(PART));
-    parts(&runs, &cuts).map_init(Folder::default, |folder, pieces| folder.live(&pieces).0.len() as u64).sum()
+    let live =
+        parallel::map_with(Folder::default, parts(&runs, &cuts), |folder, pieces| folder.live(&pieces).0.len() as u64);
+    live.into_iter().sum()
 }
 
 /// Cuts items into parts of these lengths.

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use rayon::prelude::*;
 use warpset_base::bitmap::Bitmap;
 use warpset_base::filter::same_length;
+use warpset_base::parallel;
 use warpset_core::hash;
 
 use crate::cpu::source;
@@ -140,7 +140,7 @@ impl<'a, S: SlotKind> View<'a, S> {
         if is_serial(keys.len()) {
             return task(keys, answers);
         }
-        keys.par_chunks(TASK).zip(answers.par_chunks_mut(TASK)).for_each(|(keys, answers)| task(keys, answers));
+        parallel::for_each(keys.chunks(TASK).zip(answers.chunks_mut(TASK)), |(keys, answers)| task(keys, answers));
     }
 
     /// One answer per key, in the order of the keys.
@@ -169,7 +169,7 @@ impl<'a, S: SlotKind> View<'a, S> {
         if is_serial(keys.len()) {
             task(keys, &mut words);
         } else {
-            keys.par_chunks(TASK).zip(words.par_chunks_mut(TASK / 64)).for_each(|(keys, words)| task(keys, words));
+            parallel::for_each(keys.chunks(TASK).zip(words.chunks_mut(TASK / 64)), |(keys, words)| task(keys, words));
         }
         Bitmap::from_words(words, keys.len())
     }
@@ -186,7 +186,7 @@ impl<'a, S: SlotKind> View<'a, S> {
         if is_serial(keys.len()) {
             return task(keys, answers);
         }
-        keys.par_chunks(TASK).zip(answers.par_chunks_mut(TASK)).for_each(|(keys, answers)| task(keys, answers));
+        parallel::for_each(keys.chunks(TASK).zip(answers.chunks_mut(TASK)), |(keys, answers)| task(keys, answers));
     }
 
     /// [`View::count`] of every key.
@@ -211,7 +211,7 @@ impl<'a, S: SlotKind> View<'a, S> {
             self.contains_each(keys, prepass.as_ref(), |_, yes| count += yes as usize);
             count
         };
-        if is_serial(keys.len()) { task(keys) } else { keys.par_chunks(TASK).map(task).sum() }
+        if is_serial(keys.len()) { task(keys) } else { parallel::map(keys.chunks(TASK), task).into_iter().sum() }
     }
 
     /// The stored fingerprints in ascending order.

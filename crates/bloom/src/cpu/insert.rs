@@ -4,7 +4,7 @@
 //! one task, which alone writes its blocks. Distribution keeps the order of the keys within a part, which is what bulk
 //! `test_and_insert` needs: equal keys meet in one part, in their order.
 
-use rayon::prelude::*;
+use warpset_base::parallel;
 
 use super::by_hash::ByHash;
 use crate::layout::BATCH;
@@ -23,7 +23,7 @@ pub(super) fn zip_words(to: &mut [u32], from: &[u32], combine: impl Fn(&mut u32,
     if is_serial(to.len()) {
         return task(to, from);
     }
-    to.par_chunks_mut(TASK).zip(from.par_chunks(TASK)).for_each(|(to, from)| task(to, from));
+    parallel::for_each(to.chunks_mut(TASK).zip(from.chunks(TASK)), |(to, from)| task(to, from));
 }
 
 pub(super) fn insert_bulk<L: OneBlock, K: Key>(layout: &L, words: &mut [u32], keys: &[K]) {
@@ -32,11 +32,12 @@ pub(super) fn insert_bulk<L: OneBlock, K: Key>(layout: &L, words: &mut [u32], ke
     }
     let parts = Parts::of(layout);
     for step in keys.chunks(STEP) {
-        let distributed: Vec<Vec<Vec<L::Probe>>> = step
-            .par_chunks(step.len().div_ceil(rayon::current_num_threads()))
-            .map(|keys| parts.distribute(layout, keys.iter().map(|key| layout.probe(key)), |probe| *probe))
-            .collect();
-        parts.split(layout, words).into_par_iter().enumerate().for_each(|(part, (first_block, words))| {
+        let shares = step.chunks(step.len().div_ceil(rayon::current_num_threads()));
+        let distributed = parallel::map(shares, |keys| {
+            parts.distribute(layout, keys.iter().map(|key| layout.probe(key)), |probe| *probe)
+        });
+        let of_parts = parts.split(layout, words).into_iter().enumerate();
+        parallel::for_each(of_parts, |(part, (first_block, words))| {
             for share in &distributed {
                 insert_probes(layout, words, first_block, &share[part]);
             }
@@ -134,20 +135,14 @@ pub(super) fn test_and_insert_step<L: OneBlock, K: Key>(layout: &L, words: &mut 
     }
     let parts = Parts::of(layout);
     let share = keys.len().div_ceil(rayon::current_num_threads());
-    let distributed: Vec<Vec<Vec<Placed<L::Probe>>>> = keys
-        .par_chunks(share)
-        .enumerate()
-        .map(|(i, keys)| absent_by_part(layout, words, keys, i * share, &parts))
-        .collect();
-    let places: Vec<Vec<u32>> = parts
-        .split(layout, words)
-        .into_par_iter()
-        .enumerate()
-        .map(|(part, (first_block, words))| {
-            let shares: Vec<&[Placed<L::Probe>]> = distributed.iter().map(|share| share[part].as_slice()).collect();
-            insert_absent(layout, words, first_block, &shares)
-        })
-        .collect();
+    let distributed = parallel::map(keys.chunks(share).enumerate(), |(i, keys)| {
+        absent_by_part(layout, words, keys, i * share, &parts)
+    });
+    let of_parts = parts.split(layout, words).into_iter().enumerate();
+    let places: Vec<Vec<u32>> = parallel::map(of_parts, |(part, (first_block, words))| {
+        let shares: Vec<&[Placed<L::Probe>]> = distributed.iter().map(|share| share[part].as_slice()).collect();
+        insert_absent(layout, words, first_block, &shares)
+    });
     places.iter().for_each(|places| note(places, new));
 }
 

@@ -3,7 +3,7 @@
 //! Every run gives samples at equal distances. All samples are put in order, and every one at a fixed step is a border. A part then has at
 //! most twice the elements that it should have, and a distance per run.
 
-use rayon::prelude::*;
+use warpset_base::parallel;
 
 use crate::run::Run;
 use crate::{OrderedKey, Value};
@@ -36,13 +36,13 @@ fn borders<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>], parts: usize) -> Vec
     for (run, elements) in runs.iter().enumerate() {
         samples.extend((step - 1..elements.len()).step_by(step).map(|place| (elements.keys[place], run, place)));
     }
-    samples.par_sort_unstable();
+    samples.sort_unstable();
     samples.into_iter().skip(SAMPLES - 1).step_by(SAMPLES).collect()
 }
 
-fn with_ends<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>], between: impl ParallelIterator<Item = Cut>) -> Vec<Cut> {
+fn with_ends<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>], between: Vec<Cut>) -> Vec<Cut> {
     let mut cuts = vec![Cut(vec![0; runs.len()])];
-    cuts.par_extend(between.collect::<Vec<_>>());
+    cuts.extend(between);
     cuts.push(Cut(runs.iter().map(Run::len).collect()));
     // In runs that are not sorted, as in a damaged file that nobody has checked, a place may be before the one of the cut before.
     for i in 1..cuts.len() {
@@ -63,7 +63,7 @@ pub(crate) fn by_rank<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>], parts: us
         };
         Cut(runs.iter().enumerate().map(place_in).collect())
     };
-    with_ends(runs, borders.into_par_iter().map(cut))
+    with_ends(runs, parallel::map(borders, cut))
 }
 
 /// Cuts between different keys only: all elements of a key are in one part.
@@ -71,15 +71,15 @@ pub(crate) fn by_key<K: OrderedKey, V: Value>(runs: &[Run<'_, K, V>], parts: usi
     let mut borders = borders(runs, parts);
     borders.dedup_by_key(|&mut (key, ..)| key);
     let cut = |(key, ..): Sample<K>| Cut(runs.iter().map(|run| run.lower_bound(key)).collect());
-    with_ends(runs, borders.into_par_iter().map(cut))
+    with_ends(runs, parallel::map(borders, cut))
 }
 
 /// The pieces of the runs between two cuts that follow each other; pieces of no elements are left out.
 pub(crate) fn parts<'a, K: OrderedKey, V: Value>(
     runs: &'a [Run<'a, K, V>],
     cuts: &'a [Cut],
-) -> impl IndexedParallelIterator<Item = Vec<Run<'a, K, V>>> + 'a {
-    cuts.par_windows(2).map(move |ends| {
+) -> impl Iterator<Item = Vec<Run<'a, K, V>>> {
+    cuts.windows(2).map(move |ends| {
         let places = ends[0].0.iter().zip(&ends[1].0);
         let pieces = runs.iter().zip(places).map(|(run, (&begin, &end))| run.slice(begin..end));
         pieces.filter(|piece| !piece.is_empty()).collect()

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use bytemuck::Pod;
-use rayon::prelude::*;
+use warpset_base::parallel;
 use warpset_base::words::zeroed_vec;
 use warpset_core::scan::Sum;
 use warpset_primitives::KeyMask;
@@ -16,6 +16,8 @@ use crate::Error;
 
 /// Queries of a task: as many as a warp has.
 const QUERIES: usize = 32;
+/// Elements of a task that only copies.
+const ITEMS: usize = 1 << 14;
 
 /// Host memory.
 pub(crate) struct Host;
@@ -141,16 +143,20 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
     ) -> Result<(), Error> {
         let keys = batch.keys;
         let n = keys.len();
-        largest[0] = keys.par_iter().copied().filter(|&key| key > K::MAX_KEY).map(K::to_u64).max().unwrap_or(0);
-        out_keys.par_iter_mut().zip(out_values).enumerate().for_each(|(i, (out_key, out_value))| {
-            let from = if i < n { n - 1 - i } else { n - 1 };
-            let value = match batch.does {
-                Does::Insert(values) => Some(values[from]),
-                Does::Remove => None,
-                Does::Both(values, removed) => (removed[from] == 0).then(|| values[from]),
-            };
-            *out_key = K::pack(keys[from], value.is_some());
-            *out_value = value.unwrap_or(V::NONE);
+        let too_large = |keys: &[K]| keys.iter().filter(|&&key| key > K::MAX_KEY).map(|key| key.to_u64()).max();
+        largest[0] = parallel::map(keys.chunks(ITEMS), too_large).into_iter().flatten().max().unwrap_or(0);
+        let parts = (0..).step_by(ITEMS).zip(out_keys.chunks_mut(ITEMS).zip(out_values.chunks_mut(ITEMS)));
+        parallel::for_each(parts, |(first, (out_keys, out_values))| {
+            for (i, (out_key, out_value)) in (first..).zip(out_keys.iter_mut().zip(out_values)) {
+                let from = if i < n { n - 1 - i } else { n - 1 };
+                let value = match batch.does {
+                    Does::Insert(values) => Some(values[from]),
+                    Does::Remove => None,
+                    Does::Both(values, removed) => (removed[from] == 0).then(|| values[from]),
+                };
+                *out_key = K::pack(keys[from], value.is_some());
+                *out_value = value.unwrap_or(V::NONE);
+            }
         });
         Ok(())
     }
@@ -175,8 +181,8 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
         values: &mut [V],
         found: &mut [u64],
     ) -> Result<(), Error> {
-        let parts = queries.par_chunks(64).zip(values.par_chunks_mut(64)).zip(found);
-        parts.with_min_len(QUERIES).for_each(|((queries, values), word)| {
+        let parts = queries.chunks(64).zip(values.chunks_mut(64)).zip(found);
+        parallel::for_each_small(QUERIES, parts, |((queries, values), word)| {
             *word = 0;
             for (i, (&query, value)) in queries.iter().zip(values).enumerate() {
                 let element = find(levels, query);
@@ -188,8 +194,11 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
     }
 
     fn needles(&self, queries: &[K], needles: &mut [K], places: &mut [u32]) -> Result<(), Error> {
-        needles.par_iter_mut().zip(queries).for_each(|(needle, &query)| *needle = K::pack(query, false));
-        places.par_iter_mut().enumerate().for_each(|(i, place)| *place = i as u32);
+        let parts = needles.chunks_mut(ITEMS).zip(queries.chunks(ITEMS)).zip(places.chunks_mut(ITEMS));
+        parallel::for_each((0..).step_by(ITEMS).zip(parts), |(first, ((needles, queries), places))| {
+            needles.iter_mut().zip(queries).for_each(|(needle, &query)| *needle = K::pack(query, false));
+            places.iter_mut().zip(first..).for_each(|(place, i)| *place = i);
+        });
         Ok(())
     }
 
@@ -235,8 +244,8 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
     ) -> Result<(), Error> {
         let (counter, keys) = (levels.counter, levels.elements.0);
         let full = counter.full_count().max(1);
-        let places = lower.par_chunks_mut(full).zip(counts.par_chunks_mut(full));
-        places.zip(lows).zip(highs).with_min_len(QUERIES).for_each(|(((lower, counts), &low), &high)| {
+        let places = lower.chunks_mut(full).zip(counts.chunks_mut(full));
+        parallel::for_each_small(QUERIES, places.zip(lows).zip(highs), |(((lower, counts), &low), &high)| {
             for ((lower, count), level) in lower.iter_mut().zip(counts).zip(counter.full()) {
                 let first = counter.offset(level);
                 let of_level = &keys[first..first + counter.len(level)];
@@ -265,7 +274,7 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
     ) -> Result<(), Error> {
         write_segments(levels.counter.full_count(), estimate.1, segments);
         let parts = cut(out, segments[1..].iter().copied());
-        parts.into_par_iter().enumerate().with_min_len(QUERIES).for_each(|(query, part)| {
+        parallel::for_each_small(QUERIES, parts.into_iter().enumerate(), |(query, part)| {
             copy_pieces(levels.elements.0, pieces(levels, estimate, query), part);
         });
         Ok(())
@@ -280,7 +289,7 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
     ) -> Result<(), Error> {
         self.initial_key_storage(levels, estimate, out_keys, segments)?;
         let parts = cut(out_values, segments[1..].iter().copied());
-        parts.into_par_iter().enumerate().with_min_len(QUERIES).for_each(|(query, part)| {
+        parallel::for_each_small(QUERIES, parts.into_iter().enumerate(), |(query, part)| {
             copy_pieces(levels.elements.1, pieces(levels, estimate, query), part);
         });
         Ok(())
@@ -300,7 +309,7 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
     }
 
     fn final_counting(&self, keys: &[K], segments: &[u64], counts: &mut [u64]) -> Result<(), Error> {
-        counts.par_iter_mut().enumerate().with_min_len(QUERIES).for_each(|(query, count)| {
+        parallel::for_each_small(QUERIES, counts.iter_mut().enumerate(), |(query, count)| {
             let segment = &keys[segments[query] as usize..segments[query + 1] as usize];
             *count = (0..segment.len()).filter(|&i| is_valid(segment, i)).count() as u64;
         });
@@ -309,7 +318,7 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
 
     fn mark_valid(&self, keys: &[K], segments: &[u64], counts: &mut [u64], marked: &mut [K]) -> Result<(), Error> {
         let parts = cut(marked, segments[1..].iter().copied());
-        parts.into_par_iter().zip(counts).enumerate().with_min_len(QUERIES).for_each(|(query, (marked, count))| {
+        parallel::for_each_small(QUERIES, parts.into_iter().zip(counts).enumerate(), |(query, (marked, count))| {
             let segment = &keys[segments[query] as usize..segments[query + 1] as usize];
             *count = 0;
             for (i, marked) in marked.iter_mut().enumerate() {
@@ -330,8 +339,8 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
     ) -> Result<(), Error> {
         let end = out_keys.len() as u64;
         let ends = || offsets[1..].iter().copied().chain([end]);
-        let parts = cut(out_keys, ends()).into_par_iter().zip(cut(out_values, ends()));
-        parts.enumerate().with_min_len(QUERIES).for_each(|(query, (keys, values_out))| {
+        let parts = cut(out_keys, ends()).into_iter().zip(cut(out_values, ends()));
+        parallel::for_each_small(QUERIES, parts.enumerate(), |(query, (keys, values_out))| {
             let places = segments[query] as usize..segments[query + 1] as usize;
             let valid = places.filter(|&i| marked[i].is_regular());
             for ((key, value), i) in keys.iter_mut().zip(values_out).zip(valid) {
@@ -342,7 +351,7 @@ impl<K: PackedKey, V: PairValue> Steps<K, V> for Host {
     }
 
     fn mark_stale(&self, keys: &[K], valid: &mut [u64]) -> Result<(), Error> {
-        valid.par_iter_mut().enumerate().with_min_len(QUERIES).for_each(|(word, bits)| {
+        parallel::for_each_small(QUERIES, valid.iter_mut().enumerate(), |(word, bits)| {
             let places = 64 * word..keys.len().min(64 * (word + 1));
             *bits = places.fold(0, |bits, i| bits | u64::from(is_valid(keys, i)) << (i % 64));
         });

@@ -3,7 +3,7 @@
 //! In batches, 64 keys go through the levels together: those that the level's filter does not rule out go down its fences,
 //! with their cache lines asked for ahead.
 
-use rayon::prelude::*;
+use warpset_base::parallel;
 
 use crate::derived::Filter;
 use crate::fences::{Fences, prefetch};
@@ -149,7 +149,7 @@ fn look_up<K: OrderedKey, V: Value, S: Sorted<K, V>, T: Send>(
     if keys.len() <= TASK {
         task((keys, targets));
     } else {
-        keys.par_chunks(TASK).zip(targets.par_chunks_mut(TASK)).for_each(task);
+        parallel::for_each(keys.chunks(TASK).zip(targets.chunks_mut(TASK)), task);
     }
 }
 
@@ -172,8 +172,8 @@ fn look_up_bits<K: OrderedKey, V: Value, S: Sorted<K, V>, T: Send>(
     if keys.len() <= TASK {
         task(((keys, targets), &mut words));
     } else {
-        let parts = keys.par_chunks(TASK).zip(targets.par_chunks_mut(TASK)).zip(words.par_chunks_mut(TASK / GROUP));
-        parts.for_each(task);
+        let parts = keys.chunks(TASK).zip(targets.chunks_mut(TASK)).zip(words.chunks_mut(TASK / GROUP));
+        parallel::for_each(parts, task);
     }
     words
 }

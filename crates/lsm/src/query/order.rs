@@ -1,10 +1,13 @@
 //! Neighbours in the order of the keys: the smallest live key from a key on, the largest up to one.
 
-use rayon::prelude::*;
+use warpset_base::parallel;
 
 use super::lookup::lower_bound;
 use crate::level::Sorted;
 use crate::{OrderedKey, Value};
+
+/// Keys of a task.
+const TASK: usize = 64;
 
 /// The live element with the smallest key that is not below `key`.
 pub(crate) fn first_from<K: OrderedKey, V: Value, S: Sorted<K, V>>(levels: &[S], key: K) -> Option<(K, V)> {
@@ -68,5 +71,9 @@ pub(crate) fn bulk<K: OrderedKey, V: Value, S: Sorted<K, V> + Sync>(
     for level in levels {
         level.derived().prepare(level.run().keys, keys.len(), false);
     }
-    keys.par_iter().with_min_len(64).map(|&key| neighbour(levels, key)).collect()
+    let mut neighbours = vec![None; keys.len()];
+    parallel::for_each(neighbours.chunks_mut(TASK).zip(keys.chunks(TASK)), |(neighbours, keys)| {
+        neighbours.iter_mut().zip(keys).for_each(|(to, &key)| *to = neighbour(levels, key));
+    });
+    neighbours
 }

@@ -6,7 +6,7 @@
 
 use std::ops::{Bound, RangeBounds};
 
-use rayon::prelude::*;
+use warpset_base::parallel;
 use warpset_base::words::zeroed_vec;
 
 use super::few::{FEW, append_few};
@@ -221,9 +221,9 @@ pub(crate) fn count_bulk<K: OrderedKey, V: Value, S: Sorted<K, V> + Sync, R: Ran
     counts: &mut [u64],
 ) {
     prepare(levels, ranges.len());
-    let tasks = ranges.par_chunks(TASK).zip(counts.par_chunks_mut(TASK));
+    let tasks = ranges.chunks(TASK).zip(counts.chunks_mut(TASK));
     let scratch = || (Vec::new(), Folder::default());
-    tasks.for_each_init(scratch, |(found, folder), (ranges, counts)| {
+    parallel::map_with(scratch, tasks, |(found, folder), (ranges, counts)| {
         let ends: Vec<Option<(K, K)>> = ranges.iter().map(ends).collect();
         let begins = Begins::of(levels, &ends, false);
         for (i, (&ends, count)) in ends.iter().zip(counts).enumerate() {
@@ -246,21 +246,18 @@ pub(crate) fn range_bulk<K: OrderedKey, V: Value, S: Sorted<K, V> + Sync, R: Ran
         return copy_bulk(level, ranges);
     }
     let scratch = || (Vec::new(), Folder::default());
-    let parts: Result<Vec<Ranges<K, V>>, crate::Error> = ranges
-        .par_chunks(TASK)
-        .map_init(scratch, |(found, folder), ranges| {
-            let mut part = Ranges { offsets: Vec::with_capacity(ranges.len()), keys: Vec::new(), values: Vec::new() };
-            let ends: Vec<Option<(K, K)>> = ranges.iter().map(ends).collect();
-            let begins = Begins::of(levels, &ends, true);
-            for (i, &ends) in ends.iter().enumerate() {
-                part.offsets.push(part.keys.len() as u64);
-                let all_live = pieces(levels, ends, |level, _| begins.at(level, i), found);
-                append(found, all_live, folder, &mut part)?;
-            }
-            Ok(part)
-        })
-        .collect();
-    let parts = parts?;
+    let parts = parallel::map_with(scratch, ranges.chunks(TASK), |(found, folder), ranges| {
+        let mut part = Ranges { offsets: Vec::with_capacity(ranges.len()), keys: Vec::new(), values: Vec::new() };
+        let ends: Vec<Option<(K, K)>> = ranges.iter().map(ends).collect();
+        let begins = Begins::of(levels, &ends, true);
+        for (i, &ends) in ends.iter().enumerate() {
+            part.offsets.push(part.keys.len() as u64);
+            let all_live = pieces(levels, ends, |level, _| begins.at(level, i), found);
+            append(found, all_live, folder, &mut part)?;
+        }
+        Ok(part)
+    });
+    let parts = parts.into_iter().collect::<Result<Vec<Ranges<K, V>>, crate::Error>>()?;
     let mut all = Ranges { offsets: Vec::with_capacity(ranges.len() + 1), keys: Vec::new(), values: Vec::new() };
     let mut len = 0;
     for part in &parts {
@@ -278,7 +275,7 @@ pub(crate) fn range_bulk<K: OrderedKey, V: Value, S: Sorted<K, V> + Sync, R: Ran
         targets.push((to_keys, to_values));
         (keys, values) = (other_keys, other_values);
     }
-    targets.into_par_iter().zip(parts).for_each(|((keys, values), part)| {
+    parallel::for_each(targets.into_iter().zip(parts), |((keys, values), part)| {
         keys.copy_from_slice(&part.keys);
         values.copy_from_slice(&part.values);
     });
@@ -297,7 +294,7 @@ fn copy_bulk<K: OrderedKey, V: Value, S: Sorted<K, V> + Sync, R: RangeBounds<K> 
             |(i, ends): (usize, &Option<(K, K)>)| ends.map(|(_, largest)| places(level, begins.at(0, i), largest));
         ends.iter().enumerate().map(|range| place(range).unwrap_or(0..0)).collect()
     };
-    let found: Vec<Vec<std::ops::Range<usize>>> = ranges.par_chunks(TASK).map(found).collect();
+    let found: Vec<Vec<std::ops::Range<usize>>> = parallel::map(ranges.chunks(TASK), found);
     let mut all = Ranges { offsets: Vec::with_capacity(ranges.len() + 1), keys: Vec::new(), values: Vec::new() };
     let mut len = 0;
     for places in found.iter().flatten() {
@@ -308,8 +305,8 @@ fn copy_bulk<K: OrderedKey, V: Value, S: Sorted<K, V> + Sync, R: RangeBounds<K> 
     all.keys = zeroed_vec(len)?;
     all.values = V::zeroed_vec(len as usize)?;
     let lengths: Vec<usize> = found.iter().map(|places| places.iter().map(ExactSizeIterator::len).sum()).collect();
-    let targets = split(&mut all.keys, &lengths).into_par_iter().zip(split(&mut all.values, &lengths));
-    targets.zip(found).for_each(|((mut keys, mut values), found)| {
+    let targets = split(&mut all.keys, &lengths).into_iter().zip(split(&mut all.values, &lengths));
+    parallel::for_each(targets.zip(found), |((mut keys, mut values), found)| {
         for places in found {
             let piece = level.run().slice(places);
             let (to_keys, other_keys) = std::mem::take(&mut keys).split_at_mut(piece.len());
@@ -325,7 +322,7 @@ fn copy_bulk<K: OrderedKey, V: Value, S: Sorted<K, V> + Sync, R: RangeBounds<K> 
 /// Copies items, many of them on all threads.
 fn copy<T: Copy + Send + Sync>(from: &[T], to: &mut [T]) {
     if from.len() > LARGE {
-        to.par_chunks_mut(PART).zip(from.par_chunks(PART)).for_each(|(to, from)| to.copy_from_slice(from));
+        parallel::for_each(to.chunks_mut(PART).zip(from.chunks(PART)), |(to, from)| to.copy_from_slice(from));
     } else {
         to.copy_from_slice(from);
     }

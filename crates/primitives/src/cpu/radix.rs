@@ -55,7 +55,8 @@ where
     }
     // Bits in which no two ranks differ need no digits.
     let first = rank(here[0]);
-    let differing = parallel::map(here.chunks(PART), |items| items.iter().fold(0, |bits, &item| bits | rank(item) ^ first));
+    let differing =
+        parallel::map(here.chunks(PART), |items| items.iter().fold(0, |bits, &item| bits | rank(item) ^ first));
     let differing = differing.into_iter().fold(0, |all, bits| all | bits);
     let bits = bits.min(u64::BITS - differing.leading_zeros());
     let shift = bits.saturating_sub(DIGIT_BITS);

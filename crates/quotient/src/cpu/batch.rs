@@ -1,6 +1,6 @@
 //! Insertion and removal of many keys: in place while they are few, else by rewriting the filter.
 
-use rayon::prelude::*;
+use warpset_base::parallel;
 use warpset_core::quotient::combine::Combination;
 
 use super::QuotientFilter;
@@ -128,13 +128,9 @@ pub(super) fn counted<T: Item>(sorted: &[T]) -> Vec<Copies> {
         .map(|at| at + sorted[at..].partition_point(|other| equal(other, &sorted[at])))
         .chain([sorted.len()])
         .collect();
-    let parts: Vec<Vec<Copies>> = ends
-        .par_iter()
-        .enumerate()
-        .map(|(i, &end)| {
-            let first = if i == 0 { 0 } else { ends[i - 1] };
-            sorted[first.min(end)..end].chunk_by(equal).map(of).collect()
-        })
-        .collect();
+    let parts: Vec<Vec<Copies>> = parallel::map(ends.iter().enumerate(), |(i, &end)| {
+        let first = if i == 0 { 0 } else { ends[i - 1] };
+        sorted[first.min(end)..end].chunk_by(equal).map(of).collect()
+    });
     parts.concat()
 }

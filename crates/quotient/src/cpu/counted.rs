@@ -1,13 +1,13 @@
 //! Copies: put in and taken out by their number, listed, counted by how many there are.
 
-use rayon::prelude::*;
 use warpset_base::filter::same_length;
+use warpset_base::parallel;
 use warpset_core::quotient::combine::Combination;
 use warpset_primitives::cpu::sort::sort_by_rank;
 
 use super::QuotientFilter;
 use super::batch::counted;
-use super::fingerprints::LEAST_TASK;
+use super::fingerprints::TASK;
 use super::rewrite::{MOST_COPIES, lay_out};
 use super::source::{self, Each, Kept};
 use crate::slot_kind::{Change, Copies, SlotKind};
@@ -107,11 +107,13 @@ impl<S: SlotKind> QuotientFilter<S> {
         if total.is_none_or(|total| total > MOST_COPIES) {
             return Err(Error::TooManyCopies);
         }
-        let pairs = keys.par_iter().zip(copies).with_min_len(LEAST_TASK).filter(|(_, copies)| **copies > 0);
         let with_copies = |(key, &copies): (&K, &u64)| {
             layout.expect_fingerprint(of.of(key)).map(|fingerprint| Copies { fingerprint, copies })
         };
-        let mut all = pairs.map(with_copies).collect::<Result<Vec<Copies>, Error>>()?;
+        let parts = parallel::map(keys.chunks(TASK).zip(copies.chunks(TASK)), |(keys, copies)| {
+            keys.iter().zip(copies).filter(|(_, copies)| **copies > 0).map(with_copies).collect()
+        });
+        let mut all = parts.into_iter().collect::<Result<Vec<Vec<Copies>>, Error>>()?.concat();
         sort_by_rank(&mut all, layout.fingerprint_bits(), |item| item.fingerprint);
         let all = counted(&all);
         if !all.is_empty() {

@@ -1,29 +1,31 @@
 //! From keys, or from fingerprints in any order, to ascending fingerprints.
 
-use rayon::prelude::*;
+use warpset_base::parallel;
 use warpset_primitives::cpu::sort::sort_by_rank;
 
 use crate::{Error, Key, Layout};
 
-/// Keys that one task hashes, at least.
-pub(super) const LEAST_TASK: usize = 1 << 12;
+/// Keys that one task hashes.
+pub(super) const TASK: usize = 1 << 12;
 
 /// The fingerprints of the keys in ascending order, or an error if one has none.
 pub(crate) fn sorted_fingerprints<K: Key>(layout: &Layout, keys: &[K]) -> Result<Vec<u64>, Error> {
     let of = layout.fingerprints_of();
-    let keys = keys.par_iter().with_min_len(LEAST_TASK);
-    let fingerprints = if layout.exact {
-        keys.map(|key| layout.expect_fingerprint(of.of(key))).collect::<Result<_, _>>()?
-    } else {
-        keys.map(|key| of.or_none(key)).collect()
-    };
+    let mut fingerprints = vec![0; keys.len()];
+    parallel::try_for_each(fingerprints.chunks_mut(TASK).zip(keys.chunks(TASK)), |(fingerprints, keys)| {
+        for (fingerprint, key) in fingerprints.iter_mut().zip(keys) {
+            *fingerprint = if layout.exact { layout.expect_fingerprint(of.of(key))? } else { of.or_none(key) };
+        }
+        Ok::<(), Error>(())
+    })?;
     Ok(sorted(layout, fingerprints))
 }
 
 /// Those of the keys that have one, in ascending order.
 pub(super) fn sorted_fingerprints_of_some<K: Key>(layout: &Layout, keys: &[K]) -> Vec<u64> {
     let of = layout.fingerprints_of();
-    sorted(layout, keys.par_iter().with_min_len(LEAST_TASK).filter_map(|key| of.of(key)).collect())
+    let parts = parallel::map(keys.chunks(TASK), |keys| keys.iter().filter_map(|key| of.of(key)).collect::<Vec<u64>>());
+    sorted(layout, parts.concat())
 }
 
 /// The fingerprints in ascending order, or an error if one has too many bits.

@@ -1,6 +1,6 @@
 //! Ascending batches applied in place, each thread in its own part of the slots.
 
-use rayon::prelude::*;
+use warpset_base::parallel;
 use warpset_core::quotient::slots::BLOCK_SLOTS;
 
 use super::QuotientFilter;
@@ -48,20 +48,15 @@ impl<S: SlotKind> QuotientFilter<S> {
         let part_blocks = layout.blocks.div_ceil(parts).max(LEAST_PART_BLOCKS);
         let part_slots = part_blocks * BLOCK_SLOTS;
         let part_words = (part_blocks * layout.block_words()) as usize;
-        let results: Vec<(Tally, Vec<u64>)> = self
-            .words
-            .as_mut_slice()
-            .par_chunks_mut(part_words)
-            .enumerate()
-            .map(|(i, words)| {
-                let first = i as u64 * part_slots;
-                let at = |slot: u64| batch.partition_point(|&fingerprint| split.quotient(fingerprint) < slot);
-                let part = &batch[at(first)..at(first + part_slots)];
-                let mut left = Vec::new();
-                let done = S::change_part(&layout, words, first, part, change, |fingerprint| left.push(fingerprint));
-                (done, left)
-            })
-            .collect();
+        let parts = self.words.as_mut_slice().chunks_mut(part_words).enumerate();
+        let results: Vec<(Tally, Vec<u64>)> = parallel::map(parts, |(i, words)| {
+            let first = i as u64 * part_slots;
+            let at = |slot: u64| batch.partition_point(|&fingerprint| split.quotient(fingerprint) < slot);
+            let part = &batch[at(first)..at(first + part_slots)];
+            let mut left = Vec::new();
+            let done = S::change_part(&layout, words, first, part, change, |fingerprint| left.push(fingerprint));
+            (done, left)
+        });
         let mut done = Tally::default();
         for (count, left) in &results {
             done += *count;

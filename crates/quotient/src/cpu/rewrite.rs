@@ -5,7 +5,7 @@
 //! `end` is what it would be with nothing before: functions of this form compose, so all parts are laid out at once and
 //! one short pass over the parts joins them (the paper iterates instead, algorithms 4 to 6).
 
-use rayon::prelude::*;
+use warpset_base::parallel;
 use warpset_base::words::AlignedWords;
 use warpset_core::quotient::rank_select::counters;
 use warpset_core::quotient::slots::BLOCK_SLOTS;
@@ -185,10 +185,8 @@ pub(crate) fn lay_out<S: SlotKind, A: Source>(layout: Layout, source: &A) -> Res
         check_held(&layout, held, free)?;
         return Ok(QuotientFilter::from_parts(layout, words, held));
     }
-    let parts: Vec<Part> = (0..split.quotients() / step)
-        .into_par_iter()
-        .map(|i| measure(&layout, source, i * step, (i + 1) * step))
-        .collect();
+    let parts: Vec<Part> =
+        parallel::map(0..split.quotients() / step, |i| measure(&layout, source, i * step, (i + 1) * step));
     let mut held = Tally::default();
     parts.iter().for_each(|part| held += part.held);
     let mut free = 0u64;
@@ -215,15 +213,11 @@ pub(crate) fn lay_out<S: SlotKind, A: Source>(layout: Layout, source: &A) -> Res
         rest = after;
     }
     chunks.push(rest);
-    let spilled: Vec<Vec<PlacedItem>> = chunks
-        .into_par_iter()
-        .zip(frees)
-        .enumerate()
-        .map(|(i, (chunk, free))| {
+    let spilled: Vec<Vec<PlacedItem>> =
+        parallel::map(chunks.into_iter().zip(frees).enumerate(), |(i, (chunk, free))| {
             let first = i as u64 * step;
             write::<S>(&layout, chunk, source, (first, first + step), free).spilled
-        })
-        .collect();
+        });
     S::put(&layout, words.as_mut_slice(), spilled.into_iter().flatten());
     Ok(QuotientFilter::from_parts(layout, words, held))
 }

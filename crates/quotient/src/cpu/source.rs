@@ -6,7 +6,7 @@
 
 use std::marker::PhantomData;
 
-use rayon::prelude::*;
+use warpset_base::parallel;
 use warpset_core::quotient::combine::{Combination, Step};
 
 use crate::View;
@@ -403,14 +403,11 @@ impl<A: Source, B: Source<Item = A::Item>> Source for Combined<A, B> {
 }
 
 /// Ranges of fingerprints, inclusive, that together are `0..=last`: enough of them for all threads.
-fn ranges(last: u64) -> impl IndexedParallelIterator<Item = (u64, u64)> {
+fn ranges(last: u64) -> impl Iterator<Item = (u64, u64)> {
     let parts = if rayon::current_num_threads() == 1 { 1 } else { 256.min(last.saturating_add(1)) };
     // In 128 bits, as the number of 64-bit fingerprints takes 65.
     let bound = move |i: u64| ((last as u128 + 1) * i as u128 / parts as u128) as u64;
-    (0..parts as u32).into_par_iter().map(move |i| {
-        let i = i as u64;
-        (bound(i), if i + 1 == parts { last } else { bound(i + 1) - 1 })
-    })
+    (0..parts).map(move |i| (bound(i), if i + 1 == parts { last } else { bound(i + 1) - 1 }))
 }
 
 /// The fingerprints of a source that have at least a number of copies.
@@ -467,7 +464,8 @@ impl<A: Source<Item = Copies>> Source for Kept<A> {
 fn sum<A: Source>(source: &A, last: u64, of: impl Fn(A::Item) -> u64 + Sync) -> u64 {
     let items =
         |first: u64, last: u64| Each(source.read_from(first)).take_while(move |item| item.fingerprint() <= last);
-    ranges(last).map(|(first, last)| items(first, last).map(&of).sum::<u64>()).sum()
+    let sums = parallel::map(ranges(last), |(first, last)| items(first, last).map(&of).sum::<u64>());
+    sums.into_iter().sum()
 }
 
 /// How many fingerprints up to `last` there are, copies included.
@@ -495,7 +493,7 @@ pub(crate) fn histogram<S: SlotKind>(view: View<'_, S>, most: usize) -> Vec<u64>
         a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
         a
     };
-    ranges(view.layout().last_fingerprint()).map(of).reduce(empty, add)
+    parallel::map(ranges(view.layout().last_fingerprint()), of).into_iter().fold(empty(), add)
 }
 
 /// How many different fingerprints a filter stores.

@@ -4,7 +4,7 @@
 //! fingerprints there, and travel as hashes that have them: then keys of any integer type do, and one that does not fit is seen
 //! before anything is queued.
 
-use rayon::prelude::*;
+use warpset_base::parallel;
 use warpset_core::hash::permute::spread_of;
 use warpset_gpu::batch::Answers;
 use warpset_gpu::{DeviceVec, Stream};
@@ -91,7 +91,8 @@ pub(super) fn to_keys(layout: &Layout, stream: &Stream, fingerprints: &mut Devic
 pub(super) fn hashes<K: Key>(layout: &Layout, keys: &[K]) -> Result<Vec<Hashed>, Error> {
     let (of, unused) = (layout.fingerprints_of(), unused_bits(layout));
     let hash = |key: &K| layout.expect_fingerprint(of.of(key)).map(|fingerprint| Hashed(fingerprint << unused));
-    keys.par_iter().with_min_len(FEW).map(hash).collect()
+    let parts = parallel::map(keys.chunks(FEW), |keys| keys.iter().map(hash).collect::<Result<Vec<Hashed>, Error>>());
+    Ok(parts.into_iter().collect::<Result<Vec<Vec<Hashed>>, Error>>()?.concat())
 }
 
 /// The same of those keys that have a fingerprint, with their places unless all have one.

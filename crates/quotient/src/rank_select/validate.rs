@@ -1,6 +1,6 @@
 //! Whether blocks are those of a filter: for bytes from outside.
 
-use rayon::prelude::*;
+use warpset_base::parallel;
 use warpset_core::bits::{Portable, range};
 use warpset_core::quotient::rank_select::{Blocks, counters};
 
@@ -138,10 +138,10 @@ where
 {
     let layout = *view.layout();
     check_offsets(&blocks)?;
-    let parts: Result<Vec<Tally>, Error> = (0..layout.blocks.div_ceil(TASK))
-        .into_par_iter()
-        .map(|task| check(&layout, &blocks, task * TASK, ((task + 1) * TASK).min(layout.blocks)))
-        .collect();
+    let parts = parallel::map(0..layout.blocks.div_ceil(TASK), |task| {
+        check(&layout, &blocks, task * TASK, ((task + 1) * TASK).min(layout.blocks))
+    });
+    let parts: Result<Vec<Tally>, Error> = parts.into_iter().collect();
     let sum = |of: fn(&Tally) -> u64, parts: &[Tally]| parts.iter().map(|part| u128::from(of(part))).sum::<u128>();
     let (parts, held) = (parts?, view.tally());
     if sum(|part| part.copies, &parts) != held.copies.into() {

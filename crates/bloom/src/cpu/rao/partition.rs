@@ -1,6 +1,6 @@
 //! Which keys go to which part of the filter, and to which of its buckets.
 
-use rayon::prelude::*;
+use warpset_base::parallel;
 use warpset_core::bloom::rao::emptier;
 
 use crate::Key;
@@ -64,8 +64,8 @@ impl Partition {
             return vec![self.assign_share(filter, keys, 0, only_absent)];
         }
         let share = keys.len().div_ceil(rayon::current_num_threads());
-        let shares = keys.par_chunks(share).enumerate();
-        shares.map(|(i, keys)| self.assign_share(filter, keys, i * share, only_absent)).collect()
+        let shares = keys.chunks(share).enumerate();
+        parallel::map(shares, |(i, keys)| self.assign_share(filter, keys, i * share, only_absent))
     }
 
     /// The keys of one share, whose first has the place `first`. With two choices they go to the emptier of their buckets.

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
+use warpset_base::parallel;
 
 use super::super::by_hash::ByHash;
 use super::partition::{Assigned, Partition, by_part};
@@ -158,10 +158,7 @@ fn is_cached_and_busy(layout: RaoLayout, words: &[u32], keys: usize) -> bool {
 
 /// Calls `work` with each part, on all threads if there are several.
 fn each<R: Send>(parts: &mut [Part], work: impl Fn(&mut Part) -> R + Send + Sync) -> Vec<R> {
-    match parts {
-        [part] => vec![work(part)],
-        _ => parts.par_iter_mut().map(work).collect(),
-    }
+    parallel::map(parts, work)
 }
 
 /// Which buckets to build: a bucket may overflow if its keys could set more bits than there is room for.

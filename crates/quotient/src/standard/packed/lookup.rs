@@ -3,7 +3,7 @@
 //! The answers are those of `warpset_core::quotient::standard::contains`. Where a batch is large against the filter, a pass
 //! over the filter's metadata first finds how many runs wait at each block's first slot, and no lookup has to go left.
 
-use rayon::prelude::*;
+use warpset_base::parallel;
 #[cfg(target_arch = "x86_64")]
 use warpset_base::processor::has_bit_instructions;
 
@@ -40,10 +40,8 @@ impl Packed<'_> {
     /// Counts the waiting runs of all blocks, on all threads.
     pub(in super::super) fn count_waiting_runs(&self) -> WaitingRuns {
         let mut counts = vec![0; self.words.len() / self.block_words];
-        counts
-            .par_chunks_mut(TASK_BLOCKS)
-            .enumerate()
-            .for_each(|(i, counts)| self.count_waiting(i * TASK_BLOCKS, counts));
+        let parts = counts.chunks_mut(TASK_BLOCKS).enumerate();
+        parallel::for_each(parts, |(i, counts)| self.count_waiting(i * TASK_BLOCKS, counts));
         WaitingRuns(counts)
     }
 
