@@ -87,15 +87,15 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 /// A compiled executable.
 #[derive(Debug, PartialEq, Eq)]
-struct Executable {
+pub struct Executable {
     /// The name it gets in the pack: the package's, and the target's where that differs.
-    name: String,
+    pub name: String,
     /// Where Cargo put it.
-    path: PathBuf,
+    pub path: PathBuf,
     /// The folder of its package.
-    package: PathBuf,
+    pub package: PathBuf,
     /// Whether it runs tests.
-    is_test: bool,
+    pub is_test: bool,
 }
 
 /// The files that belong to the repository, tracked or new, relative to its root.
@@ -130,7 +130,7 @@ fn build(root: &Path) -> anyhow::Result<String> {
 }
 
 /// The executables in Cargo's messages, one JSON object per line.
-fn parse_messages(messages: &str) -> anyhow::Result<Vec<Executable>> {
+pub fn parse_messages(messages: &str) -> anyhow::Result<Vec<Executable>> {
     let mut found = BTreeMap::new();
     for line in messages.lines().filter(|line| line.starts_with('{')) {
         let message: Value = serde_json::from_str(line).context("Cargo's messages are not JSON")?;

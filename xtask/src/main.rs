@@ -7,6 +7,7 @@ mod package;
 mod ptx;
 #[cfg(feature = "bench")]
 mod report;
+mod soak;
 
 use std::{
     path::{Path, PathBuf},
@@ -37,6 +38,8 @@ enum Command {
     /// Turn the JSON of `bench` into one HTML page
     #[cfg(feature = "bench")]
     Report(report::Args),
+    /// Run the tests on emulated GPUs again and again, each time with other schedules
+    Soak(soak::Args),
 }
 
 fn main() -> ExitCode {
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Command::Ptx(args) => ptx::run(&args),
         #[cfg(feature = "bench")]
         Command::Report(args) => report::run(&args),
+        Command::Soak(args) => soak::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -51,6 +51,10 @@ pub use memory::{Buffer, NotABuffer, OutOfMemory, POISON};
 /// The environment variable that sets the seed of every emulator, to replay a schedule.
 pub const SEED_VARIABLE: &str = "WARPSET_EMULATOR_SEED";
 
+/// The environment variable that names a file to which each emulator, when it is dropped, adds a line: how many launches it ran,
+/// each with a schedule of its own.
+pub const COUNT_VARIABLE: &str = "WARPSET_EMULATOR_COUNT";
+
 /// Settings of an [`Emulator`].
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -218,6 +222,12 @@ impl Drop for Emulator {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("emulator: replay this schedule with {SEED_VARIABLE}={:#x}", self.config.seed);
+        }
+        if let Some(file) = std::env::var_os(COUNT_VARIABLE) {
+            let line = format!("{}\n", self.launches.load(Ordering::Relaxed));
+            // One write at the file's end, so that lines of processes side by side stay whole.
+            let file = std::fs::OpenOptions::new().append(true).create(true).open(file);
+            let _ = file.and_then(|mut file| std::io::Write::write_all(&mut file, line.as_bytes()));
         }
     }
 }

@@ -1,0 +1,215 @@
+//! `cargo xtask soak`: the tests that launch kernels on emulated GPUs, again and again, each round with another seed.
+//!
+//! A seed overrides that of every emulator of a process, so that each launch has another schedule: which thread goes on at
+//! each barrier, atomic and fence, which stores arrive late. The race detector is on wherever a test does not turn it off.
+//! A round that fails keeps its output in `target/soak`, with the seed that replays it, and the others go on. Shards have
+//! different seeds, so that several machines share the work. A line per run in `target/soak/log.txt` says what was done.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use warpset_simt::emulator::{COUNT_VARIABLE, SEED_VARIABLE};
+
+use crate::dist::{Executable, parse_messages};
+
+/// Packages whose tests launch kernels, and pass whatever the schedule. (The emulator's own tests are about certain seeds.)
+const PACKAGES: [&str; 8] = [
+    "warpset-kernels",
+    "warpset-primitives",
+    "warpset-bloom",
+    "warpset-quotient",
+    "warpset-lsm",
+    "warpset-recsplit",
+    "warpset-kmers",
+    "warpset-tests",
+];
+
+/// The arguments of `soak`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// How long; the round that is running then is finished
+    #[arg(long, default_value_t = 600)]
+    seconds: u64,
+    /// Executables that run side by side; default: one per processor
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// The first seed; each round takes the next
+    #[arg(long, default_value_t = 1)]
+    first_seed: u64,
+    /// This machine's part of the seeds, as `2/8`: the second of eight
+    #[arg(long, default_value = "1/1", value_parser = shard)]
+    shard: (u64, u64),
+    /// Only tests whose name has this in it; may be given again
+    #[arg(long, value_name = "TEXT")]
+    test: Vec<String>,
+    /// Run the test executables of this folder instead of building them, as `cargo xtask dist` packs them
+    #[arg(long, value_name = "FOLDER")]
+    executables: Option<PathBuf>,
+}
+
+fn shard(text: &str) -> Result<(u64, u64), String> {
+    let parts = text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
+    match parts {
+        Some((number, of)) if 1 <= number && number <= of => Ok((number, of)),
+        _ => Err(format!("{text} is no part such as 2/8")),
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let root = crate::workspace_root().canonicalize()?;
+    let folder = root.join("target/soak");
+    fs::create_dir_all(&folder)?;
+    let executables = match &args.executables {
+        Some(packed) => listed(&root, packed)?,
+        None => built(&root)?,
+    };
+    ensure!(!executables.is_empty(), "no test executable to run");
+    let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok().map(Into::into)).unwrap_or(1);
+    let soak = Soak {
+        args,
+        count: folder.join(format!("schedules-{}-{}.txt", args.shard.0, args.shard.1)),
+        folder,
+        executables,
+        end: Instant::now() + Duration::from_secs(args.seconds),
+        next: AtomicU64::new(0),
+        runs: AtomicU64::new(0),
+        failures: AtomicU64::new(0),
+    };
+    let _ = fs::remove_file(&soak.count);
+    let started = Instant::now();
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(|| soak.work())).collect();
+        workers.into_iter().try_for_each(|worker| worker.join().expect("workers do not panic"))
+    })?;
+    let schedules = sum(&soak.count)?;
+    let (runs, failures) = (soak.runs.into_inner(), soak.failures.into_inner());
+    let (last, (number, of)) = (soak.next.into_inner().saturating_sub(1) / soak.executables.len() as u64, args.shard);
+    let line = format!(
+        "{schedules} schedules in {runs} runs of {} executables, {failures} failures; rounds 0 to {last} of part {number}/{of} from seed {}; {} s",
+        soak.executables.len(),
+        args.first_seed,
+        started.elapsed().as_secs(),
+    );
+    println!("{line}");
+    writeln!(OpenOptions::new().append(true).create(true).open(soak.folder.join("log.txt"))?, "{line}")?;
+    ensure!(failures == 0, "{failures} runs have failed; what they printed is in {}", soak.folder.display());
+    Ok(())
+}
+
+/// The test executables of the workspace.
+fn built(root: &Path) -> anyhow::Result<Vec<Executable>> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .current_dir(root)
+        .args(["test", "--workspace", "--no-run", "--message-format", "json-render-diagnostics"])
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot start cargo")?;
+    ensure!(output.status.success(), "the workspace does not build");
+    let all = parse_messages(&String::from_utf8(output.stdout).context("Cargo's messages are not UTF-8")?)?;
+    Ok(all.into_iter().filter(launches_kernels).collect())
+}
+
+/// Those of a folder, whose files are named as `cargo xtask dist` names them: by package, and target.
+fn listed(root: &Path, folder: &Path) -> anyhow::Result<Vec<Executable>> {
+    let mut executables = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+        let path = entry?.path().canonicalize()?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let package = name.split("--").next().unwrap_or(&name).trim_start_matches("warpset-");
+        let package = match package {
+            "kernels" => root.join("kernels-gpu"),
+            "tests" => root.join("tests"),
+            other => root.join("crates").join(other),
+        };
+        let executable = Executable { name, path, package, is_test: true };
+        if launches_kernels(&executable) {
+            executables.push(executable);
+        }
+    }
+    executables.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(executables)
+}
+
+fn launches_kernels(executable: &Executable) -> bool {
+    executable.is_test && PACKAGES.contains(&executable.name.split("--").next().unwrap_or_default())
+}
+
+/// What the workers share.
+struct Soak<'a> {
+    args: &'a Args,
+    folder: PathBuf,
+    count: PathBuf,
+    executables: Vec<Executable>,
+    end: Instant,
+    next: AtomicU64,
+    runs: AtomicU64,
+    failures: AtomicU64,
+}
+
+impl Soak<'_> {
+    /// Takes one run after the other until time is up.
+    fn work(&self) -> anyhow::Result<()> {
+        while Instant::now() < self.end {
+            let run = self.next.fetch_add(1, Ordering::Relaxed);
+            let (round, executable) = (run / self.executables.len() as u64, run % self.executables.len() as u64);
+            let (number, of) = self.args.shard;
+            let seed = self.args.first_seed + round * of + number - 1;
+            let executable = &self.executables[executable as usize];
+            let output = Command::new(&executable.path)
+                .current_dir(&executable.package)
+                .args(["--test-threads", "1"])
+                .args(&self.args.test)
+                .env("CARGO_MANIFEST_DIR", &executable.package)
+                .env("RAYON_NUM_THREADS", "1")
+                // Emulated devices alone.
+                .env("CUDA_VISIBLE_DEVICES", "")
+                .env(SEED_VARIABLE, format!("{seed:#x}"))
+                .env(COUNT_VARIABLE, &self.count)
+                .output()
+                .with_context(|| format!("cannot start {}", executable.path.display()))?;
+            self.runs.fetch_add(1, Ordering::Relaxed);
+            if !output.status.success() {
+                self.failures.fetch_add(1, Ordering::Relaxed);
+                let path = self.folder.join(format!("{}-{seed:#x}.txt", executable.name));
+                fs::write(&path, [&output.stdout[..], &output.stderr[..]].concat())?;
+                eprintln!("failed with {SEED_VARIABLE}={seed:#x}: {} ({})", executable.name, path.display());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The lines of a file, added up; nothing if no emulator has ended.
+fn sum(file: &Path) -> anyhow::Result<u64> {
+    let text = if file.exists() { fs::read_to_string(file)? } else { String::new() };
+    text.lines().map(|line| line.parse::<u64>().with_context(|| format!("{line} is no number of launches"))).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_named_by_number_and_count() {
+        assert_eq!(shard("2/8"), Ok((2, 8)));
+        for wrong in ["0/8", "9/8", "2", "a/b", ""] {
+            assert!(shard(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn schedules_are_added_up() {
+        let file = std::env::temp_dir().join(format!("warpset-soak-{}", std::process::id()));
+        assert_eq!(sum(&file).expect("no file"), 0);
+        fs::write(&file, "12\n0\n30\n").expect("writable");
+        assert_eq!(sum(&file).expect("numbers"), 42);
+        fs::remove_file(&file).expect("own file");
+    }
+}
