@@ -226,6 +226,8 @@ pub mod recsplit {
     pub mod fingerprints;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_halves"))]
     pub mod halves;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_join"))]
+    pub mod join;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_leaves"))]
     pub mod leaves;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_lists"))]
@@ -323,6 +325,7 @@ modules! {
     "recsplit_encode",
     "recsplit_fingerprints",
     "recsplit_halves",
+    "recsplit_join",
     "recsplit_leaves",
     "recsplit_lists",
     "recsplit_lookup",

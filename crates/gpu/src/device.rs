@@ -259,6 +259,15 @@ impl Device {
         Err(GpuError::OtherDevice { operation, expected, found })
     }
 
+    /// Lets `other` access the memory of this device, if both are CUDA devices that can: copies between them are direct then.
+    pub(crate) fn open_memory_to(&self, other: &Self) {
+        match (&self.0, &other.0) {
+            #[cfg(feature = "cuda")]
+            (Executor::Cuda(here), Executor::Cuda(other)) => here.open_memory_to(other),
+            _ => {}
+        }
+    }
+
     pub(crate) fn pinned_pool(&self) -> &PinnedPool {
         match &self.0 {
             #[cfg(feature = "cuda")]

@@ -172,6 +172,15 @@ pub enum GpuError {
         /// The other one.
         found: String,
     },
+    /// A list of devices without any.
+    #[error("no devices in the list: name at least one")]
+    EmptyDeviceList,
+    /// A list of devices that has one of them more than once.
+    #[error("{device} is in the list twice: name each device once")]
+    SameDeviceTwice {
+        /// The device.
+        device: String,
+    },
     /// `n` strings on a device have `n + 1` offsets, so there is at least one.
     #[error("strings without offsets: pass one offset more than there are strings")]
     MissingOffsets,

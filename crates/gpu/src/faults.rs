@@ -1,26 +1,40 @@
 //! Operations that fail because a test wants them to.
 
-use std::cell::Cell;
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// No operation is to fail.
 const NONE: usize = usize::MAX;
 
+/// Allocations and launches up to the one that fails.
+type Left = Arc<AtomicUsize>;
+
 thread_local! {
-    /// Allocations and launches of this thread up to the one that fails. Of the thread, as tests share a device.
-    static LEFT: Cell<usize> = const { Cell::new(NONE) };
+    /// Of the thread, as tests share a device, and of those threads that it starts for several devices.
+    static LEFT: RefCell<Option<Left>> = const { RefCell::new(None) };
 }
 
 /// Lets `operations` more allocations and launches of this thread pass, and fails the next, as if memory were short or the driver
 /// had refused it; `None` takes that back. Returns how many were left, if the one has not come.
 pub(crate) fn fail_after(operations: Option<usize>) -> Option<usize> {
-    Some(LEFT.replace(operations.unwrap_or(NONE))).filter(|&left| left != NONE)
+    let before = LEFT.replace(operations.map(|left| Arc::new(AtomicUsize::new(left))));
+    before.map(|left| left.load(Ordering::Relaxed)).filter(|&left| left != NONE)
 }
 
 /// Whether the operation that asks is the one.
 pub(crate) fn strikes() -> bool {
-    let left = LEFT.get();
-    if left != NONE {
-        LEFT.set(left.checked_sub(1).unwrap_or(NONE));
-    }
-    left == 0
+    let less = |left: usize| (left != NONE).then(|| left.checked_sub(1).unwrap_or(NONE));
+    let take = |left: &Left| left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) == Ok(0);
+    LEFT.with_borrow(|left| left.as_ref().is_some_and(take))
+}
+
+/// What is to fail on this thread.
+pub(crate) fn of_this_thread() -> Option<Left> {
+    LEFT.with_borrow(Option::clone)
+}
+
+/// Lets operations of this thread count with those of another.
+pub(crate) fn share(left: Option<Left>) {
+    LEFT.set(left);
 }

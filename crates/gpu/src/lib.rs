@@ -57,6 +57,7 @@ pub mod batch;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod device;
+mod devices;
 mod emulated;
 mod error;
 mod event;
@@ -78,6 +79,7 @@ mod vector;
 pub use adopt::AdoptedMemory;
 pub use backend::{BACKEND_VARIABLE, Backend};
 pub use device::Device;
+pub use devices::Devices;
 pub use emulated::EmulatorOptions;
 pub use error::{CudaVersion, DriverCode, GpuError, Result};
 pub use event::Event;

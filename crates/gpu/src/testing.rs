@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::emulator::Config;
-use crate::{Backend, Device, faults};
+use crate::{Backend, Device, Devices, faults};
 
 /// The environment variable that makes it a failure if there is no CUDA device to test on.
 pub const REQUIRE_VARIABLE: &str = "WARPSET_REQUIRE_CUDA";
@@ -45,6 +45,26 @@ pub fn devices(seed: u64) -> Vec<Device> {
         return Vec::new();
     }
     std::iter::once(Device::emulator(Config::seeded(seed))).chain(cuda()).collect()
+}
+
+/// Lists of several devices: two emulators with this seed, three, and the CUDA devices if there are several. None at all under
+/// `--cfg warpset_host_tests`.
+pub fn lists_of_devices(seed: u64) -> Vec<Devices> {
+    let some = devices(seed);
+    if some.is_empty() {
+        return Vec::new();
+    }
+    let emulators = |count: u64| (0..count).map(move |i| Device::emulator(Config::seeded(seed + i)));
+    let mut lists = vec![Devices::new(emulators(2)), Devices::new(emulators(3))];
+    if some.len() > 1 {
+        lists.push(Devices::cuda_all());
+    }
+    let lists: Vec<_> = lists.into_iter().map(|list| list.expect("different devices")).collect();
+    let several = lists.iter().filter(|list| list.all().len() > 1).cloned().collect::<Vec<_>>();
+    if several.len() < 3 {
+        skipped("several CUDA devices at once: this machine does not have them");
+    }
+    several
 }
 
 /// Runs an operation with the first allocation or launch of this thread failing, then with the second, and so on until it has

@@ -22,7 +22,7 @@ use crate::elias_fano::Least;
 use crate::encode::{Bucket, CodeTable, Encoder, Part};
 use crate::find::cpu::CpuFinder;
 use crate::find::{Finder, Simd, Trees, Unsolved};
-use crate::progress::Meter;
+use crate::progress::{Interrupted, Meter};
 use bucket_sort::BucketSort;
 use huge_vec::HugeVec;
 use partition::{Partition, PartitionedKeys, Partitions};
@@ -66,6 +66,14 @@ pub(crate) enum Failure {
     Collision { bucket: u64, low: u64 },
     /// No two keys have, and still there was no solution, or a bucket is too large: another seed helps.
     Unlucky,
+    /// The progress callback stopped the build.
+    Interrupted(Interrupted),
+}
+
+impl From<Interrupted> for Failure {
+    fn from(at: Interrupted) -> Self {
+        Self::Interrupted(at)
+    }
 }
 
 /// Expected hashes from which on threads share a tree: they take a tenth of a millisecond or more, and starting another
@@ -198,8 +206,8 @@ impl Construction {
             let found = huge_vec::fill(slots, Bucket::default());
             let first = start + (index * partitions.len()) as u64;
             let part = self.part(finder, keys.partition(index), first, found, scratch)?;
-            meter.add(part.keys);
-            Ok(part)
+            meter.add(part.keys)?;
+            Ok::<_, Failure>(part)
         };
         let (mut new, scratches) = work_stealing::for_each(slots.enumerate(), work)?;
         // SAFETY: those before `first` were there, the others were filled.
@@ -264,7 +272,8 @@ mod tests {
                     let mut construction = Construction::new(settings, keys as u64);
                     construction.share_from = share_from;
                     let mut parts = construction.no_parts();
-                    let meter = builder.meter(Stage::Building, keys as u64, 0);
+                    let reporter = builder.reporter();
+                    let meter = reporter.meter(Stage::Building, keys as u64, 0);
                     construction.build(keys, hash, 0..construction.buckets(), &meter, &mut parts).unwrap();
                     construction.join(parts).unwrap()
                 };
@@ -287,7 +296,8 @@ mod tests {
         let builder = RecSplit::builder().leaf_size(4).bucket_size(2000).threads(4);
         let mut construction = Construction::new(builder.settings().unwrap(), keys.len() as u64);
         construction.share_from = 0.0;
-        let meter = builder.meter(Stage::Building, keys.len() as u64, 0);
+        let reporter = builder.reporter();
+        let meter = reporter.meter(Stage::Building, keys.len() as u64, 0);
         let parts = &mut construction.no_parts();
         let failure = builder.run(|| {
             construction.build(count, |i| Seed::new(0).hash128(&keys[i]), 0..1, &meter, parts).map(|_| ()).err()

@@ -5,10 +5,9 @@ use crate::build::huge_vec::HugeVec;
 use crate::build::{self, Failure, Settings};
 use crate::find::Simd;
 use crate::gpu;
-use crate::progress::{Callback, Meter, Progress, Stage};
+use crate::progress::{self, Callback, Progress, Reporter, Stage, Verdict};
 use crate::{Error, Estimate, RecSplit};
 use std::marker::PhantomData;
-use std::sync::Arc;
 use warpset_base::key::{Hash128, Key};
 use warpset_core::recsplit::shape::MAX_BUCKET;
 use warpset_core::recsplit::{Method, Remix, TreeShape};
@@ -137,9 +136,26 @@ impl<S> Builder<S> {
         self
     }
 
-    /// Is called now and then, from any thread of the build. Default: nothing is.
-    pub fn progress(mut self, callback: impl Fn(Progress) + Send + Sync + 'static) -> Self {
-        self.progress = Some(Arc::new(callback));
+    /// Is called now and then, from any thread of the build, and may stop it: a callback that answers
+    /// [`ControlFlow::Break`](std::ops::ControlFlow::Break) ends the build with [`Error::Interrupted`], one that answers nothing never
+    /// does. Threads of the host call it after some thousand keys each. A device is waited for after every chunk of host keys and after every
+    /// kind of node, some thirty times, before it is called. Default: nothing is called.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use std::time::{Duration, Instant};
+    /// use warpset_recsplit::{Error, RecSplit};
+    ///
+    /// let deadline = Instant::now() + Duration::from_secs(60);
+    /// let in_time = move |_| if Instant::now() < deadline { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
+    /// let keys: Vec<u64> = (0..1000).collect();
+    /// match RecSplit::builder().progress(in_time).build_from(&keys) {
+    ///     Ok(function) => assert_eq!(function.len(), 1000),
+    ///     Err(error) => assert!(matches!(error, Error::Interrupted { .. })),
+    /// }
+    /// ```
+    pub fn progress<V: Verdict>(mut self, callback: impl Fn(Progress) -> V + Send + Sync + 'static) -> Self {
+        self.progress = Some(progress::callback(callback));
         self
     }
 
@@ -228,20 +244,31 @@ impl<S> Builder<S> {
             .map(move |attempt| (attempt, seed.wrapping_add(u64::from(attempt).wrapping_mul(0x9e37_79b9_7f4a_7c15))))
     }
 
-    pub(crate) fn meter(&self, stage: Stage, keys: u64, attempt: u32) -> Meter<'_> {
-        Meter::new(self.progress.as_deref(), stage, keys, attempt)
+    /// What is told of one build.
+    pub(crate) fn reporter(&self) -> Reporter<'_> {
+        Reporter::new(self.progress.as_deref())
     }
 
     /// The function of `keys`.
     pub(crate) fn function_from<K: Key>(&self, keys: &[K]) -> Result<RecSplit, Error> {
         let settings = self.settings()?;
-        if let Some(device) = self.device_for(&settings, keys.len() as u64) {
-            match gpu::build_from_slice(device, settings, self, keys) {
-                Err(Error::Gpu(_)) => {}
-                built => return built,
-            }
+        match self.device_for(&settings, keys.len() as u64) {
+            Some(device) => self.build_there_or_here(device, settings, keys),
+            None => self.run(|| self.build_here(settings, keys))?,
         }
-        self.run(|| self.build_here(settings, keys))?
+    }
+
+    /// The function of `keys`, built by the device, or by the host if that fails.
+    pub(crate) fn build_there_or_here<K: Key>(
+        &self,
+        device: &Device,
+        settings: Settings,
+        keys: &[K],
+    ) -> Result<RecSplit, Error> {
+        match gpu::build_from_slice(device, settings, self, keys) {
+            Err(Error::Gpu(_) | Error::Primitive(_)) => self.run(|| self.build_here(settings, keys))?,
+            built => built,
+        }
     }
 
     /// The device that may build, if it is predicted to take less time for that many keys.
@@ -260,15 +287,16 @@ impl<S> Builder<S> {
         &self,
         mut source: impl FnMut() -> I,
     ) -> Result<RecSplit, Error> {
-        let settings = self.settings()?;
+        let (settings, reporter) = (self.settings()?, self.reporter());
         for (attempt, seed) in self.seeds() {
             let settings = Settings { seed, ..settings };
             let hashes: Vec<Hash128> = source().into_iter().map(|key| key.hash128(seed)).collect();
             let keys = hashes.len() as u64;
-            let meter = self.meter(Stage::Building, keys, attempt);
+            let meter = reporter.meter(Stage::Building, keys, attempt);
             match self.run(|| build::build(settings, hashes.len(), |i| hashes[i], &meter))? {
                 Ok(function) => return Ok(function),
                 Err(Failure::Unlucky) => {}
+                Err(Failure::Interrupted(at)) => return Err(at.into()),
                 Err(Failure::Collision { bucket, low }) => {
                     let positions = positions_of(hashes.iter().copied(), bucket, low, settings.buckets(keys));
                     check_duplicates(source().into_iter().enumerate().filter_map(|(at, key)| {
@@ -281,9 +309,10 @@ impl<S> Builder<S> {
     }
 
     fn build_here<K: Key>(&self, settings: Settings, keys: &[K]) -> Result<RecSplit, Error> {
+        let reporter = self.reporter();
         for (attempt, seed) in self.seeds() {
             let settings = Settings { seed, ..settings };
-            let meter = self.meter(Stage::Building, keys.len() as u64, attempt);
+            let meter = reporter.meter(Stage::Building, keys.len() as u64, attempt);
             // Hashing again costs less than 16 bytes of memory traffic, or it does not.
             let built = if K::CHEAP {
                 build::build(settings, keys.len(), |i| keys[i].hash128(seed), &meter)
@@ -295,6 +324,7 @@ impl<S> Builder<S> {
             match built {
                 Ok(function) => return Ok(function),
                 Err(Failure::Unlucky) => {}
+                Err(Failure::Interrupted(at)) => return Err(at.into()),
                 Err(Failure::Collision { bucket, low }) => {
                     let buckets = settings.buckets(keys.len() as u64);
                     let positions = positions_of(keys.iter().map(|key| key.hash128(seed)), bucket, low, buckets);

@@ -1,5 +1,6 @@
 //! Errors.
 
+use crate::Stage;
 use std::io;
 use warpset_base::file::FileError;
 use warpset_base::filter::LengthMismatch;
@@ -90,6 +91,19 @@ pub enum Error {
         needed: u64,
         /// Words given.
         found: u64,
+    },
+    /// The [progress callback](crate::Builder::progress) stopped the build.
+    #[error(
+        "the progress callback stopped the build while it {}, after {keys_done} keys: let it go on to get a function",
+        match stage { Stage::Hashing => "hashed keys", Stage::Building => "built trees" }
+    )]
+    Interrupted {
+        /// What was being done.
+        stage: Stage,
+        /// Keys for which it was done.
+        keys_done: u64,
+        /// All keys; 0 if their number was unknown.
+        keys: u64,
     },
     /// The thread pool could not be made.
     #[error("cannot start threads: {0}; ask for fewer")]

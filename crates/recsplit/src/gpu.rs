@@ -14,13 +14,18 @@ mod filter;
 mod filter_build;
 mod filter_query;
 mod function;
+mod join;
 mod lists;
 mod node_lists;
 mod number;
 mod query;
 mod rows;
 mod search;
+#[cfg(all(test, not(warpset_host_tests)))]
+mod several_tests;
+mod share;
 mod source;
+mod supply;
 mod tables;
 mod watch;
 

@@ -50,7 +50,7 @@ pub use error::Error;
 pub use find::Simd;
 pub use function::{RecSplit, Space};
 pub use mapped::{MappedRecSplit, MappedStaticFilter};
-pub use progress::{Progress, Stage};
+pub use progress::{Progress, Stage, Verdict};
 pub use static_filter::{StaticFilter, StaticFilterView};
 pub use view::View;
 pub use warpset_base::bitmap::Bitmap;

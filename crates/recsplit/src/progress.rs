@@ -1,13 +1,16 @@
-//! How far a build is.
+//! How far a build is, and whether it goes on.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::Error;
 
 /// What a build does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stage {
-    /// Reads the keys of an [external](crate::Builder::external) build, and hashes them.
+    /// Reads the keys of an [external](crate::Builder::external) build, or brings keys to a device, and hashes them.
     Hashing,
     /// Builds trees.
     Building,
@@ -27,31 +30,100 @@ pub struct Progress {
     pub attempt: u32,
 }
 
-pub(crate) type Callback = Arc<dyn Fn(Progress) + Send + Sync>;
+/// What a progress callback may answer: nothing, so that the build goes on, or a [`ControlFlow`], whose
+/// [`Break`](ControlFlow::Break) stops it. Sealed.
+pub trait Verdict: sealed::Verdict {}
+
+impl Verdict for () {}
+impl Verdict for ControlFlow<()> {}
+
+mod sealed {
+    use std::ops::ControlFlow;
+
+    pub trait Verdict {
+        fn flow(self) -> ControlFlow<()>;
+    }
+
+    impl Verdict for () {
+        fn flow(self) -> ControlFlow<()> {
+            ControlFlow::Continue(())
+        }
+    }
+
+    impl Verdict for ControlFlow<()> {
+        fn flow(self) -> ControlFlow<()> {
+            self
+        }
+    }
+}
+
+type Report = dyn Fn(Progress) -> ControlFlow<()> + Send + Sync;
+
+/// A callback, whatever it answers.
+pub(crate) type Callback = Arc<Report>;
+
+pub(crate) fn callback<V: Verdict>(callback: impl Fn(Progress) -> V + Send + Sync + 'static) -> Callback {
+    Arc::new(move |progress| callback(progress).flow())
+}
+
+/// Where a build was stopped.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Interrupted(Progress);
+
+impl From<Interrupted> for Error {
+    fn from(Interrupted(progress): Interrupted) -> Self {
+        let Progress { stage, keys_done, keys, .. } = progress;
+        Error::Interrupted { stage, keys_done, keys }
+    }
+}
+
+/// The callback of one build, which is asked no more once it has stopped that.
+pub(crate) struct Reporter<'a> {
+    callback: Option<&'a Report>,
+    is_stopped: AtomicBool,
+}
+
+impl<'a> Reporter<'a> {
+    pub(crate) fn new(callback: Option<&'a Report>) -> Self {
+        Self { callback, is_stopped: AtomicBool::new(false) }
+    }
+
+    /// Counts the keys of a stage.
+    pub(crate) fn meter(&self, stage: Stage, keys: u64, attempt: u32) -> Meter<'_> {
+        Meter { reporter: self, done: AtomicU64::new(0), stage, keys, attempt }
+    }
+
+    /// Whether anything is reported.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.callback.is_some()
+    }
+}
 
 /// Counts finished keys and reports them.
 pub(crate) struct Meter<'a> {
-    callback: Option<&'a (dyn Fn(Progress) + Send + Sync)>,
+    reporter: &'a Reporter<'a>,
     done: AtomicU64,
     stage: Stage,
     keys: u64,
     attempt: u32,
 }
 
-impl<'a> Meter<'a> {
-    pub(crate) fn new(
-        callback: Option<&'a (dyn Fn(Progress) + Send + Sync)>,
-        stage: Stage,
-        keys: u64,
-        attempt: u32,
-    ) -> Self {
-        Self { callback, done: AtomicU64::new(0), stage, keys, attempt }
+impl Meter<'_> {
+    /// An error if the build has been stopped, now or on another thread.
+    pub(crate) fn add(&self, keys: u64) -> Result<(), Interrupted> {
+        let Some(callback) = self.reporter.callback else { return Ok(()) };
+        let keys_done = self.done.fetch_add(keys, Ordering::Relaxed) + keys;
+        let progress = Progress { stage: self.stage, keys_done, keys: self.keys, attempt: self.attempt };
+        let is_stopped = &self.reporter.is_stopped;
+        if is_stopped.load(Ordering::Relaxed) || callback(progress).is_break() {
+            is_stopped.store(true, Ordering::Relaxed);
+            return Err(Interrupted(progress));
+        }
+        Ok(())
     }
 
-    pub(crate) fn add(&self, keys: u64) {
-        if let Some(callback) = self.callback {
-            let done = self.done.fetch_add(keys, Ordering::Relaxed) + keys;
-            callback(Progress { stage: self.stage, keys_done: done, keys: self.keys, attempt: self.attempt });
-        }
+    /// Whether anything is reported.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.reporter.is_asked()
     }
 }

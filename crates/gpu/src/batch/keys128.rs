@@ -13,7 +13,7 @@ use crate::{Device, DeviceSlice, DeviceVec, Stream};
 
 /// Keys in device memory that a function can number: slices of [`DeviceKey`], [`DeviceStrings`], and ready-made hashes of 128 bits
 /// as pairs of words, the high half first: what the host's `Hash128` is. Sealed.
-pub trait DeviceKeys128: Copy + sealed::DeviceKeys128 {}
+pub trait DeviceKeys128: Copy + Send + Sync + sealed::DeviceKeys128 {}
 
 impl<K: DeviceKey> DeviceKeys128 for DeviceSlice<'_, K> {}
 impl DeviceKeys128 for DeviceStrings<'_> {}

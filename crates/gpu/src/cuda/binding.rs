@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use libloading::Library;
 
-use super::driver::{Address, Handle, PoolProperties};
+use super::driver::{Address, Handle, PoolAccess, PoolProperties};
 
 /// What the driver's package installs.
 const LIBRARY: &str = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
@@ -65,6 +65,7 @@ macro_rules! driver_functions {
 driver_functions! {
     fn cuCtxSetCurrent(context: Handle);
     fn cuCtxSynchronize();
+    fn cuDeviceCanAccessPeer(can: *mut c_int, device: c_int, peer: c_int);
     fn cuDeviceGet(device: *mut c_int, ordinal: c_int);
     fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: c_int);
     fn cuDeviceGetCount(count: *mut c_int);
@@ -98,6 +99,7 @@ driver_functions! {
     fn cuMemPoolCreate(pool: *mut Handle, properties: *const PoolProperties);
     fn cuMemPoolDestroy(pool: Handle);
     fn cuMemPoolGetAttribute(pool: Handle, attribute: c_int, value: *mut c_void);
+    fn cuMemPoolSetAccess(pool: Handle, access: *const PoolAccess, count: usize);
     fn cuMemPoolSetAttribute(pool: Handle, attribute: c_int, value: *mut c_void);
     fn cuMemPoolTrimTo(pool: Handle, bytes_to_keep: usize);
     fn cuMemcpyDtoDAsync_v2(to: Address, from: Address, bytes: usize, stream: Handle);

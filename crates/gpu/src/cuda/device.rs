@@ -235,6 +235,19 @@ impl CudaDevice {
         Ok(bytes as usize)
     }
 
+    /// Lets `other` access the memory of the pool, if it can: otherwise copies between both go through the host, as without a pool.
+    pub(crate) fn open_memory_to(&self, other: &Self) {
+        let Some(pool) = self.pool else { return };
+        let (here, there) = (self.context.device, other.context.device);
+        let mut can = 0;
+        // SAFETY: the driver has named both devices, and the result goes to a local variable.
+        let code = unsafe { binding::cuDeviceCanAccessPeer(&mut can, there, here) };
+        if code == 0 && can != 0 && self.enter().is_ok() {
+            // SAFETY: the pool lives as long as `self`, and the call reads one description. A refusal leaves the way through the host.
+            unsafe { binding::cuMemPoolSetAccess(pool, &driver::PoolAccess::by_device(there), 1) };
+        }
+    }
+
     /// Gives memory that the pool keeps unused back to the driver. Waits for the device, so that queued frees count.
     pub(crate) fn trim(&self) -> Result<()> {
         self.synchronize()?;

@@ -79,6 +79,24 @@ impl PoolProperties {
     }
 }
 
+/// `CUmemAccessDesc`: what a device may do with the memory of a pool.
+#[repr(C)]
+pub(crate) struct PoolAccess {
+    location_type: c_int,
+    location_id: c_int,
+    flags: c_int,
+}
+
+const _: () = assert!(size_of::<PoolAccess>() == 12);
+
+impl PoolAccess {
+    /// Reading and writing, by this device.
+    pub(crate) fn by_device(device: c_int) -> Self {
+        // CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+        Self { location_type: 1, location_id: device, flags: 3 }
+    }
+}
+
 /// A driver call that did not answer success.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failure {

@@ -120,6 +120,10 @@ R cuDeviceGet(int *device, int ordinal) {
   if (ordinal < 0 || ordinal >= setting("FAKE_DEVICES", 1)) return INVALID_DEVICE;
   return *device = ordinal, OK;
 }
+R cuDeviceCanAccessPeer(int *can, int device, int peer) {
+  if (device == peer) violation("cuDeviceCanAccessPeer", "one device twice");
+  return *can = 1, OK;
+}
 R cuDeviceGetName(char *name, int length, int device) {
   return snprintf(name, (size_t)length, "Fake GPU %d", device), OK;
 }
@@ -377,6 +381,13 @@ R cuMemPoolSetAttribute(H pool, int attribute, void *value) {
   ENTER("cuMemPoolSetAttribute")
   need("cuMemPoolSetAttribute", POOL, pool);
   return attribute == 4 && *(uint64_t *)value ? OK : INVALID_VALUE;
+}
+R cuMemPoolSetAccess(H pool, const void *access, size_t count) {
+  ENTER("cuMemPoolSetAccess")
+  need("cuMemPoolSetAccess", POOL, pool);
+  const int *words = access;
+  if (count != 1 || words[0] != 1 || words[2] != 3) violation("cuMemPoolSetAccess", "not one device that reads and writes");
+  return OK;
 }
 R cuMemPoolGetAttribute(H pool, int attribute, void *value) {
   ENTER("cuMemPoolGetAttribute")

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use warpset_gpu::{AdoptedMemory, Backend, Device, DriverCode, GpuError, LaunchConfig, Result, Stream};
+use warpset_gpu::{AdoptedMemory, Backend, Device, Devices, DriverCode, GpuError, LaunchConfig, Result, Stream};
 
 use crate::{runtime_kernels as kernels, suite};
 
@@ -112,9 +112,8 @@ fn every_call() -> Result<()> {
 }
 
 fn two_devices() -> Result<()> {
-    let devices = Device::cuda_all()?;
-    assert_eq!(devices.len(), 2);
-    let (first, second) = (&devices[0], &devices[1]);
+    let devices = Devices::cuda_all()?;
+    let [first, second] = devices.all() else { panic!("{devices:?}") };
     assert_ne!(first, second);
     suite::peers(first, second)?;
     // The same body on the second device, with the first one's context left current on this thread.

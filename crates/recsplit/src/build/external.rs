@@ -85,18 +85,19 @@ impl External {
     }
 
     fn build_here<S: KeySource>(&self, settings: Settings, source: &mut S) -> Result<RecSplit, Error> {
-        let mut first_count = None;
+        let (reporter, mut first_count) = (self.builder.reporter(), None);
         for (attempt, seed) in self.builder.seeds() {
             let settings = Settings { seed, ..settings };
-            let hashed = self.hash(seed, source, &self.builder.meter(Stage::Hashing, 0, attempt))?;
+            let hashed = self.hash(seed, source, &reporter.meter(Stage::Hashing, 0, attempt))?;
             let keys = hashed.len();
             let first = *first_count.get_or_insert(keys);
             if first != keys {
                 return Err(Error::InputChanged { first, later: keys });
             }
-            match self.construct(settings, hashed, &self.builder.meter(Stage::Building, keys, attempt))? {
+            match self.construct(settings, hashed, &reporter.meter(Stage::Building, keys, attempt))? {
                 Ok(function) => return Ok(function),
                 Err(Failure::Unlucky) => {}
+                Err(Failure::Interrupted(at)) => return Err(at.into()),
                 Err(Failure::Collision { bucket, low }) => {
                     find_duplicates(source, seed, (bucket, settings.buckets(keys)), low, keys)?;
                 }
@@ -114,11 +115,11 @@ impl External {
         source.pass(&mut |key| {
             spill.push(seed.hash128(key))?;
             if spill.len() % REPORT == 0 {
-                meter.add(REPORT);
+                meter.add(REPORT)?;
             }
             Ok(())
         })?;
-        meter.add(spill.len() % REPORT);
+        meter.add(spill.len() % REPORT)?;
         Ok(spill)
     }
 

@@ -82,6 +82,39 @@ impl Hashes {
         Ok(())
     }
 
+    /// The device.
+    pub(super) fn device(&self) -> &Device {
+        self.lows.device()
+    }
+
+    /// Places for keys.
+    pub(super) fn room(&self) -> u64 {
+        self.lows.len() as u64
+    }
+
+    /// How many keys came, which may be more than there is room for. `stream` comes after all hashing, and is waited for.
+    pub(super) fn count(&self, stream: &Stream) -> Result<u64, Error> {
+        let Some(taken) = &self.taken else { return Ok(self.room()) };
+        let mut count = [0];
+        stream.download(taken, &mut count)?;
+        Ok(count[0])
+    }
+
+    /// Keys of one range, on any devices, together on that of `stream`: the first so many of each part, whose work has been waited for.
+    pub(super) fn together(stream: &Stream, parts: &[(Self, usize)]) -> Result<Self, Error> {
+        let keys = parts.iter().map(|part| part.1).sum();
+        let (mut bucket_of_key, mut lows) = (stream.alloc_uninit(keys)?, stream.alloc_uninit(keys)?);
+        let mut first = 0;
+        for (part, count) in parts {
+            let end = first + count;
+            stream.copy(bucket_of_key.slice_mut(first..end), part.bucket_of_key.slice(..*count))?;
+            stream.copy(lows.slice_mut(first..end), part.lows.slice(..*count))?;
+            first = end;
+        }
+        let (range, all) = parts.first().map_or((0..0, 0), |(part, _)| (part.range.clone(), part.all));
+        Ok(Self { bucket_of_key, lows, range, all, taken: None })
+    }
+
     /// Those of a range of buckets among all keys, with room for `keys` of them.
     ///
     /// `stream` comes after all hashing.
@@ -109,20 +142,11 @@ impl Hashes {
         Ok(part)
     }
 
-    /// The keys in the order of their buckets; `None` if there was no room for some.
+    /// The `keys` keys in the order of their buckets.
     ///
     /// `stream` comes after all hashing.
-    pub(super) fn sorted(self, stream: &Stream) -> Result<Option<Sorted>, Error> {
-        let Hashes { bucket_of_key, lows, range, taken, .. } = self;
-        let mut keys = lows.len();
-        if let Some(taken) = taken {
-            let mut count = [0];
-            stream.download(&taken, &mut count)?;
-            if count[0] > keys as u64 {
-                return Ok(None);
-            }
-            keys = count[0] as usize;
-        }
+    pub(super) fn sorted(self, stream: &Stream, keys: usize) -> Result<Sorted, Error> {
+        let Hashes { bucket_of_key, lows, range, .. } = self;
         let buckets = (range.end - range.start) as usize;
         let bits = (usize::BITS - (buckets - 1).leading_zeros()).max(1);
         let mut sorted = (stream.alloc_uninit::<u32>(keys)?, stream.alloc_uninit::<u64>(keys)?);
@@ -141,7 +165,7 @@ impl Hashes {
             kernels::recsplit_bounds { bucket_of_key, n: keys, buckets, bounds }
                 .launch(stream, covering(stream.device(), keys + 1))?;
         }
-        Ok(Some(Sorted { lows, bounds, buckets, first: range.start }))
+        Ok(Sorted { lows, bounds, buckets, first: range.start })
     }
 }
 

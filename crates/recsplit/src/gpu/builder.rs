@@ -1,8 +1,8 @@
 //! Builders of functions in device memory.
 
 use warpset_base::key::Key;
-use warpset_gpu::Device;
 use warpset_gpu::batch::DeviceKeys128;
+use warpset_gpu::{Device, Devices};
 
 use super::RecSplit;
 use super::build::Construction;
@@ -11,7 +11,8 @@ use super::watch::{Stages, Watch};
 use crate::Error;
 use crate::build::Settings;
 
-/// Settings for building on a device: made by [`Builder::on`](crate::Builder::on). The words are those that the host's builder makes
+/// Settings for building on a device or several: made by [`Builder::on`](crate::Builder::on) and
+/// [`Builder::on_each`](crate::Builder::on_each). The words are those that the host's builder makes
 /// of the same keys and settings.
 ///
 /// ```
@@ -29,7 +30,7 @@ use crate::build::Settings;
 #[must_use = "a builder does nothing until `build_from`"]
 pub struct Builder<S = crate::RecSplit> {
     pub(super) settings: crate::Builder<S>,
-    pub(super) device: Device,
+    pub(super) devices: Devices,
 }
 
 impl<S> crate::Builder<S> {
@@ -39,7 +40,29 @@ impl<S> crate::Builder<S> {
     where
         Self: Clone,
     {
-        Builder { settings: self.clone(), device: device.clone() }
+        self.on_each(&Devices::from(device))
+    }
+
+    /// The same for a structure in the memory of the first of several devices, which share the work: each finds the trees of as many
+    /// buckets as the others. The words are the same, whatever the devices.
+    ///
+    /// ```
+    /// use warpset_gpu::{Device, Devices};
+    /// use warpset_recsplit::RecSplit;
+    ///
+    /// let devices = Devices::new([(); 2].map(|()| Device::emulator(Default::default())))?; // or `Devices::cuda_all()?`
+    /// let keys: Vec<u64> = (0..1_000).map(|i| i * i).collect();
+    /// let settings = RecSplit::builder().leaf_size(5).bucket_size(50);
+    /// let function = settings.on_each(&devices).build_from(&keys)?;
+    /// assert_eq!(function.device(), devices.first());
+    /// assert!(function.to_host()? == settings.build_from(&keys)?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn on_each(&self, devices: &Devices) -> Builder<S>
+    where
+        Self: Clone,
+    {
+        Builder { settings: self.clone(), devices: devices.clone() }
     }
 }
 
@@ -52,7 +75,7 @@ pub(crate) fn build_from_slice<S, K: Key>(
 ) -> Result<crate::RecSplit, Error> {
     // Work that the caller queued on other streams comes first.
     device.synchronize()?;
-    Construction { device, settings, builder, watch: None }.build(&HostKeys { device, keys })?.to_host()
+    Construction { devices: &device.into(), settings, builder, watch: None }.build(&HostKeys(keys))?.to_host()
 }
 
 impl<S> Builder<S> {
@@ -60,41 +83,46 @@ impl<S> Builder<S> {
     pub(super) fn function(&self, keys: &impl Source, watch: Option<&Watch>) -> Result<RecSplit, Error> {
         let settings = self.settings.settings()?;
         if keys.len() == 0 {
-            return self.settings.function_from::<u64>(&[])?.to_device(&self.device);
+            return self.settings.function_from::<u64>(&[])?.to_device(self.devices.first());
         }
-        Construction { device: &self.device, settings, builder: &self.settings, watch }.build(keys)
+        // Work that the caller queued on other streams comes first.
+        self.devices.all().iter().try_for_each(Device::synchronize)?;
+        Construction { devices: &self.devices, settings, builder: &self.settings, watch }.build(keys)
+    }
+
+    /// An error unless the keys are on one of the devices.
+    pub(super) fn expect_among(&self, keys: &impl DeviceKeys128, operation: &'static str) -> Result<(), Error> {
+        let (devices, there) = (self.devices.all(), keys.device());
+        if devices.contains(there) { Ok(()) } else { Ok(self.devices.first().expect_same(there, operation)?) }
     }
 }
 
 impl Builder<crate::RecSplit> {
     /// Builds the function of `keys`, which must be distinct. Integers cross the bus as they are, of other keys the hashes.
     ///
-    /// Takes 44 bytes of device memory per key, or what there is: then the keys come several times, each time for some of the
-    /// buckets.
+    /// Takes 44 bytes of device memory per key, 68 of several devices, or what there is: then the keys come several times, each time for
+    /// some of the buckets.
     ///
     /// # Errors
     /// Those of [`Builder::build_from`](crate::Builder::build_from); [`Error::Gpu`].
     pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<RecSplit, Error> {
-        // Work that the caller queued on other streams comes first.
-        self.device.synchronize()?;
-        self.function(&HostKeys { device: &self.device, keys }, None)
+        self.function(&HostKeys(keys), None)
     }
 
-    /// Builds the function of keys on the device, which must be distinct.
+    /// Builds the function of keys on the device, or on one of several, which must be distinct. That one hashes them, and the others get the
+    /// hashes of their buckets.
     ///
     /// # Errors
     /// As for [`Builder::build_from`]; [`warpset_gpu::GpuError::OtherDevice`].
     pub fn build_from_device(&self, keys: impl DeviceKeys128) -> Result<RecSplit, Error> {
-        self.device.expect_same(keys.device(), "building a function")?;
-        self.device.synchronize()?;
+        self.expect_among(&keys, "building a function")?;
         self.function(&KeysThere(keys), None)
     }
 
-    /// The same, and the seconds of each stage by the device's clock: for the bench.
+    /// The same, and the seconds of each stage by the clock of the first device: for the bench.
     #[doc(hidden)]
     pub fn build_timed_device(&self, keys: impl DeviceKeys128) -> Result<(RecSplit, Stages), Error> {
-        self.device.expect_same(keys.device(), "building a function")?;
-        self.device.synchronize()?;
+        self.expect_among(&keys, "building a function")?;
         let watch = Watch::default();
         let function = self.function(&KeysThere(keys), Some(&watch))?;
         Ok((function, watch.seconds()?))

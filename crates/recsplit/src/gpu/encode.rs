@@ -1,5 +1,7 @@
 //! Numbers to bits on a device: see [`warpset_kernels::recsplit::encode`].
 
+use std::sync::Arc;
+
 use warpset_gpu::{DeviceSlice, DeviceSliceMut, DeviceVec, LaunchConfig, Stream};
 use warpset_kernels::recsplit::encode::{self as kernels, BLOCK};
 use warpset_primitives::scan::{self, Sum};
@@ -47,15 +49,15 @@ impl Lanes {
 }
 
 /// Trees whose numbers have been found.
-pub(super) struct Found<'a> {
+pub(super) struct Found {
     pub(super) lanes: Lanes,
-    pub(super) rows: &'a Rows,
-    pub(super) sorted: &'a Sorted,
-    pub(super) sizes: &'a Sizes,
-    pub(super) numbers: &'a DeviceVec<u64>,
+    pub(super) rows: Arc<Rows>,
+    pub(super) sorted: Sorted,
+    pub(super) sizes: Sizes,
+    pub(super) numbers: DeviceVec<u64>,
 }
 
-impl Found<'_> {
+impl Found {
     fn config(&self) -> LaunchConfig {
         LaunchConfig::new(self.sorted.buckets.div_ceil((BLOCK / self.lanes.count()) as usize) as u32, BLOCK)
     }

@@ -1,12 +1,19 @@
-//! Filters built on a device: a function, and then the fingerprint of each key at its number.
+//! Filters built on devices: a function, and then the fingerprint of each key at its number.
+//!
+//! Where several devices build, each has a copy of the function and the places of all fingerprints, looks up a part of the keys, and the
+//! first device unites what they have written.
+
+use std::sync::{Mutex, PoisonError};
 
 use warpset_base::key::Key;
 use warpset_gpu::batch::{DeviceKeys128, Hashing, Reply, Staging};
-use warpset_gpu::{DeviceVec, Stream};
+use warpset_gpu::{Device, DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::recsplit::fingerprints::recsplit_fingerprints;
 
 use super::buckets::covering;
+use super::build::part_of;
+use super::join::queue_bits;
 use super::source::{HostKeys, KeysThere};
 use super::{Builder, RecSplit, StaticFilter};
 use crate::Error;
@@ -21,39 +28,109 @@ impl Builder<crate::StaticFilter> {
     /// Those of [`Builder::build_from`](crate::Builder::build_from); [`Error::Gpu`].
     pub fn build_from<K: Key>(&self, keys: &[K]) -> Result<StaticFilter, Error> {
         self.settings.check_width()?;
-        self.device.synchronize()?;
-        let mut draft = Draft::new(self, self.function(&HostKeys { device: &self.device, keys }, None)?)?;
-        Staging::new(&self.device, Hashing::wide(draft.function.seed())).run(
-            keys,
-            Reply::None,
+        let mut draft = Draft::new(self, self.function(&HostKeys(keys), None)?)?;
+        let devices = self.devices.at_most(keys.len());
+        let several = devices.all().len() as u64;
+        let (function, own) = draft.parts();
+        let own = Mutex::new(Some(own));
+        let parts = devices.each(|place, device| {
+            let of = part_of(keys.len() as u64, place as u64, several);
+            let keys = &keys[of.start as usize..of.end as usize];
+            let staging = Staging::new(device, Hashing::wide(function.function.seed()));
             // SAFETY: `run` waits for all chunks, on an error too.
-            |chunk| unsafe { draft.queue(chunk.stream, chunk.keys, chunk.range.len()) },
-            |_, _| {},
-        )?;
+            let fill = |to: &mut DeviceSliceMut<'_, u64>, by: Fingerprints<'_>| {
+                let work = |chunk: &warpset_gpu::batch::Chunk<'_>| unsafe {
+                    by.queue(chunk.stream, chunk.keys, chunk.range.len(), to)
+                };
+                staging.run(keys, Reply::None, work, |_, _| {})
+            };
+            match own.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| place == 0) {
+                Some(mut own) => fill(&mut own, function).map(|()| None),
+                None => function.elsewhere(device, fill).map(Some),
+            }
+        });
+        let parts = parts.into_iter().collect::<Result<Vec<_>, _>>()?;
+        draft.unite(parts.into_iter().flatten())?;
         draft.finish()
     }
 
-    /// Builds the filter of keys on the device, which must be distinct.
+    /// Builds the filter of keys on the device, or on one of several, which must be distinct.
     ///
     /// # Errors
     /// As for [`Builder::build_from`]; [`warpset_gpu::GpuError::OtherDevice`].
     pub fn build_from_device(&self, keys: impl DeviceKeys128) -> Result<StaticFilter, Error> {
         self.settings.check_width()?;
-        self.device.expect_same(keys.device(), "building a filter")?;
-        self.device.synchronize()?;
+        self.expect_among(&keys, "building a filter")?;
+        let (n, device) = (keys.count(), keys.device().clone());
         let keys = KeysThere(keys);
         let mut draft = Draft::new(self, self.function(&keys, None)?)?;
-        let (stream, seed) = (self.device.new_stream()?, draft.function.seed());
-        // SAFETY: the stream is waited for, on an error too.
-        let queued = unsafe { keys.each(&stream, seed, NUMBERED, |keys, _, n| draft.queue(&stream, keys, n)) };
-        stream.synchronize()?;
-        queued?;
+        let (function, mut own) = draft.parts();
+        let fill = |to: &mut DeviceSliceMut<'_, u64>, by: Fingerprints<'_>| {
+            let (stream, seed) = (device.new_stream()?, by.function.seed());
+            // SAFETY: the stream is waited for, on an error too.
+            let queued =
+                unsafe { keys.each(0..n, &stream, seed, NUMBERED, |keys, _, n| by.queue(&stream, keys, n, to)) };
+            stream.synchronize()?;
+            queued
+        };
+        if device == *self.devices.first() {
+            fill(&mut own, function)?;
+        } else {
+            let part = function.elsewhere(&device, fill)?;
+            draft.unite([part])?;
+        }
         draft.finish()
     }
 }
 
 /// Keys whose numbers take scratch memory at a time: 256 MiB.
 const NUMBERED: usize = 1 << 25;
+
+/// What fingerprints are written with.
+#[derive(Clone, Copy)]
+struct Fingerprints<'a> {
+    function: &'a RecSplit,
+    width: u32,
+}
+
+impl Fingerprints<'_> {
+    /// Queues the fingerprints of `n` keys, to their places in `words`.
+    ///
+    /// # Safety
+    /// The keys are `n`, by their hashes under the function's seed; `words` has a place for every key of the function, zero where it was
+    /// not written. All of them stay until `stream` has passed this work, and nothing else accesses the words.
+    unsafe fn queue(
+        self,
+        stream: &Stream,
+        keys: KeySlice,
+        n: usize,
+        words: &mut DeviceSliceMut<'_, u64>,
+    ) -> Result<(), Error> {
+        let mut numbers = stream.alloc_uninit(n)?;
+        // SAFETY: numbers are below that of the fingerprints, which other keys' are or-ed to; scratch memory is freed in the order of
+        // the stream; the rest is the caller's promise.
+        unsafe {
+            self.function.queue_numbers(stream, keys, n, numbers.global_mut())?;
+            let KeySlice { keys, kind, spread: seed } = keys;
+            let (numbers, width) = (numbers.global(), self.width);
+            recsplit_fingerprints { keys, kind, seed, n, numbers, width, words: words.global_mut() }
+                .launch(stream, covering(stream.device(), n))?;
+        }
+        Ok(())
+    }
+
+    /// The words that `fill` fills on another device, by a copy of the function there.
+    fn elsewhere(
+        self,
+        device: &Device,
+        fill: impl FnOnce(&mut DeviceSliceMut<'_, u64>, Fingerprints<'_>) -> Result<(), Error>,
+    ) -> Result<DeviceVec<u64>, Error> {
+        let function = &self.function.copied_to(device)?;
+        let mut words = device.alloc_zeroed(fingerprint_words(function.len(), self.width) as usize)?;
+        fill(&mut words.as_mut_slice(), Fingerprints { function, ..self })?;
+        Ok(words)
+    }
+}
 
 /// A filter whose fingerprints are still to come.
 struct Draft {
@@ -64,7 +141,7 @@ struct Draft {
 
 impl Draft {
     fn new<S>(builder: &Builder<S>, function: RecSplit) -> Result<Self, Error> {
-        let (device, width) = (&builder.device, builder.settings.width());
+        let (device, width) = (function.device(), builder.settings.width());
         let function_words = function.words().len();
         let parameters = Parameters::new(function.parameters.clone(), function_words, width);
         let fingerprints = fingerprint_words(function.len(), width) as usize;
@@ -78,24 +155,22 @@ impl Draft {
         Ok(Self { function, words, parameters })
     }
 
-    /// Queues the fingerprints of `n` keys.
-    ///
-    /// # Safety
-    /// The keys are `n`, by their hashes under the function's seed; they and this stay until `stream` has passed this work.
-    unsafe fn queue(&mut self, stream: &Stream, keys: KeySlice, n: usize) -> Result<(), Error> {
+    /// What fingerprints are written with, and their places.
+    fn parts(&mut self) -> (Fingerprints<'_>, DeviceSliceMut<'_, u64>) {
         let first = COMMON_WORDS + self.parameters.function_words();
-        let mut numbers = stream.alloc_uninit(n)?;
-        // SAFETY: numbers are below that of the fingerprints, which other keys' are or-ed to; scratch memory is freed in the order of
-        // the stream; the rest is the caller's promise.
-        unsafe {
-            self.function.queue_numbers(stream, keys, n, numbers.global_mut())?;
-            let KeySlice { keys, kind, spread: seed } = keys;
-            let (numbers, width) = (numbers.global(), self.parameters.width);
-            let words = self.words.global_mut().at(first);
-            recsplit_fingerprints { keys, kind, seed, n, numbers, width, words }
-                .launch(stream, covering(stream.device(), n))?;
-        }
-        Ok(())
+        let by = Fingerprints { function: &self.function, width: self.parameters.width };
+        (by, self.words.slice_mut(first..))
+    }
+
+    /// Adds the fingerprints that other devices have written.
+    fn unite(&mut self, others: impl IntoIterator<Item = DeviceVec<u64>>) -> Result<(), Error> {
+        let stream = self.function.device().new_stream()?;
+        let (_, mut own) = self.parts();
+        // SAFETY: all have as many words; the stream is waited for, on an error too.
+        let unite = |part: DeviceVec<u64>| unsafe { queue_bits(&stream, &part, 0, own.global_mut()) };
+        let queued = others.into_iter().try_for_each(unite);
+        stream.synchronize()?;
+        queued
     }
 
     fn finish(self) -> Result<StaticFilter, Error> {

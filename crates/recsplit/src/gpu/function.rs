@@ -59,6 +59,15 @@ impl RecSplit {
         Self::with_parameters(device, words, view.lookup().parameters.clone())
     }
 
+    /// A copy on another device, or on this one.
+    pub(super) fn copied_to(&self, device: &Device) -> Result<Self, Error> {
+        let mut words = device.alloc_uninit(self.words.len())?;
+        let stream = device.new_stream()?;
+        stream.copy(&mut words, &self.words)?;
+        stream.synchronize()?;
+        Self::with_parameters(device, words, self.parameters.clone())
+    }
+
     /// A copy in host memory. Waits for all work on the device.
     ///
     /// # Errors

@@ -88,6 +88,15 @@ impl Lists {
         &self.of_size
     }
 
+    /// Hashes that are expected to be taken for each list of this length, as far as its largest nodes tell.
+    pub(super) fn works(&self, trees: &Trees, lengths: &[u64]) -> Vec<f64> {
+        let work = |(list, &count): (&List, &u64)| {
+            // A budget is 64 times the trials that are expected, and 64 more.
+            (count * u64::from(list.most_keys)) as f64 * (trees.budgets[list.most_keys as usize] / 64) as f64
+        };
+        self.lists.iter().zip(lengths).map(work).collect()
+    }
+
     /// The length of each list where there are `buckets[k]` buckets of `k` keys.
     pub(super) fn lengths(&self, trees: &Trees, buckets: &[u32]) -> Vec<u64> {
         let nodes = trees.nodes();

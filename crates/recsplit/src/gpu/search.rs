@@ -8,7 +8,9 @@
 mod launches;
 
 use super::node_lists::{List, Lists, Search};
+use crate::Error;
 use crate::find::{Trees, Unsolved};
+use crate::progress::Interrupted;
 use launches::{Part, Work};
 use warpset_core::recsplit::{Node, Remix};
 use warpset_gpu::{DeviceVec, GpuError, Stream};
@@ -77,8 +79,12 @@ impl DeviceTrees {
     }
 }
 
+/// What hears how much of a search is done.
+pub(crate) type Report<'a> = Option<&'a mut dyn FnMut(f64) -> Result<(), Interrupted>>;
+
 /// Finds the numbers of all nodes, in the order that [`crate::find`] describes: those of a bucket begin at `first_number`. `lows` has the keys
-/// of all buckets, which begin and end at `bounds`, in any order within a bucket; they are moved.
+/// of all buckets, which begin and end at `bounds`, in any order within a bucket; they are moved. `report`, if there is one, is called
+/// with the share of the work that is done, by expectation, after each list, for which it waits; its error ends the search.
 /// Waits for the stream.
 pub(crate) fn find(
     stream: &Stream,
@@ -87,10 +93,11 @@ pub(crate) fn find(
     bounds: &DeviceVec<u32>,
     first_number: &DeviceVec<u32>,
     numbers: &mut DeviceVec<u64>,
-) -> Result<Result<(), Unsolved>, GpuError> {
+    report: Report<'_>,
+) -> Result<Result<(), Unsolved>, Error> {
     match trees.trees.remix {
-        Remix::Bits32 => find_with::<u32>(stream, trees, lows, bounds, first_number, numbers),
-        Remix::Bits64 => find_with::<u64>(stream, trees, lows, bounds, first_number, numbers),
+        Remix::Bits32 => find_with::<u32>(stream, trees, lows, bounds, first_number, numbers, report),
+        Remix::Bits64 => find_with::<u64>(stream, trees, lows, bounds, first_number, numbers, report),
     }
 }
 
@@ -159,12 +166,13 @@ fn find_with<M: SearchMix>(
     bounds: &DeviceVec<u32>,
     first_number: &DeviceVec<u32>,
     numbers: &mut DeviceVec<u64>,
-) -> Result<Result<(), Unsolved>, GpuError> {
+    mut report: Report<'_>,
+) -> Result<Result<(), Unsolved>, Error> {
     let buckets = bounds.len().saturating_sub(1);
     let sizes = trees.sizes(stream, bounds, buckets)?;
     let (known, larger) = sizes.split_at(trees.trees.nodes().len());
     if larger.iter().any(|&count| count > 0) {
-        return too_large(bounds, known.len()).map(Err);
+        return Ok(Err(too_large(bounds, known.len())?));
     }
     let lengths = trees.lists.lengths(&trees.trees, known);
     let mut firsts = Vec::with_capacity(lengths.len());
@@ -192,17 +200,24 @@ fn find_with<M: SearchMix>(
         multiprocessors: stream.device().properties().multiprocessors,
     };
     work.roots(bounds, buckets, first_number)?;
+    let works = trees.lists.works(&trees.trees, &lengths);
+    let (all, mut done) = (works.iter().sum::<f64>(), 0.0);
     for (number, list) in trees.lists.all().iter().enumerate() {
         let part = Part { number, first: firsts[number] as usize, count: lengths[number] as usize };
         if part.count > 0 {
             work.solve::<M>(list, part)?;
+            done += works[number];
+            if let Some(report) = &mut report {
+                stream.synchronize()?;
+                report(done / all)?;
+            }
         }
     }
     let mut failure = [NO_FAILURE];
     stream.download(&work.failure, &mut failure)?;
     match failure[0] {
         NO_FAILURE => Ok(Ok(())),
-        key => bucket_of_key(bounds, key).map(|bucket| Err(Unsolved { bucket })),
+        key => Ok(Err(Unsolved { bucket: bucket_of_key(bounds, key)? })),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Where the keys of a build are: in host memory, from which they stream, or on the device.
 
+use std::ops::Range;
+
 use warpset_base::key::Key;
 use warpset_gpu::batch::{DeviceKeys128, Hashing, Reply, Staging};
 use warpset_gpu::{Device, Stream};
@@ -12,40 +14,53 @@ use crate::build::duplicates::{check_duplicates, positions_of};
 use crate::progress::Meter;
 
 /// Keys that a function is built from.
-pub(super) trait Source {
+pub(super) trait Source: Sync {
     /// How many.
     fn len(&self) -> usize;
 
-    /// Whether they come over the bus each time.
-    const TRAVEL: bool;
+    /// The device where they are; `None` for keys in host memory, which come over the bus each time.
+    fn home(&self) -> Option<&Device>;
 
-    /// Brings the hashes of all keys to `hashes`, counts them, and waits.
-    fn hash(&self, stream: &Stream, seed: u64, hashes: &mut Hashes, meter: &Meter) -> Result<(), Error>;
+    /// Brings the hashes of some keys to `hashes`, on the device of `stream`, counts them, and waits.
+    fn hash(
+        &self,
+        which: Range<usize>,
+        stream: &Stream,
+        seed: u64,
+        hashes: &mut Hashes,
+        meter: &Meter,
+    ) -> Result<(), Error>;
 
     /// Among the keys with this bucket, of `buckets`, and this low half, equal ones are an error.
-    fn check_duplicates(&self, stream: &Stream, seed: u64, place: (u64, u64), buckets: u64) -> Result<(), Error>;
+    fn check_duplicates(&self, seed: u64, place: (u64, u64), buckets: u64) -> Result<(), Error>;
 }
 
-/// Keys in host memory, on their way to this device.
-pub(super) struct HostKeys<'a, K> {
-    pub(super) device: &'a Device,
-    pub(super) keys: &'a [K],
-}
+/// Keys in host memory.
+pub(super) struct HostKeys<'a, K>(pub(super) &'a [K]);
 
 impl<K: Key> Source for HostKeys<'_, K> {
-    const TRAVEL: bool = true;
-
     fn len(&self) -> usize {
-        self.keys.len()
+        self.0.len()
     }
 
-    fn hash(&self, _stream: &Stream, seed: u64, hashes: &mut Hashes, meter: &Meter) -> Result<(), Error> {
-        let staging = Staging::new(self.device, Hashing::wide(seed));
+    fn home(&self) -> Option<&Device> {
+        None
+    }
+
+    fn hash(
+        &self,
+        which: Range<usize>,
+        stream: &Stream,
+        seed: u64,
+        hashes: &mut Hashes,
+        meter: &Meter,
+    ) -> Result<(), Error> {
+        let staging = Staging::new(stream.device(), Hashing::wide(seed));
         staging.run(
-            self.keys,
+            &self.0[which],
             Reply::None,
             |chunk| {
-                meter.add(chunk.range.len() as u64);
+                meter.add(chunk.range.len() as u64)?;
                 // SAFETY: chunks have different keys; `run` waits for all of them, on an error too.
                 unsafe { hashes.take(chunk.stream, chunk.keys, chunk.range.len(), chunk.range.start) }
             },
@@ -53,15 +68,9 @@ impl<K: Key> Source for HostKeys<'_, K> {
         )
     }
 
-    fn check_duplicates(
-        &self,
-        _stream: &Stream,
-        seed: u64,
-        (bucket, low): (u64, u64),
-        buckets: u64,
-    ) -> Result<(), Error> {
-        let positions = positions_of(self.keys.iter().map(|key| key.hash128(seed)), bucket, low, buckets);
-        check_duplicates(positions.into_iter().map(|at| (at, &self.keys[at as usize])))
+    fn check_duplicates(&self, seed: u64, (bucket, low): (u64, u64), buckets: u64) -> Result<(), Error> {
+        let positions = positions_of(self.0.iter().map(|key| key.hash128(seed)), bucket, low, buckets);
+        check_duplicates(positions.into_iter().map(|at| (at, &self.0[at as usize])))
     }
 }
 
@@ -72,21 +81,22 @@ pub(super) struct KeysThere<K>(pub(super) K);
 const COLLIDING: usize = 1 << 10;
 
 impl<K: DeviceKeys128> KeysThere<K> {
-    /// Runs `work` on the keys as kernels take them, at most `most` at a time, a multiple of 64, with the number of the first of them and
-    /// their number.
+    /// Runs `work` on some of the keys as kernels take them, at most `most` at a time, a multiple of 64, with the number of the first
+    /// among all of them and their number.
     ///
     /// # Safety
     /// `work` only queues work on `stream`, which is waited for before the keys go.
     pub(super) unsafe fn each(
         &self,
+        which: Range<usize>,
         stream: &Stream,
         seed: u64,
         most: usize,
         mut work: impl FnMut(KeySlice, usize, usize) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let (n, step) = (self.0.count(), self.0.at_a_time().min(most));
-        for first in (0..n).step_by(step) {
-            let some = first..n.min(first.saturating_add(step));
+        let step = self.0.at_a_time().min(most);
+        for first in which.clone().step_by(step) {
+            let some = first..which.end.min(first.saturating_add(step));
             // SAFETY: the caller waits for the stream.
             let keys = unsafe { self.0.part(some.clone()).kernel_keys(seed, stream)? };
             work(keys.keys, first, some.len())?;
@@ -96,31 +106,40 @@ impl<K: DeviceKeys128> KeysThere<K> {
 }
 
 impl<K: DeviceKeys128> Source for KeysThere<K> {
-    const TRAVEL: bool = false;
-
     fn len(&self) -> usize {
         self.0.count()
     }
 
-    fn hash(&self, stream: &Stream, seed: u64, hashes: &mut Hashes, _meter: &Meter) -> Result<(), Error> {
+    fn home(&self) -> Option<&Device> {
+        Some(self.0.device())
+    }
+
+    fn hash(
+        &self,
+        which: Range<usize>,
+        stream: &Stream,
+        seed: u64,
+        hashes: &mut Hashes,
+        meter: &Meter,
+    ) -> Result<(), Error> {
+        let begin = which.start;
         // SAFETY: each key comes once, and the stream is waited for.
-        let queued =
-            unsafe { self.each(stream, seed, usize::MAX, |keys, first, n| hashes.take(stream, keys, n, first)) };
+        let queued = unsafe {
+            self.each(which, stream, seed, usize::MAX, |keys, first, n| {
+                meter.add(n as u64)?;
+                hashes.take(stream, keys, n, first - begin)
+            })
+        };
         stream.synchronize()?;
         queued
     }
 
-    fn check_duplicates(
-        &self,
-        stream: &Stream,
-        seed: u64,
-        (bucket, low): (u64, u64),
-        buckets: u64,
-    ) -> Result<(), Error> {
+    fn check_duplicates(&self, seed: u64, (bucket, low): (u64, u64), buckets: u64) -> Result<(), Error> {
+        let stream = &self.0.device().new_stream()?;
         let mut found = stream.alloc_zeroed::<u64>(1 + COLLIDING)?;
         // SAFETY: there is room for what is found; the download waits.
         let queued = unsafe {
-            self.each(stream, seed, usize::MAX, |keys, first, n| {
+            self.each(0..self.0.count(), stream, seed, usize::MAX, |keys, first, n| {
                 let (found, capacity) = (found.global_mut(), COLLIDING as u64);
                 let (keys, kind, seed, first) = (keys.keys, keys.kind, keys.spread, first as u64);
                 kernels::recsplit_positions { keys, kind, seed, n, first, buckets, bucket, low, capacity, found }

@@ -57,7 +57,7 @@ impl Input {
         let mut lows = stream.from_slice(&self.keys).unwrap();
         let (bounds, firsts) = (stream.from_slice(&self.bounds).unwrap(), stream.from_slice(&firsts).unwrap());
         let trees = DeviceTrees::new(&stream, trees).unwrap();
-        find(&stream, &trees, &mut lows, &bounds, &firsts, &mut numbers).unwrap()?;
+        find(&stream, &trees, &mut lows, &bounds, &firsts, &mut numbers, None).unwrap()?;
         let mut found = vec![0; sum as usize];
         stream.download(&numbers, &mut found).unwrap();
         Ok(found)
@@ -154,7 +154,7 @@ fn equal_keys_have_no_solution() {
         let (firsts, mut numbers) = (device.alloc_zeroed(4).unwrap(), device.alloc_zeroed(40).unwrap());
         let stream = device.new_stream().unwrap();
         let trees = DeviceTrees::new(&stream, trees).unwrap();
-        let found = find(&stream, &trees, &mut lows, &bounds, &firsts, &mut numbers).unwrap();
+        let found = find(&stream, &trees, &mut lows, &bounds, &firsts, &mut numbers, None).unwrap();
         assert_eq!(found, Err(Unsolved { bucket: 2 }));
     }
 }

@@ -1,0 +1,179 @@
+//! Several devices that work together.
+
+use std::panic::resume_unwind;
+use std::thread;
+
+use warpset_simt::KernelInfo;
+
+use crate::device::Device;
+use crate::error::{GpuError, Result};
+use crate::faults;
+
+/// Different devices of one kind, at least one, whose memory can be copied to each other: what operations on several devices take.
+/// The first one is where their results are.
+///
+/// ```
+/// use warpset_gpu::{Device, Devices};
+///
+/// let both = [Device::emulator(Default::default()), Device::emulator(Default::default())];
+/// let devices = Devices::new(both)?; // or `Devices::cuda_all()?`
+/// assert_eq!(devices.each(|place, device| (place, device == &devices.all()[place])), [(0, true), (1, true)]);
+/// # Ok::<(), warpset_gpu::GpuError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Devices(Vec<Device>);
+
+impl Devices {
+    /// These devices. CUDA devices that can access each other's memory get that access, so that copies between them need not go
+    /// through the host.
+    ///
+    /// # Errors
+    /// [`GpuError::EmptyDeviceList`], [`GpuError::SameDeviceTwice`]; [`GpuError::OtherDevice`] if some are emulated and others are not.
+    pub fn new(devices: impl IntoIterator<Item = Device>) -> Result<Self> {
+        let devices: Vec<Device> = devices.into_iter().collect();
+        let Some((first, others)) = devices.split_first() else { return Err(GpuError::EmptyDeviceList) };
+        for (before, device) in others.iter().enumerate() {
+            if devices[..=before].contains(device) {
+                return Err(GpuError::SameDeviceTwice { device: device.to_string() });
+            }
+            if device.is_emulator() != first.is_emulator() {
+                first.expect_same(device, "work on several devices")?;
+            }
+        }
+        for device in &devices {
+            devices.iter().filter(|other| *other != device).for_each(|other| device.open_memory_to(other));
+        }
+        Ok(Self(devices))
+    }
+
+    /// Every CUDA device that can run our kernels, in the order of their ordinals.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn cuda_all() -> Result<Self> {
+        Self::new(Device::cuda_all()?)
+    }
+
+    /// All of them.
+    pub fn all(&self) -> &[Device] {
+        &self.0
+    }
+
+    /// The first one.
+    pub fn first(&self) -> &Device {
+        &self.0[0]
+    }
+
+    /// The first `count` of them, at least one.
+    #[must_use]
+    pub fn at_most(&self, count: usize) -> Self {
+        Self(self.0[..count.clamp(1, self.0.len())].to_vec())
+    }
+
+    /// Runs `work` for each device, with its place in the list: for the first one on this thread, and for each other on a thread of its own.
+    /// Returns the results in the order of the list. A panic comes through after all have ended.
+    pub fn each<R: Send>(&self, work: impl Fn(usize, &Device) -> R + Sync) -> Vec<R> {
+        let (faults, work) = (faults::of_this_thread(), &work);
+        thread::scope(|scope| {
+            let start = |(place, device)| {
+                let faults = faults.clone();
+                scope.spawn(move || {
+                    faults::share(faults);
+                    work(place, device)
+                })
+            };
+            let others: Vec<_> = self.0.iter().enumerate().skip(1).map(start).collect();
+            let mut results = vec![work(0, &self.0[0])];
+            results.extend(others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic))));
+            results
+        })
+    }
+}
+
+impl Devices {
+    /// Runs `work`; meanwhile each device compiles and loads its kernels, see [`Device::with_kernels`].
+    pub fn with_kernels<R>(&self, kernels: &[Vec<&'static KernelInfo>], work: impl FnOnce() -> R) -> R {
+        fn nested(devices: &[Device], kernels: &[Vec<&'static KernelInfo>], work: &mut dyn FnMut()) {
+            match (devices, kernels) {
+                ([device, devices @ ..], [of_device, kernels @ ..]) => {
+                    device.with_kernels(of_device, || nested(devices, kernels, work));
+                }
+                _ => work(),
+            }
+        }
+        let (mut work, mut result) = (Some(work), None);
+        nested(&self.0, kernels, &mut || result = work.take().map(|work| work()));
+        result.expect("`nested` calls it once")
+    }
+}
+
+impl From<&Device> for Devices {
+    fn from(device: &Device) -> Self {
+        Self(vec![device.clone()])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{cuda, fail_each};
+
+    fn emulators(count: usize) -> Vec<Device> {
+        (0..count).map(|_| Device::emulator(Default::default())).collect()
+    }
+
+    #[test]
+    fn lists_have_different_devices_of_one_kind() {
+        assert!(matches!(Devices::new([]), Err(GpuError::EmptyDeviceList)));
+        let [one, other] = emulators(2).try_into().unwrap();
+        let twice = Devices::new([one.clone(), other.clone(), one.clone()]);
+        assert!(matches!(twice, Err(GpuError::SameDeviceTwice { .. })), "{twice:?}");
+        if let Some(cuda) = cuda() {
+            let mixed = Devices::new([one.clone(), cuda]);
+            assert!(matches!(mixed, Err(GpuError::OtherDevice { .. })), "{mixed:?}");
+        }
+        let devices = Devices::new([one.clone(), other.clone()]).unwrap();
+        assert_eq!((devices.first(), devices.all()), (&one, &[one.clone(), other][..]));
+        assert_eq!(devices.at_most(0), Devices::from(&one));
+        assert_eq!(devices.at_most(9), devices);
+    }
+
+    #[test]
+    fn each_device_has_its_worker_and_memory_is_copied_between_them() {
+        let mut several = vec![Devices::new(emulators(3)).unwrap()];
+        several.extend(cuda().map(|_| Devices::cuda_all().unwrap()));
+        for devices in several {
+            let parts = devices.each(|place, device| device.from_slice(&[place as u32; 1000]).unwrap());
+            let stream = devices.first().new_stream().unwrap();
+            let mut all = devices.first().alloc_uninit::<u32>(1000 * parts.len()).unwrap();
+            for (place, part) in parts.iter().enumerate() {
+                stream.copy(all.slice_mut(place * 1000..(place + 1) * 1000), part).unwrap();
+            }
+            stream.synchronize().unwrap();
+            assert!(all.to_vec().unwrap().chunks(1000).zip(0..).all(|(part, place)| part == [place; 1000]));
+        }
+    }
+
+    #[test]
+    fn faults_strike_on_every_worker() {
+        let devices = Devices::new(emulators(2)).unwrap();
+        let allocate = |_: &mut [usize; 2]| {
+            let results = devices.each(|place, device| device.alloc_zeroed::<u8>(1).map_err(|_| place));
+            results.into_iter().collect::<Result<Vec<_>, usize>>()
+        };
+        let mut failed = [0; 2];
+        let count = |failed: &mut [usize; 2], result: Result<Vec<_>, usize>| {
+            if let Err(place) = result {
+                failed[place] += 1;
+            }
+        };
+        assert_eq!(fail_each(&mut failed, allocate, count), 2);
+        assert_eq!(failed.iter().sum::<usize>(), 2);
+    }
+
+    #[test]
+    #[should_panic(expected = "worker 1")]
+    fn a_panic_comes_through() {
+        Devices::new(emulators(2)).unwrap().each(|place, _| assert_eq!(place, 0, "worker {place}"));
+    }
+}

@@ -1,0 +1,245 @@
+//! Functions that several devices build together are those of the host, word for word; and builds that are stopped.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use warpset_base::key::Hash128;
+use warpset_core::hash::mix;
+use warpset_core::recsplit::Method;
+use warpset_gpu::batch::StringVec;
+use warpset_gpu::testing::{cuda, devices, fail_each, lists_of_devices};
+use warpset_gpu::{Device, Devices, GpuError};
+
+use super::build::{Construction, Plan};
+use super::build_tests::uneven_hashes;
+use super::source::{HostKeys, KeysThere};
+use crate::{Builder, Error, RecSplit, StaticFilter};
+
+fn keys(n: usize) -> Vec<u64> {
+    (0..n as u64).map(|i| mix(i, 78)).collect()
+}
+
+/// Builds on the devices from host keys, and from keys on each of the devices, and on the host: all the same.
+fn are_the_hosts(devices: &Devices, builder: &Builder, n: usize) {
+    let keys = keys(n);
+    let expected = builder.build_from(&keys).unwrap();
+    let on_each = builder.on_each(devices);
+    let of_host_keys = on_each.build_from(&keys).unwrap();
+    assert_eq!(of_host_keys.device(), devices.first());
+    assert!(of_host_keys.to_host().unwrap() == expected, "{builder:?} {n}");
+    for home in [devices.first(), &devices.all()[devices.all().len() - 1]] {
+        let there = home.from_slice(&keys).unwrap();
+        let of_device_keys = on_each.build_from_device(there.as_slice()).unwrap();
+        assert!(of_device_keys.to_host().unwrap() == expected, "{builder:?} {n} {home:?}");
+    }
+}
+
+#[test]
+fn words_are_those_of_the_host() {
+    let method = |method| RecSplit::builder().method(method);
+    for devices in lists_of_devices(21) {
+        let most = if devices.first().is_emulator() { 400 } else { 1_000_000 };
+        for (builder, most) in [
+            (RecSplit::builder().leaf_size(8).bucket_size(100), most),
+            (RecSplit::builder().leaf_size(5).bucket_size(5), most),
+            (RecSplit::builder().leaf_size(2).bucket_size(1), most),
+            (method(Method::BruteForce).leaf_size(5).bucket_size(60), most),
+            (method(Method::Rotation).leaf_size(6).bucket_size(150), most / 4),
+            (RecSplit::builder().leaf_size(4).bucket_size(30).load_factor(0.9).seed(4), most),
+            (RecSplit::builder().keys_per_value(4).bucket_size(50), most),
+        ] {
+            for n in [0, 1, most] {
+                are_the_hosts(&devices, &builder, n);
+            }
+        }
+        // Fewer buckets than devices, and as many.
+        for n in [2, 11, 20, 29] {
+            are_the_hosts(&devices, &RecSplit::builder().leaf_size(4).bucket_size(10), n);
+        }
+    }
+}
+
+#[test]
+fn ranges_and_shares_give_the_same_words() {
+    let keys = keys(12_000);
+    let builder = RecSplit::builder().leaf_size(4).bucket_size(40).method(Method::BruteForce);
+    let expected = builder.build_from(&keys).unwrap();
+    for devices in lists_of_devices(22).iter().map(|devices| devices.at_most(2)).skip(1) {
+        let (settings, watch) = (builder.settings().unwrap(), None);
+        let construction = Construction { devices: &devices, settings, builder: &builder, watch };
+        let there = devices.all()[1].from_slice(&keys).unwrap();
+        // All of the second device's memory that a build may have, and whether pairs of 12 bytes are kept.
+        for (bytes, plan) in [
+            (1 << 24, Plan { ranges: 1, are_kept: true }),
+            (450_000, Plan { ranges: 1, are_kept: true }),
+            (300_000, Plan { ranges: 2, are_kept: false }),
+        ] {
+            devices.all()[1].set_memory_limit(keys.len() * 8 + bytes);
+            if devices.first().is_emulator() {
+                let planned = construction.plan(&HostKeys(&keys), &devices).unwrap();
+                assert!(planned == plan || plan.ranges > 1 && planned.ranges > 1, "{bytes}: {planned:?}");
+            }
+            let of_host_keys = builder.on_each(&devices).build_from(&keys).unwrap();
+            assert!(of_host_keys.to_host().unwrap() == expected, "{bytes}");
+            let of_device_keys = builder.on_each(&devices).build_from_device(there.as_slice()).unwrap();
+            assert!(of_device_keys.to_host().unwrap() == expected, "{bytes}");
+        }
+        assert!(!construction.plan(&KeysThere(there.as_slice()), &devices).unwrap().are_kept);
+        devices.all()[1].set_memory_limit(keys.len() * 8 + 20_000);
+        let error = builder.on_each(&devices).build_from(&keys).unwrap_err();
+        assert!(matches!(&error, Error::Gpu(GpuError::OutOfMemory { .. })), "{error}");
+        devices.all()[1].set_memory_limit(usize::MAX);
+    }
+}
+
+#[test]
+fn filters_are_those_of_the_host() {
+    for devices in lists_of_devices(23) {
+        for (n, width) in [(0, 8), (1, 3), (2, 9), (500, 7), (300, 32)] {
+            let (builder, keys) = (StaticFilter::builder(width).leaf_size(4).bucket_size(50), keys(n));
+            let expected = builder.build_from(&keys).unwrap();
+            assert!(builder.on_each(&devices).build_from(&keys).unwrap().to_host().unwrap() == expected, "{n} {width}");
+            let home = &devices.all()[devices.all().len() - 1];
+            let there = home.from_slice(&keys).unwrap();
+            let of_device_keys = builder.on_each(&devices).build_from_device(there.as_slice()).unwrap();
+            assert!(of_device_keys.to_host().unwrap() == expected, "{n} {width}");
+        }
+        let texts: Vec<String> = keys(200).iter().map(|word| format!("{word} or so")).collect();
+        let builder = StaticFilter::builder(9).leaf_size(4).bucket_size(50);
+        let expected = builder.build_from(&texts).unwrap();
+        let there = StringVec::from_slice(devices.first(), &texts).unwrap();
+        let of_device_keys = builder.on_each(&devices).build_from_device(there.as_strings()).unwrap();
+        assert!(of_device_keys.to_host().unwrap() == expected);
+        assert!(builder.on_each(&devices).build_from(&texts).unwrap().to_host().unwrap() == expected);
+    }
+}
+
+#[test]
+fn keys_that_cannot_be_built_from() {
+    for devices in lists_of_devices(24) {
+        let mut words = keys(1000);
+        words[700] = words[20];
+        let on_each = RecSplit::builder().leaf_size(4).bucket_size(50).on_each(&devices);
+        let there = devices.all()[1].from_slice(&words).unwrap();
+        for error in [on_each.build_from(&words).unwrap_err(), on_each.build_from_device(there.as_slice()).unwrap_err()]
+        {
+            assert!(matches!(error, Error::DuplicateKey { first: 20, second: 700, .. }), "{error}");
+        }
+        let elsewhere = Device::emulator(Default::default()).from_slice(&words).unwrap();
+        let error = on_each.build_from_device(elsewhere.as_slice()).unwrap_err();
+        assert!(matches!(error, Error::Gpu(GpuError::OtherDevice { .. })), "{error}");
+        // All in the first third of the buckets: some devices have none, and the words are the same nonetheless.
+        let uneven: Vec<Hash128> = uneven_hashes(900);
+        let builder = RecSplit::builder().leaf_size(4).bucket_size(8);
+        let expected = builder.build_from(&uneven).unwrap();
+        assert_eq!(expected.seed(), 0);
+        assert!(builder.on_each(&devices).build_from(&uneven).unwrap().to_host().unwrap() == expected);
+    }
+}
+
+#[test]
+fn a_failure_is_an_error_and_nothing_else() {
+    let words = keys(120);
+    let builder = RecSplit::builder().leaf_size(4).bucket_size(50);
+    let expected = builder.build_from(&words).unwrap();
+    let filters = StaticFilter::builder(5).leaf_size(4).bucket_size(50);
+    for devices in lists_of_devices(25) {
+        let free = || -> Vec<usize> { devices.all().iter().map(|device| device.memory_info().unwrap().free).collect() };
+        let there = devices.all()[1].from_slice(&words).unwrap();
+        let before = free();
+        let from_device = |_: &mut ()| builder.on_each(&devices).build_from_device(there.as_slice());
+        let from_host = |_: &mut ()| builder.on_each(&devices).build_from(&words);
+        let filter = |_: &mut ()| filters.on_each(&devices).build_from(&words);
+        let check = |_: &mut (), built: Result<crate::gpu::RecSplit, Error>| match built {
+            Ok(function) => assert!(function.to_host().unwrap() == expected),
+            Err(error) => assert!(matches!(error, Error::Gpu(_)), "{error}"),
+        };
+        let check_filter = |_: &mut (), built: Result<crate::gpu::StaticFilter, Error>| match built {
+            Ok(filter) => assert_eq!(filter.count_contained_bulk(&words).unwrap(), words.len()),
+            Err(error) => assert!(matches!(error, Error::Gpu(_)), "{error}"),
+        };
+        assert!(fail_each(&mut (), from_device, check) > 50);
+        assert!(fail_each(&mut (), from_host, check) > 50);
+        assert!(fail_each(&mut (), filter, check_filter) > 50);
+        if devices.first().is_emulator() {
+            assert_eq!(free(), before, "all memory is free again");
+        }
+    }
+}
+
+/// Stops builds at each call of the callback, one after the other, until one comes through. Returns how many that are.
+fn stop_each<T>(settings: &Builder, build: impl Fn(&Builder) -> Result<T, Error>) -> usize {
+    for stop_at in 0.. {
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counted = calls.clone();
+        let builder = settings.clone().progress(move |_| match counted.fetch_add(1, Ordering::Relaxed) {
+            call if call == stop_at => ControlFlow::Break(()),
+            call => {
+                assert!(call < stop_at, "called again");
+                ControlFlow::Continue(())
+            }
+        });
+        match build(&builder) {
+            Ok(_) => return stop_at,
+            Err(Error::Interrupted { keys, keys_done, .. }) => assert!(keys == 0 || keys_done <= keys),
+            Err(other) => panic!("{other}"),
+        }
+    }
+    unreachable!("builds end")
+}
+
+#[test]
+fn a_callback_stops_a_build() {
+    let words = keys(700);
+    // One thread, as several may call at the same time.
+    let builder = RecSplit::builder().leaf_size(4).bucket_size(60).threads(1);
+    assert!(stop_each(&builder, |builder| builder.build_from(&words)) >= 1);
+    assert!(stop_each(&builder, |builder| builder.build_from_iter(|| &words)) >= 1);
+    let source = || Ok(words.iter().map(Ok));
+    assert!(stop_each(&builder, |builder| builder.external().build_from(source)) >= 2);
+    for device in devices(26) {
+        let there = device.from_slice(&words).unwrap();
+        let before = device.memory_info().unwrap().free;
+        assert!(stop_each(&builder, |builder| builder.on(&device).build_from(&words)) > 5);
+        assert!(stop_each(&builder, |builder| builder.on(&device).build_from_device(there.as_slice())) > 5);
+        if device.is_emulator() {
+            assert_eq!(device.memory_info().unwrap().free, before, "all memory is free again");
+        }
+    }
+    for devices in lists_of_devices(27) {
+        // Threads call at the same time; after one was told to stop, all are.
+        let stopped = builder.clone().progress(|progress| {
+            if progress.keys_done > 100 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        let error = stopped.on_each(&devices).build_from(&words).unwrap_err();
+        assert!(matches!(error, Error::Interrupted { .. }), "{error}");
+        assert_eq!(builder.on_each(&devices).build_from(&words).unwrap().len(), 700);
+    }
+}
+
+/// 10^8 keys: a minute of all cores, 10 GiB of memory.
+#[test]
+#[ignore = "10^8 keys on CUDA devices: run it by name on a machine that has them"]
+fn large_builds_are_those_of_the_host() {
+    let Some(device) = cuda() else { return };
+    let keys = keys(100_000_000);
+    let there = device.from_slice(&keys).unwrap();
+    let lists = [Devices::from(&device), Devices::cuda_all().unwrap()];
+    for (leaf_size, bucket_size) in [(5, 5), (8, 100), (8, 2000), (16, 2000)] {
+        let builder = RecSplit::builder().leaf_size(leaf_size).bucket_size(bucket_size);
+        let expected = builder.build_from(&keys).unwrap();
+        for devices in &lists {
+            let on_each = builder.on_each(devices);
+            assert!(on_each.build_from_device(there.as_slice()).unwrap().to_host().unwrap() == expected);
+            assert!(on_each.build_from(&keys).unwrap().to_host().unwrap() == expected);
+        }
+        // In ranges, with what the keys leave.
+        device.set_memory_limit(keys.len() * 8 + (1 << 30));
+        for devices in &lists {
+            let on_each = builder.on_each(devices);
+            assert!(on_each.build_from_device(there.as_slice()).unwrap().to_host().unwrap() == expected);
+        }
+        device.set_memory_limit(usize::MAX);
+    }
+}
