@@ -295,14 +295,14 @@ fn the_host_builds_where_a_device_fails() {
     }
 }
 
-/// Hashes, taken as they are, of which all buckets but the first third have none, so that positions do not fit the jump array's 16 bits.
+/// Hashes, taken as they are, of which all buckets but the first quarter have none, so that positions do not fit the jump array's 16 bits.
 pub(super) fn uneven_hashes(n: u64) -> Vec<Hash128> {
-    (0..n).map(|i| Hash128 { high: mix(i, 6) / 3, low: mix(i, 7) }).collect()
+    (0..n).map(|i| Hash128 { high: mix(i, 6) / 4, low: mix(i, 7) }).collect()
 }
 
 #[test]
 fn lists_that_do_not_fit_lead_to_another_seed() {
-    let ready = uneven_hashes(51_000);
+    let ready = uneven_hashes(52_000);
     let builder = RecSplit::builder().leaf_size(3).bucket_size(1).method(Method::BruteForce);
     let expected = builder.build_from(&ready).unwrap();
     assert_ne!(expected.seed(), 0);

@@ -6,7 +6,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use warpset_base::key::Key;
-use warpset_gpu::batch::{DeviceKeys128, Hashing, Reply, Staging};
+use warpset_gpu::batch::{Chunk, DeviceKeys128, Hashing, Reply, Staging};
 use warpset_gpu::{Device, DeviceSliceMut, DeviceVec, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::recsplit::fingerprints::recsplit_fingerprints;
@@ -37,11 +37,9 @@ impl Builder<crate::StaticFilter> {
             let of = part_of(keys.len() as u64, place as u64, several);
             let keys = &keys[of.start as usize..of.end as usize];
             let staging = Staging::new(device, Hashing::wide(function.function.seed()));
-            // SAFETY: `run` waits for all chunks, on an error too.
             let fill = |to: &mut DeviceSliceMut<'_, u64>, by: Fingerprints<'_>| {
-                let work = |chunk: &warpset_gpu::batch::Chunk<'_>| unsafe {
-                    by.queue(chunk.stream, chunk.keys, chunk.range.len(), to)
-                };
+                // SAFETY: `run` waits for all chunks, on an error too.
+                let work = |chunk: &Chunk<'_>| unsafe { by.queue(chunk.stream, chunk.keys, chunk.range.len(), to) };
                 staging.run(keys, Reply::None, work, |_, _| {})
             };
             match own.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| place == 0) {

@@ -9,6 +9,7 @@ mod ours;
 mod peers;
 mod real;
 mod scaling;
+mod several_devices;
 mod shapes;
 mod variants;
 
@@ -34,6 +35,7 @@ impl Suite for RecSplit {
 
     fn generated(&self, setup: &Setup) -> Vec<Step> {
         let mut steps = device_build::steps(setup);
+        steps.extend(several_devices::steps(setup));
         steps.extend(device_lookups::steps(setup));
         if !setup.cpu() {
             return steps;
