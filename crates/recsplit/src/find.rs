@@ -30,6 +30,7 @@ use std::sync::Arc;
 use warpset_core::recsplit::{Node, Remix, TreeShape};
 
 /// What all trees of a function have in common.
+#[derive(Clone)]
 pub(crate) struct Trees {
     pub shape: TreeShape,
     pub remix: Remix,

@@ -29,39 +29,48 @@ struct Room {
 }
 
 /// Appends those of `n` pairs of bucket and low half whose bucket is among the `count` from `first` on; buckets are counted from there.
+/// A warp takes places for `ROWS` rows of 32 keys at a time, since one word counts them for the whole grid.
 ///
 /// # Safety
 /// As [`recsplit_select`] states; `pair` is called below `n`.
 #[inline(always)]
-unsafe fn select(pair: impl Fn(usize) -> (u64, u64), n: usize, first: u64, count: u64, room: Room) {
-    let step = thread::grid_dim_x() as usize * BLOCK as usize;
-    let mut i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
+unsafe fn select<const ROWS: usize>(pair: impl Fn(usize) -> (u64, u64), n: usize, first: u64, count: u64, room: Room) {
+    let step = thread::grid_dim_x() as usize * BLOCK as usize * ROWS;
     let lane = warp::lane_id() as usize;
-    // A warp's 32 keys stand together, so that all of its lanes go round as often.
-    while i - lane < n {
-        // SAFETY: pairs are asked for below `n`; all lanes of the warp come to the vote and the shuffle; a place below the
+    let mut start = (thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize - lane) * ROWS;
+    // The same for all lanes of a warp, so that they go round as often.
+    while start < n {
+        let (mut lows, mut buckets, mut inside) = ([0; ROWS], [0; ROWS], [0; ROWS]);
+        let mut all = 0;
+        // SAFETY: pairs are asked for below `n`; all lanes of the warp come to the votes and the shuffle; a place below the
         // capacity was taken for this lane alone.
         unsafe {
-            let (mut low, mut bucket) = (0, count);
-            if i < n {
-                let (of_key, half) = pair(i);
-                low = half;
-                bucket = of_key.wrapping_sub(first);
+            for row in 0..ROWS {
+                let (i, mut bucket) = (start + 32 * row + lane, count);
+                if i < n {
+                    let (of_key, low) = pair(i);
+                    lows[row] = low;
+                    bucket = of_key.wrapping_sub(first);
+                }
+                buckets[row] = bucket as u32;
+                inside[row] = warp::ballot(warp::FULL_MASK, bucket < count);
+                all += inside[row].count_ones() as u64;
             }
-            let is_inside = bucket < count;
-            let inside = warp::ballot(warp::FULL_MASK, is_inside);
             let mut place = 0;
-            if lane == 0 && inside != 0 {
-                place = atomic::fetch_add(room.taken, inside.count_ones() as u64);
+            if lane == 0 && all != 0 {
+                place = atomic::fetch_add(room.taken, all);
             }
             place = warp::shuffle_idx(warp::FULL_MASK, place, 0);
-            place += (inside & warp::lane_mask_lt()).count_ones() as u64;
-            if is_inside && place < room.capacity {
-                room.bucket_of_key.write(place as usize, bucket as u32);
-                room.lows.write(place as usize, low);
+            for row in 0..ROWS {
+                let at = place + (inside[row] & warp::lane_mask_lt()).count_ones() as u64;
+                if inside[row] >> lane & 1 != 0 && at < room.capacity {
+                    room.bucket_of_key.write(at as usize, buckets[row]);
+                    room.lows.write(at as usize, lows[row]);
+                }
+                place += inside[row].count_ones() as u64;
             }
         }
-        i += step;
+        start += step;
     }
 }
 
@@ -106,7 +115,7 @@ kernel! {
             (bucket_of(hash.high, buckets), hash.low)
         };
         // SAFETY: the caller keeps this kernel's contract.
-        unsafe { select(hash, n, first, count, Room { capacity, taken, bucket_of_key, lows }) }
+        unsafe { select::<4>(hash, n, first, count, Room { capacity, taken, bucket_of_key, lows }) }
     }
 
     /// [`recsplit_select`] of `n` keys whose buckets and low halves are there: what [`recsplit_hash`] has written.
@@ -121,7 +130,7 @@ kernel! {
         // SAFETY: `i < n`.
         let pair = |i| unsafe { (all_buckets.read_nc(i) as u64, all_lows.read_nc(i)) };
         // SAFETY: the caller keeps this kernel's contract.
-        unsafe { select(pair, n, first, count, Room { capacity, taken, bucket_of_key, lows }) }
+        unsafe { select::<8>(pair, n, first, count, Room { capacity, taken, bucket_of_key, lows }) }
     }
 
     /// Where each of `buckets` buckets begins among `n` sorted keys, and where the last one ends.

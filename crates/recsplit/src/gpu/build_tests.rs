@@ -97,7 +97,8 @@ fn ranges_of_buckets_give_the_same_words() {
     let keys = keys(10_000);
     let builder = RecSplit::builder().leaf_size(4).bucket_size(40).method(Method::BruteForce);
     let expected = builder.build_from(&keys).unwrap();
-    for device in devices(3) {
+    // Other tests share the CUDA device, so that its memory is not limited here; ranges there are tested by their plan.
+    for device in devices(3).into_iter().filter(Device::is_emulator) {
         let there = device.from_slice(&keys).unwrap();
         let used = keys.len() * 8;
         let report = Arc::new(Mutex::new(Vec::<Progress>::new()));

@@ -66,9 +66,9 @@ fn ranges_and_shares_give_the_same_words() {
     let builder = RecSplit::builder().leaf_size(4).bucket_size(20).method(Method::BruteForce);
     let (settings, expected) = (builder.settings().unwrap(), builder.build_from(&keys).unwrap());
     let reporter = builder.reporter();
-    for devices in lists_of_devices(22) {
+    for devices in lists_of_devices(22).into_iter().chain(devices(22).iter().map(Devices::from)) {
         let streams: Vec<Stream> = devices.all().iter().map(|device| device.new_stream().unwrap()).collect();
-        let there = devices.all()[1].from_slice(&keys).unwrap();
+        let there = devices.all()[devices.all().len() - 1].from_slice(&keys).unwrap();
         let plan = |ranges, are_kept| Plan { ranges, are_kept };
         for plan in [plan(1, true), plan(1, false), plan(3, true), plan(3, false)] {
             let on = (&devices, &streams[..]);

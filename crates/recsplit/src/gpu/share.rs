@@ -24,6 +24,7 @@ use super::source::Source;
 use super::supply::Supply;
 use super::watch::Watch;
 use crate::build::Settings;
+use crate::find::Trees;
 use crate::progress::{Meter, Reporter};
 use crate::{Error, Stage};
 
@@ -33,6 +34,7 @@ pub(super) struct Attempt<'a, K> {
     pub(super) devices: &'a Devices,
     /// One per device.
     pub(super) streams: &'a [Stream],
+    trees: Trees,
     plan: Plan,
     supply: Supply<'a, K>,
     meter: Meter<'a>,
@@ -67,8 +69,8 @@ impl<'a, K: Source> Attempt<'a, K> {
         let n = keys.len() as u64;
         let (buckets, meter) = (settings.buckets(n), reporter.meter(Stage::Hashing, n, number));
         let supply = Supply { keys, seed: settings.seed, buckets, meter, kept: Vec::new() };
-        let meter = reporter.meter(Stage::Building, n, number);
-        Self { settings, devices, streams, plan, supply, meter, watch }
+        let (meter, trees) = (reporter.meter(Stage::Building, n, number), settings.trees(n));
+        Self { settings, devices, streams, trees, plan, supply, meter, watch }
     }
 
     /// All keys.
@@ -84,9 +86,8 @@ impl<'a, K: Source> Attempt<'a, K> {
     /// The kernels for the device at this place, those that take longest to compile first.
     fn kernels(&self, place: usize) -> Vec<&'static KernelInfo> {
         let (n, several) = (self.keys(), self.streams.len() as u64);
-        let trees = self.settings.trees(n);
-        let lanes = Lanes::of(&trees, self.settings.bucket_size);
-        let mut kernels = search::kernels(&trees);
+        let lanes = Lanes::of(&self.trees, self.settings.bucket_size);
+        let mut kernels = search::kernels(&self.trees);
         kernels.extend(sort::kernels_for_pairs::<u32, u64>(n.div_ceil(several * self.plan.ranges) as usize));
         kernels.extend(lanes.kernels());
         let home = self.supply.keys.home();
@@ -150,7 +151,7 @@ impl<'a, K: Source> Attempt<'a, K> {
     /// Builds the trees of a share of the buckets on the device of `stream`.
     fn share(&self, stream: &Stream, share: Range<u64>) -> Result<Built, Stopped> {
         let settings = &self.settings;
-        let trees = DeviceTrees::new(stream, settings.trees(self.keys()))?;
+        let trees = DeviceTrees::new(stream, self.trees.clone())?;
         let lanes = Lanes::of(&trees.trees, settings.bucket_size);
         let rows = Arc::new(Rows::new(stream, &trees.trees)?);
         let mut least = stream.alloc_uninit(trees.trees.nodes().len())?;
