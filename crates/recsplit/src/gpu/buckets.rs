@@ -122,22 +122,24 @@ impl Hashes {
         let mut part = Self::new(stream, range, self.all, keys)?;
         let Range { start: first, end } = part.range;
         let (n, count, capacity) = (self.lows.len(), end - first, keys as u64);
-        if let Some(taken) = &mut part.taken {
-            // SAFETY: all pairs are there; places are taken one by one, up to the room; memory is freed in the order of the stream.
-            unsafe {
-                kernels::recsplit_pick {
-                    all_buckets: self.bucket_of_key.global(),
-                    all_lows: self.lows.global(),
-                    n,
-                    first,
-                    count,
-                    capacity,
-                    taken: taken.global_mut(),
-                    bucket_of_key: part.bucket_of_key.global_mut(),
-                    lows: part.lows.global_mut(),
-                }
-                .launch(stream, covering(stream.device(), n))?;
+        let taken = match &mut part.taken {
+            Some(taken) => taken,
+            none => none.insert(stream.alloc_zeroed(1)?),
+        };
+        // SAFETY: all pairs are there; places are taken one by one, up to the room; memory is freed in the order of the stream.
+        unsafe {
+            kernels::recsplit_pick {
+                all_buckets: self.bucket_of_key.global(),
+                all_lows: self.lows.global(),
+                n,
+                first,
+                count,
+                capacity,
+                taken: taken.global_mut(),
+                bucket_of_key: part.bucket_of_key.global_mut(),
+                lows: part.lows.global_mut(),
             }
+            .launch(stream, covering(stream.device(), n))?;
         }
         Ok(part)
     }
