@@ -12,7 +12,7 @@ pub use warpset_recsplit as recsplit;
 /// What most programs need: `use warpset::prelude::*;`
 pub mod prelude {
     pub use crate::bloom::{BlockedBloom, Bytes, Filter, Hashed, Insert, RaoBloom, SplitBlockBloom, TestAndInsert};
-    pub use crate::gpu::{Backend, Device};
+    pub use crate::gpu::{Backend, Device, Devices};
     pub use crate::lsm::{Lsm, SortedArray};
     pub use crate::quotient::{Count, Duplicates, RankSelectQuotientFilter, Remove, StandardQuotientFilter};
     pub use crate::recsplit::{RecSplit, StaticFilter};

@@ -104,13 +104,17 @@ impl KernelKeys {
 pub(super) mod sealed {
     use super::*;
 
-    pub trait DeviceKeys: Sized {
+    /// Keys of any kind in device memory.
+    pub trait OnDevice: Sized {
         /// How many keys.
         fn count(&self) -> usize;
         /// Where they are.
         fn device(&self) -> &Device;
         /// Some of them.
         fn part(&self, range: Range<usize>) -> Self;
+    }
+
+    pub trait DeviceKeys: OnDevice {
         /// How many of them to give to [`DeviceKeys::kernel_keys`] at a time; a multiple of 64, or all.
         fn at_a_time(&self, hashing: &Hashing) -> usize;
         /// Queues what kernels need besides the keys themselves. Scratch memory is freed in the order of the stream.
@@ -121,7 +125,7 @@ pub(super) mod sealed {
     }
 }
 
-impl<K: DeviceKey> sealed::DeviceKeys for DeviceSlice<'_, K> {
+impl<T: Pod> sealed::OnDevice for DeviceSlice<'_, T> {
     fn count(&self) -> usize {
         self.len()
     }
@@ -131,6 +135,21 @@ impl<K: DeviceKey> sealed::DeviceKeys for DeviceSlice<'_, K> {
     fn part(&self, range: Range<usize>) -> Self {
         self.slice(range)
     }
+}
+
+impl sealed::OnDevice for DeviceStrings<'_> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+    fn device(&self) -> &Device {
+        DeviceStrings::device(self)
+    }
+    fn part(&self, range: Range<usize>) -> Self {
+        self.slice(range)
+    }
+}
+
+impl<K: DeviceKey> sealed::DeviceKeys for DeviceSlice<'_, K> {
     fn at_a_time(&self, hashing: &Hashing) -> usize {
         if hashing.string_hash().is_some() { HASHED_AT_A_TIME } else { self.len().max(1) }
     }
@@ -148,15 +167,6 @@ impl<K: DeviceKey> sealed::DeviceKeys for DeviceSlice<'_, K> {
 }
 
 impl sealed::DeviceKeys for DeviceStrings<'_> {
-    fn count(&self) -> usize {
-        self.len()
-    }
-    fn device(&self) -> &Device {
-        DeviceStrings::device(self)
-    }
-    fn part(&self, range: Range<usize>) -> Self {
-        self.slice(range)
-    }
     fn at_a_time(&self, _hashing: &Hashing) -> usize {
         HASHED_AT_A_TIME
     }

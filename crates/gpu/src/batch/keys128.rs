@@ -1,7 +1,5 @@
 //! Keys in device memory by their hashes of 128 bits, for functions that number keys.
 
-use std::ops::Range;
-
 use warpset_base::key::{Hash128, Key};
 use warpset_kernels::batch::hash128::READY;
 use warpset_kernels::batch::keys::KeySlice;
@@ -9,7 +7,7 @@ use warpset_simt::Global;
 
 use super::{DeviceKey, DeviceStrings, Hashing};
 use crate::error::Result;
-use crate::{Device, DeviceSlice, DeviceVec, Stream};
+use crate::{DeviceSlice, DeviceVec, Stream};
 
 /// Keys in device memory that a function can number: slices of [`DeviceKey`], [`DeviceStrings`], and ready-made hashes of 128 bits
 /// as pairs of words, the high half first: what the host's `Hash128` is. Sealed.
@@ -31,19 +29,14 @@ pub struct KernelKeys128 {
 }
 
 pub(super) mod sealed {
+    use super::super::keys::sealed::OnDevice;
     use super::*;
 
-    pub trait DeviceKeys128: Sized {
+    pub trait DeviceKeys128: OnDevice {
         /// What a key is on the host.
         type Host: Key;
         /// Brings key `at` to the host. Waits for the device.
         fn fetch(&self, at: usize) -> Result<Self::Host>;
-        /// How many keys.
-        fn count(&self) -> usize;
-        /// Where they are.
-        fn device(&self) -> &Device;
-        /// Some of them.
-        fn part(&self, range: Range<usize>) -> Self;
         /// How many of them to give to [`DeviceKeys128::kernel_keys`] at a time; a multiple of 64, or all.
         fn at_a_time(&self) -> usize;
         /// Queues what kernels need besides the keys themselves. Scratch memory is freed in the order of the stream.
@@ -62,15 +55,6 @@ impl<K: DeviceKey> sealed::DeviceKeys128 for DeviceSlice<'_, K> {
         self.slice(at..at + 1).copy_to_slice(&mut key)?;
         Ok(key[0])
     }
-    fn count(&self) -> usize {
-        self.len()
-    }
-    fn device(&self) -> &Device {
-        DeviceSlice::device(self)
-    }
-    fn part(&self, range: Range<usize>) -> Self {
-        self.slice(range)
-    }
     fn at_a_time(&self) -> usize {
         self.len().max(1)
     }
@@ -88,15 +72,6 @@ impl sealed::DeviceKeys128 for DeviceSlice<'_, [u64; 2]> {
         self.slice(at..at + 1).copy_to_slice(&mut halves)?;
         let [[high, low]] = halves;
         Ok(Hash128 { high, low })
-    }
-    fn count(&self) -> usize {
-        self.len()
-    }
-    fn device(&self) -> &Device {
-        DeviceSlice::device(self)
-    }
-    fn part(&self, range: Range<usize>) -> Self {
-        self.slice(range)
     }
     fn at_a_time(&self) -> usize {
         self.len().max(1)
@@ -120,15 +95,6 @@ impl sealed::DeviceKeys128 for DeviceStrings<'_> {
     fn fetch(&self, at: usize) -> Result<Vec<u8>> {
         self.to_host(at)
     }
-    fn count(&self) -> usize {
-        self.len()
-    }
-    fn device(&self) -> &Device {
-        DeviceStrings::device(self)
-    }
-    fn part(&self, range: Range<usize>) -> Self {
-        self.slice(range)
-    }
     fn at_a_time(&self) -> usize {
         HASHED_AT_A_TIME
     }
@@ -151,7 +117,7 @@ mod tests {
 
     use super::super::{Reply, Staging, StringVec};
     use super::*;
-    use crate::{GpuError, LaunchConfig};
+    use crate::{Device, GpuError, LaunchConfig};
 
     kernel! {
         /// The halves of the hashes of `n` keys, mixed to a word.
