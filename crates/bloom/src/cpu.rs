@@ -137,8 +137,24 @@ impl<L: Layout> Bloom<L> {
     ///
     /// (Rao's filter with two choices may have sent a key to one bucket here and to the other there; it then is in both.)
     pub fn merge(&mut self, other: &Bloom<L>) -> Result<(), Error> {
-        self.check_compatible(other)?;
-        insert::zip_words(self.words.as_mut_slice(), other.words.as_slice(), |a, b| *a |= b);
+        self.merge_view(&other.view())
+    }
+
+    /// [`Bloom::merge`] with a borrowed filter, such as one in saved bytes: they are read once and not copied.
+    ///
+    /// ```
+    /// use warpset_bloom::{SplitBlockBloom, View};
+    ///
+    /// let builder = SplitBlockBloom::builder(100);
+    /// let mut filter = builder.build_from(&["a"])?;
+    /// let saved = builder.build_from(&["b"])?.to_bytes();
+    /// filter.merge_view(&View::from_bytes(&saved)?)?;
+    /// assert!(filter.contains("a") && filter.contains("b"));
+    /// # Ok::<(), warpset_bloom::Error>(())
+    /// ```
+    pub fn merge_view(&mut self, other: &View<'_, L>) -> Result<(), Error> {
+        self.check_layout(other.layout())?;
+        insert::zip_words(self.words.as_mut_slice(), other.words(), |a, b| *a |= b);
         self.count_bucket_ones();
         Ok(())
     }
@@ -151,14 +167,18 @@ impl<L: Layout> Bloom<L> {
     pub fn intersect(&mut self, other: &Bloom<L>) -> Result<(), Error> {
         self.check_compatible(other)?;
         self.layout.check_intersection()?;
-        insert::zip_words(self.words.as_mut_slice(), other.words.as_slice(), |a, b| *a &= b);
+        insert::zip_words(self.words.as_mut_slice(), other.view().words(), |a, b| *a &= b);
         self.count_bucket_ones();
         Ok(())
     }
 
     /// Whether `merge` and `intersect` would accept `other`; the error names the first difference.
     pub fn check_compatible(&self, other: &Bloom<L>) -> Result<(), Error> {
-        match self.layout.difference(&other.layout) {
+        self.check_layout(&other.layout)
+    }
+
+    fn check_layout(&self, other: &L) -> Result<(), Error> {
+        match self.layout.difference(other) {
             None => Ok(()),
             Some((field, left, right)) => Err(Error::Incompatible { field, left, right }),
         }

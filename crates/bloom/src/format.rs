@@ -13,6 +13,7 @@ use crate::{AlignedWords, Error, Layout, View};
 pub(crate) mod parquet;
 #[cfg(feature = "serde")]
 mod serde;
+mod velox;
 
 impl<L: Layout> Saved for Bloom<L> {
     const STRUCTURE: u16 = L::STRUCTURE;

@@ -49,6 +49,11 @@ impl<'a, L: Layout> View<'a, L> {
         bytemuck::cast_slice(self.words)
     }
 
+    /// The words, as the layout reads them.
+    pub(crate) fn words(&self) -> &'a [L::Word] {
+        self.words
+    }
+
     /// Bytes of memory that the words take.
     pub fn memory_bytes(&self) -> u64 {
         4 * self.layout.words()

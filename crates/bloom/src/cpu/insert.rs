@@ -8,7 +8,7 @@ use warpset_base::parallel;
 
 use super::by_hash::ByHash;
 use crate::layout::BATCH;
-use crate::layout::engine::OneBlock;
+use crate::layout::engine::{OneBlock, Word};
 use crate::view::{PREFETCH_BYTES, TASK, is_serial};
 use crate::{Key, View};
 
@@ -18,8 +18,8 @@ const STEP: usize = 1 << 22;
 const PARTS_PER_THREAD: usize = 4;
 
 /// Combines two equally long slices word by word, on all threads if they are long.
-pub(super) fn zip_words(to: &mut [u32], from: &[u32], combine: impl Fn(&mut u32, u32) + Sync) {
-    let task = |to: &mut [u32], from: &[u32]| to.iter_mut().zip(from).for_each(|(a, b)| combine(a, *b));
+pub(super) fn zip_words<W: Word>(to: &mut [u32], from: &[W], combine: impl Fn(&mut u32, u32) + Sync) {
+    let task = |to: &mut [u32], from: &[W]| to.iter_mut().zip(from).for_each(|(a, b)| combine(a, b.get()));
     if is_serial(to.len()) {
         return task(to, from);
     }

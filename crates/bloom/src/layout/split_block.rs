@@ -4,7 +4,7 @@ use warpset_core::bloom::{split_block, split_block::WORDS_PER_BLOCK};
 
 use super::engine::{Engine, OneBlock, Word};
 use super::{Layout, prefetch};
-use crate::{Error, FileError, Key, PhysicalType, rates};
+use crate::{Error, FileError, Hashed, Key, PhysicalType, rates};
 
 /// Parameters of a [`SplitBlockBloom`](crate::SplitBlockBloom): the number of 256-bit blocks, and how integers hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,6 +31,22 @@ impl SplitBlockLayout {
     /// Whether integers hash as those of a Parquet column of type INT32.
     pub fn is_int32(&self) -> bool {
         self.int32
+    }
+
+    /// The hash of a key as these filters take it. [`Hashed`] keys go in as they are, so that inserting this or asking for it is
+    /// the same as with the key: hash once, then serve many filters, or keep hashes until there are enough for a filter.
+    ///
+    /// ```
+    /// use warpset_bloom::{SplitBlockBloom, SplitBlockLayout};
+    ///
+    /// let layout = SplitBlockLayout::new(100)?;
+    /// let filter: SplitBlockBloom = ["a", "b"].into_iter().collect();
+    /// assert!(filter.contains(layout.hash("a")));
+    /// # Ok::<(), warpset_bloom::Error>(())
+    /// ```
+    #[inline]
+    pub fn hash(&self, key: impl Key) -> Hashed {
+        Hashed(self.probe(&key))
     }
 
     /// Refuses a column whose integers hash in another way.
