@@ -1,0 +1,35 @@
+//! Contexts of clients, and the sessions that a scheduler makes for them.
+
+use ballista::prelude::{SessionConfigExt, SessionContextExt};
+use ballista_core::utils::default_session_builder;
+use datafusion::error::Result;
+use datafusion::execution::SessionState;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use warpset_datafusion::register_all;
+
+use crate::MESSAGE_BYTES;
+
+/// The settings of a client: Ballista's, with room for filters in messages.
+pub fn session_config() -> SessionConfig {
+    SessionConfig::new_with_ballista().with_ballista_grpc_client_max_message_size(MESSAGE_BYTES as usize)
+}
+
+/// A session with the functions: what a scheduler makes for a client.
+pub fn session_state(config: SessionConfig) -> Result<SessionState> {
+    let mut state = default_session_builder(config)?;
+    register_all(&mut state)?;
+    Ok(state)
+}
+
+/// A context whose queries run in the cluster of the scheduler at `url`, such as `df://localhost:50050`.
+pub async fn remote(url: &str) -> Result<SessionContext> {
+    remote_with(url, session_config()).await
+}
+
+/// [`remote`] with settings; take those of [`session_config`] and change them.
+pub async fn remote_with(url: &str, config: SessionConfig) -> Result<SessionContext> {
+    let mut context = SessionContext::remote_with_state(url, session_state(config)?).await?;
+    // Ballista puts its own list in place of the functions that a state has.
+    register_all(&mut context)?;
+    Ok(context)
+}

@@ -1,0 +1,69 @@
+//! Aggregates and lookups of generated integers.
+
+use datafusion::error::Result;
+use datafusion::prelude::SessionConfig;
+
+use crate::plans::fastest;
+
+pub async fn run(rows: u64, partitions: usize) -> Result<()> {
+    let context = crate::context(SessionConfig::new().with_target_partitions(partitions))?;
+    let few = rows / 100;
+    let queries = [
+        ("sum: what making the rows costs", format!("SELECT sum(value) FROM range({rows})")),
+        ("approx_distinct", format!("SELECT approx_distinct(value) FROM range({rows})")),
+        ("bloom_filter_agg, 1 MB", format!("SELECT bloom_filter_agg(value, 1000000) FROM range({rows})")),
+        ("bloom_filter_agg, for all rows", format!("SELECT bloom_filter_agg(value, {rows}) FROM range({rows})")),
+        ("quotient_filter_agg, for all rows", format!("SELECT quotient_filter_agg(value, {rows}) FROM range({rows})")),
+        (
+            "quotient_filter_agg, copies of 1%",
+            format!("SELECT quotient_filter_agg(value % {few}, {few}) FROM range({rows})"),
+        ),
+        ("perfect_hash_agg", format!("SELECT perfect_hash_agg(value) FROM range({rows})")),
+        ("count(DISTINCT): a hash table", format!("SELECT count(DISTINCT value) FROM range({rows})")),
+        (
+            "bloom_filter_agg, a thousand groups",
+            format!("SELECT value % 1000 AS g, bloom_filter_agg(value, {}) FROM range({rows}) GROUP BY g", rows / 1000),
+        ),
+        (
+            "count(DISTINCT), a thousand groups",
+            format!("SELECT value % 1000 AS g, count(DISTINCT value) FROM range({rows}) GROUP BY g"),
+        ),
+        (
+            "might_contain, 1 MB",
+            format!(
+                "SELECT count(*) FROM range({rows})
+                 WHERE might_contain((SELECT bloom_filter_agg(value, 1000000) FROM range(1000000)), value)"
+            ),
+        ),
+        (
+            "might_contain, 100 MB",
+            format!(
+                "SELECT count(*) FROM range({rows})
+                 WHERE might_contain((SELECT bloom_filter_agg(value, 80000000) FROM range(1000000)), value)"
+            ),
+        ),
+        (
+            "might_contain, 1 MB, shared",
+            format!(
+                "SELECT count(*) FROM range({rows})
+                 WHERE might_contain((SELECT shared_filter(bloom_filter_agg(value, 1000000)) FROM range(1000000)), value)"
+            ),
+        ),
+        (
+            "might_contain, 100 MB, shared",
+            format!(
+                "SELECT count(*) FROM range({rows})
+                 WHERE might_contain((SELECT shared_filter(bloom_filter_agg(value, 80000000)) FROM range(1000000)), value)"
+            ),
+        ),
+    ];
+    println!("{rows} rows, {partitions} partitions\n");
+    println!("| aggregate | seconds | million rows per second |\n| --- | ---: | ---: |");
+    for (name, sql) in queries {
+        match fastest(&context, &sql, 2).await {
+            Ok(ran) => println!("| {name} | {:.2} | {:.0} |", ran.seconds, rows as f64 / ran.seconds / 1e6),
+            Err(error) => println!("| {name} | {error} | |"),
+        }
+    }
+    Ok(())
+}

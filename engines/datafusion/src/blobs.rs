@@ -1,0 +1,225 @@
+//! Columns of saved structures: opening them, and making them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BinaryArray, BinaryViewArray, DictionaryArray, Int32Array, LargeBinaryArray,
+    LargeBinaryBuilder,
+};
+use datafusion::arrow::buffer::{Buffer, NullBuffer, OffsetBuffer};
+use datafusion::arrow::datatypes::{DataType, Int32Type};
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::ColumnarValue;
+
+use crate::error::Cause;
+
+/// The type of results: the engine copies the four bytes of a dictionary's key where it copies a row.
+pub(crate) fn result_type() -> DataType {
+    DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Binary))
+}
+
+/// Whether columns of this type can hold saved structures.
+pub(crate) fn check_type(column: &DataType) -> Result<(), Cause> {
+    match column {
+        DataType::Dictionary(_, values) => check_plain_type(values),
+        DataType::Struct(fields) => match &fields[..] {
+            [field] if *field.data_type() == result_type() => Ok(()),
+            _ => Err(Cause::BlobType { found: column.clone() }),
+        },
+        column => check_plain_type(column),
+    }
+}
+
+/// The same for what is neither a dictionary nor shared.
+fn check_plain_type(column: &DataType) -> Result<(), Cause> {
+    match column {
+        DataType::Null | DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Ok(()),
+        _ => Err(Cause::BlobType { found: column.clone() }),
+    }
+}
+
+/// One result as the engine's scalar.
+pub(crate) fn scalar(bytes: Option<Vec<u8>>) -> ScalarValue {
+    ScalarValue::Dictionary(Box::new(DataType::Int32), Box::new(ScalarValue::Binary(bytes)))
+}
+
+/// Results as an array of [`result_type`].
+pub(crate) fn results(blobs: Vec<Option<Vec<u8>>>) -> Result<ArrayRef, Cause> {
+    let bytes: u64 = blobs.iter().flatten().map(|blob| blob.len() as u64).sum();
+    if bytes > i32::MAX as u64 {
+        return Err(Cause::ResultTooLarge { groups: blobs.len(), bytes });
+    }
+    let mut number = 0;
+    let keys: Int32Array = blobs
+        .iter()
+        .map(|blob| {
+            blob.as_ref().map(|_| {
+                number += 1;
+                number - 1
+            })
+        })
+        .collect();
+    let values = BinaryArray::from_iter_values(blobs.iter().flatten());
+    Ok(Arc::new(DictionaryArray::<Int32Type>::new(keys, Arc::new(values))))
+}
+
+/// Partial results as an array.
+pub(crate) fn partial_results(blobs: Vec<Option<Vec<u8>>>) -> ArrayRef {
+    // One blob is not copied again: partial results without groups are the large ones.
+    if let [Some(_)] = blobs[..] {
+        let Some(Some(blob)) = blobs.into_iter().next() else { unreachable!("matched above") };
+        let offsets = OffsetBuffer::from_lengths([blob.len()]);
+        return Arc::new(LargeBinaryArray::new(offsets, Buffer::from_vec(blob), None::<NullBuffer>));
+    }
+    let bytes = blobs.iter().flatten().map(Vec::len).sum();
+    let mut builder = LargeBinaryBuilder::with_capacity(blobs.len(), bytes);
+    blobs.iter().for_each(|blob| builder.append_option(blob.as_deref()));
+    Arc::new(builder.finish())
+}
+
+/// The saved structure in a scalar, without a copy.
+pub(crate) fn of_scalar(scalar: &ScalarValue) -> Result<Option<&[u8]>, Cause> {
+    match scalar {
+        ScalarValue::Null => Ok(None),
+        ScalarValue::Binary(bytes) | ScalarValue::LargeBinary(bytes) | ScalarValue::BinaryView(bytes) => {
+            Ok(bytes.as_deref())
+        }
+        ScalarValue::Dictionary(_, value) => of_scalar(value),
+        ScalarValue::Struct(shared) => Ok(Column::of(shared.as_ref())?.get(0)),
+        other => Err(Cause::BlobType { found: other.data_type() }),
+    }
+}
+
+/// A column of saved structures.
+pub(crate) struct Column<'a> {
+    values: Values<'a>,
+    /// The value of each row, where the column is a dictionary.
+    dictionary: Option<(&'a dyn Array, Vec<usize>)>,
+}
+
+enum Values<'a> {
+    Nulls,
+    Small(&'a BinaryArray),
+    Large(&'a LargeBinaryArray),
+    View(&'a BinaryViewArray),
+}
+
+impl<'a> Values<'a> {
+    fn of(array: &'a dyn Array) -> Result<Values<'a>, Cause> {
+        Ok(match array.data_type() {
+            DataType::Null => Values::Nulls,
+            DataType::Binary => Values::Small(array.as_binary()),
+            DataType::LargeBinary => Values::Large(array.as_binary()),
+            DataType::BinaryView => Values::View(array.as_binary_view()),
+            other => return Err(Cause::BlobType { found: other.clone() }),
+        })
+    }
+
+    fn get(&self, i: usize) -> Option<&'a [u8]> {
+        match *self {
+            Values::Nulls => None,
+            Values::Small(array) => array.is_valid(i).then(|| array.value(i)),
+            Values::Large(array) => array.is_valid(i).then(|| array.value(i)),
+            Values::View(array) => array.is_valid(i).then(|| array.value(i)),
+        }
+    }
+}
+
+impl<'a> Column<'a> {
+    /// Opens an array of a type that [`check_type`] accepts.
+    pub(crate) fn of(array: &'a dyn Array) -> Result<Column<'a>, Cause> {
+        let array = match array.as_struct_opt() {
+            // What `shared_filter` made; it has no nulls of its own.
+            Some(shared) if shared.num_columns() == 1 => shared.column(0).as_ref(),
+            _ => array,
+        };
+        match array.as_any_dictionary_opt() {
+            None => Ok(Column { values: Values::of(array)?, dictionary: None }),
+            Some(dictionary) => {
+                let values = Values::of(dictionary.values().as_ref())?;
+                // Keys of null rows are not to be read, and there may be no value that they could point to.
+                let keys =
+                    if dictionary.values().is_empty() { vec![0; array.len()] } else { dictionary.normalized_keys() };
+                Ok(Column { values, dictionary: Some((array, keys)) })
+            }
+        }
+    }
+
+    /// The saved structure of a row.
+    pub(crate) fn get(&self, row: usize) -> Option<&'a [u8]> {
+        match &self.dictionary {
+            None => self.values.get(row),
+            Some((array, keys)) => array.is_valid(row).then(|| self.values.get(keys[row])).flatten(),
+        }
+    }
+
+    /// Cuts rows `0..len` into runs of the same structure, by its address: it is opened once per run.
+    pub(crate) fn runs(&self, len: usize) -> impl Iterator<Item = (Range<usize>, Option<&'a [u8]>)> + '_ {
+        let same = |a: Option<&[u8]>, b: Option<&[u8]>| match (a, b) {
+            (Some(a), Some(b)) => std::ptr::eq(a, b),
+            (a, b) => a.is_none() && b.is_none(),
+        };
+        let mut start = 0;
+        std::iter::from_fn(move || {
+            if start == len {
+                return None;
+            }
+            let blob = self.get(start);
+            let end = (start + 1..len).find(|&row| !same(self.get(row), blob)).unwrap_or(len);
+            let run = start..end;
+            start = end;
+            Some((run, blob))
+        })
+    }
+}
+
+/// The bytes at an address that is a multiple of 8: a copy only where they are not.
+pub(crate) fn aligned(bytes: &[u8]) -> Aligned<'_> {
+    if bytes.as_ptr().cast::<u64>().is_aligned() {
+        return Aligned { words: None, bytes };
+    }
+    let mut words = vec![0u64; bytes.len().div_ceil(8)];
+    bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..bytes.len()].copy_from_slice(bytes);
+    Aligned { words: Some(words), bytes }
+}
+
+/// What [`aligned`] gives.
+pub(crate) struct Aligned<'a> {
+    words: Option<Vec<u64>>,
+    bytes: &'a [u8],
+}
+
+impl Aligned<'_> {
+    /// The bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match &self.words {
+            None => self.bytes,
+            Some(words) => &bytemuck::cast_slice(words)[..self.bytes.len()],
+        }
+    }
+}
+
+/// The saved structures of an argument: one for all rows, or one per row.
+pub(crate) enum Rows<'a> {
+    One(Option<&'a [u8]>),
+    Each(Column<'a>),
+}
+
+impl<'a> Rows<'a> {
+    /// Opens an argument of a type that [`check_type`] accepts.
+    pub(crate) fn of(argument: &'a ColumnarValue) -> Result<Rows<'a>, Cause> {
+        Ok(match argument {
+            ColumnarValue::Scalar(scalar) => Rows::One(of_scalar(scalar)?),
+            ColumnarValue::Array(array) => Rows::Each(Column::of(array)?),
+        })
+    }
+
+    /// The structure of a row.
+    pub(crate) fn get(&self, row: usize) -> Option<&'a [u8]> {
+        match self {
+            Rows::One(saved) => *saved,
+            Rows::Each(column) => column.get(row),
+        }
+    }
+}

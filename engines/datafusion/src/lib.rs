@@ -1,0 +1,116 @@
+//! Warpset's filters as functions and aggregates of Apache DataFusion, and of engines that stand on it.
+//!
+//! | SQL | result |
+//! | --- | --- |
+//! | `bloom_filter_agg(x [, items [, bits_per_item or fpr [, column]]])` | a split-block Bloom filter of a column |
+//! | `bloom_filter_merge(filter)` | the union of filters |
+//! | `might_contain(filter, x)` | whether `x` may be in a Bloom filter |
+//! | `quotient_filter_agg(x [, items [, fpr]])` | a quotient filter of a column, which counts |
+//! | `quotient_filter_merge(filter)` | the sum of quotient filters |
+//! | `quotient_filter_count(filter, x)` | how often `x` was counted, or a little more |
+//! | `approx_intersection_count(a, b)` | how many rows two quotient filters have in common |
+//! | `perfect_hash_agg(x)` | a minimal perfect hash function of a column's different values |
+//! | `perfect_hash_index(function, x)` | the number of `x`, from 0 on without gaps |
+//! | `shared_filter(structure)` | the same, for subqueries: the engine copies it never |
+//! | `bloom_filter_to_parquet(filter)`, `bloom_filter_to_presto(filter)` | the same filter as other engines store it |
+//!
+//! ```
+//! use datafusion::prelude::SessionContext;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> datafusion::error::Result<()> {
+//! let mut context = SessionContext::new();
+//! warpset_datafusion::register_all(&mut context)?;
+//! // Rows of a large table that can have a partner in a small one, before a join or an exchange.
+//! let found = context
+//!     .sql(
+//!         "SELECT count(*) FROM range(100000) AS sales
+//!          WHERE might_contain((SELECT bloom_filter_agg(value, 1000) FROM range(1000)), value)",
+//!     )
+//!     .await?
+//!     .to_string()
+//!     .await?;
+//! println!("{found}"); // 1000, and about one percent of the others
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Results** are saved structures: the bytes that `to_bytes` of the structure's crate gives for the same keys, whatever the
+//! number of partitions and machines. Their type is `Dictionary(Int32, Binary)`, so that the engine copies four bytes where
+//! it repeats a row; functions take every binary type. An aggregate of no values is NULL, and a lookup in NULL or of NULL
+//! is NULL. Wrong bytes are an error; a thread checks each filter once ([`Cause`] lists what else can go wrong).
+//!
+//! **Keys**: see the table in `docs/engines.md`. Integers hash by their value, with XXH64 as in Parquet, strings and
+//! binaries by their bytes, dates, timestamps and decimals by the stored integer. Spark's functions of the same names hash
+//! otherwise (Murmur3, or its own XXH64 with seed 42) and have other bytes: neither engine opens the other's filters.
+//!
+//! **Parameters** are literals. `items` is how many keys a filter is for, one million unless given: partial filters of one call
+//! all have that size, whatever they hold. More keys raise the rate of false positives of a Bloom filter; a quotient filter
+//! grows. `column` names a Parquet column's physical type, for [`PhysicalType::Int32`](warpset_bloom::PhysicalType):
+//! such columns hash integers as four bytes.
+
+mod aggregate;
+mod blobs;
+mod bloom;
+mod convert;
+mod error;
+mod gather;
+mod growing;
+mod keys;
+mod lookup;
+mod parameters;
+mod perfect_hash;
+mod quotient;
+mod rows;
+mod share;
+mod verified;
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::execution::FunctionRegistry;
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
+
+pub use error::{Cause, Error};
+
+use aggregate::Aggregate;
+use bloom::{BloomOfBlooms, BloomOfKeys};
+use lookup::{Lookup, MightContain};
+use perfect_hash::{PerfectHashIndex, PerfectHashOfKeys};
+use quotient::{QuotientFilterCount, QuotientOfKeys, QuotientOfQuotients};
+
+/// All aggregates.
+pub fn aggregates() -> Vec<Arc<AggregateUDF>> {
+    vec![
+        Aggregate::<BloomOfKeys>::function(),
+        Aggregate::<BloomOfBlooms>::function(),
+        Aggregate::<QuotientOfKeys>::function(),
+        Aggregate::<QuotientOfQuotients>::function(),
+        Aggregate::<PerfectHashOfKeys>::function(),
+    ]
+}
+
+/// All functions of single rows.
+pub fn scalars() -> Vec<Arc<ScalarUDF>> {
+    let [to_parquet, to_presto] = convert::functions();
+    vec![
+        Lookup::<MightContain>::function(),
+        Lookup::<QuotientFilterCount>::function(),
+        Lookup::<PerfectHashIndex>::function(),
+        quotient::intersection_count(),
+        to_parquet,
+        to_presto,
+        share::function(),
+    ]
+}
+
+/// Registers all functions and aggregates; those of the same names are replaced.
+pub fn register_all(registry: &mut dyn FunctionRegistry) -> Result<()> {
+    for function in scalars() {
+        registry.register_udf(function)?;
+    }
+    for function in aggregates() {
+        registry.register_udaf(function)?;
+    }
+    Ok(())
+}

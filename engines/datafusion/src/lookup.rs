@@ -1,0 +1,160 @@
+//! Functions of a saved structure and a key: `might_contain`, `quotient_filter_count`, `perfect_hash_index`.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, BooleanArray};
+use datafusion::arrow::buffer::{BooleanBuffer, NullBuffer};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use warpset_base::key::Key;
+use warpset_bloom::{SplitBlockLayout, View};
+
+use crate::error::Cause;
+use crate::keys::{self, Visitor};
+use crate::{blobs, verified};
+
+/// A structure that answers for keys.
+pub(crate) trait Ask: Send + Sync + 'static {
+    /// The function's name in SQL.
+    const NAME: &'static str;
+    /// The type of answers in SQL.
+    const RETURNS: DataType;
+    /// An answer.
+    type Answer: Copy + Default + Send + Sync;
+
+    /// Asks a saved structure, whose bytes lie at a multiple of 8, for keys.
+    fn ask<K: Key>(saved: &[u8], keys: &[K], answers: &mut [Self::Answer]) -> Result<(), Cause>;
+    /// Answers as an array.
+    fn array(answers: Vec<Self::Answer>, nulls: Option<NullBuffer>) -> ArrayRef;
+}
+
+/// `might_contain(filter, x)`.
+pub(crate) struct MightContain;
+
+impl Ask for MightContain {
+    const NAME: &'static str = "might_contain";
+    const RETURNS: DataType = DataType::Boolean;
+    type Answer = bool;
+
+    fn ask<K: Key>(saved: &[u8], keys: &[K], answers: &mut [bool]) -> Result<(), Cause> {
+        let view: View<'_, SplitBlockLayout> = verified::open(saved, View::from_bytes, View::from_bytes_unverified)?;
+        Ok(view.contains_bulk_into(keys, answers)?)
+    }
+
+    fn array(answers: Vec<bool>, nulls: Option<NullBuffer>) -> ArrayRef {
+        Arc::new(BooleanArray::new(BooleanBuffer::from(answers), nulls))
+    }
+}
+
+/// The function that asks `A`.
+pub(crate) struct Lookup<A> {
+    signature: Signature,
+    ask: PhantomData<fn() -> A>,
+}
+
+impl<A: Ask> Lookup<A> {
+    /// The function as one that can be registered.
+    pub(crate) fn function() -> Arc<ScalarUDF> {
+        let signature = Signature::user_defined(Volatility::Immutable);
+        Arc::new(ScalarUDF::from(Lookup::<A> { signature, ask: PhantomData }))
+    }
+}
+
+/// Asks for a batch of keys; says which rows have no structure.
+struct Batch<'a, A> {
+    structures: blobs::Rows<'a>,
+    ask: PhantomData<A>,
+}
+
+impl<A: Ask> Visitor for Batch<'_, A> {
+    type Output = Result<(Vec<A::Answer>, Option<NullBuffer>), Cause>;
+
+    fn visit<K: Key + Copy>(self, keys: &[K]) -> Self::Output {
+        let mut answers = vec![A::Answer::default(); keys.len()];
+        let nulls = match self.structures {
+            blobs::Rows::One(None) => Some(NullBuffer::new_null(keys.len())),
+            blobs::Rows::One(Some(saved)) => {
+                if !keys.is_empty() {
+                    A::ask(blobs::aligned(saved).bytes(), keys, &mut answers)?;
+                }
+                None
+            }
+            blobs::Rows::Each(column) => {
+                let mut there = vec![true; keys.len()];
+                for (rows, saved) in column.runs(keys.len()) {
+                    match saved {
+                        None => there[rows].fill(false),
+                        Some(saved) => {
+                            A::ask(blobs::aligned(saved).bytes(), &keys[rows.clone()], &mut answers[rows])?;
+                        }
+                    }
+                }
+                Some(NullBuffer::from(there))
+            }
+        };
+        Ok((answers, nulls))
+    }
+}
+
+impl<A: Ask> ScalarUDFImpl for Lookup<A> {
+    fn name(&self) -> &str {
+        A::NAME
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
+        let [structure, key] = arguments else {
+            return Err(Cause::ArgumentCount { found: arguments.len(), least: 2, most: 2 }.of(A::NAME));
+        };
+        blobs::check_type(structure).and_then(|()| keys::check_type(key)).map_err(|cause| cause.of(A::NAME))?;
+        Ok(arguments.to_vec())
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(A::RETURNS)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [structure, key] = &args.args[..] else {
+            return Err(Cause::ArgumentCount { found: args.args.len(), least: 2, most: 2 }.of(A::NAME));
+        };
+        let both_scalar = matches!((structure, key), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
+        let keys = key.to_array(if both_scalar { 1 } else { args.number_rows })?;
+        let answer = || -> Result<ArrayRef, Cause> {
+            let structures = blobs::Rows::of(structure)?;
+            let (answers, nulls) = keys::visit(&keys, Batch::<A> { structures, ask: PhantomData })??;
+            Ok(A::array(answers, NullBuffer::union(nulls.as_ref(), keys.logical_nulls().as_ref())))
+        };
+        let answers = answer().map_err(|cause| cause.of(A::NAME))?;
+        if both_scalar {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&answers, 0)?));
+        }
+        Ok(ColumnarValue::Array(answers))
+    }
+}
+
+impl<A: Ask> fmt::Debug for Lookup<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Lookup").field(&A::NAME).finish()
+    }
+}
+
+// Functions of one name are the same.
+impl<A> PartialEq for Lookup<A> {
+    fn eq(&self, _: &Lookup<A>) -> bool {
+        true
+    }
+}
+impl<A> Eq for Lookup<A> {}
+impl<A: Ask> Hash for Lookup<A> {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        A::NAME.hash(hasher);
+    }
+}

@@ -1,0 +1,273 @@
+//! `quotient_filter_agg`, `quotient_filter_merge` and what asks them: filters that count copies, with rank and select.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, Int64Array};
+use datafusion::arrow::buffer::NullBuffer;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use warpset_base::key::Key;
+use warpset_quotient::{Duplicates, Error, Layout, RankSelectBuilder, RankSelectQuotientFilter, RankSelectView};
+
+use crate::error::Cause;
+use crate::gather::{Gather, OfKeys, Slots, add_blobs, add_keys};
+use crate::growing::{Filter, Growing};
+use crate::lookup::Ask;
+use crate::rows::Rows;
+use crate::{blobs, keys, parameters, verified};
+
+/// Does `change` to the filter; where it is full, doubles it and tries again. A fingerprint keeps its bits, so the rate of
+/// false positives grows as it does with more keys, and the size follows from what the filter holds, not from the order.
+fn with_room<T>(
+    filter: &mut RankSelectQuotientFilter,
+    mut change: impl FnMut(&mut RankSelectQuotientFilter) -> Result<T, Error>,
+) -> Result<T, Cause> {
+    loop {
+        match change(filter) {
+            Err(Error::Full { .. }) => match filter.double() {
+                Err(Error::InvalidBits { .. }) => {
+                    return Err(Cause::Saturated { fingerprint_bits: filter.layout().fingerprint_bits() });
+                }
+                doubled => doubled?,
+            },
+            changed => return Ok(changed?),
+        }
+    }
+}
+
+/// Adds all that another filter holds. The one whose fingerprints have fewer bits decides how many the result has.
+fn merge(filter: &mut RankSelectQuotientFilter, other: RankSelectQuotientFilter) -> Result<(), Cause> {
+    let mut other = other;
+    if other.layout().fingerprint_bits() < filter.layout().fingerprint_bits() {
+        std::mem::swap(filter, &mut other);
+    }
+    with_room(filter, |filter| filter.merge(&other))
+}
+
+impl Filter for RankSelectQuotientFilter {
+    type Layout = Layout;
+
+    fn item<K: Key>(layout: &Layout, key: K) -> u64 {
+        // Filters that are not exact have fingerprints of all keys.
+        layout.fingerprint(key).unwrap_or_default()
+    }
+
+    fn bytes_of(layout: &Layout) -> usize {
+        8 * layout.words() as usize
+    }
+
+    fn empty(layout: &Layout) -> Result<Self, Cause> {
+        Ok(RankSelectBuilder::with_layout(*layout).build()?)
+    }
+
+    fn insert_items(&mut self, items: &[u64]) -> Result<(), Cause> {
+        with_room(self, |filter| match items {
+            [item] => filter.insert_fingerprint(*item).map(|_| ()),
+            items => filter.insert_fingerprints_bulk(items).map(|_| ()),
+        })
+    }
+
+    fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Cause> {
+        with_room(self, |filter| RankSelectQuotientFilter::insert_bulk(filter, keys).map(|_| ()))
+    }
+
+    fn merge_saved(&mut self, saved: &[u8]) -> Result<(), Cause> {
+        merge(self, Self::open(saved)?)
+    }
+
+    fn open(saved: &[u8]) -> Result<Self, Cause> {
+        Ok(RankSelectQuotientFilter::from_bytes(saved)?)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        RankSelectQuotientFilter::memory_bytes(self) as usize
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        RankSelectQuotientFilter::to_bytes(self)
+    }
+}
+
+/// `quotient_filter_agg(x [, items [, fpr]])`.
+#[derive(Debug)]
+pub(crate) struct QuotientOfKeys(Growing<RankSelectQuotientFilter>);
+
+impl Gather for QuotientOfKeys {
+    const NAME: &'static str = "quotient_filter_agg";
+    const IGNORES_COPIES: bool = false;
+    const PARAMETERS: &'static [(&'static str, DataType)] = &[("items", DataType::Int64), ("fpr", DataType::Float64)];
+    type Settings = Layout;
+
+    fn check_type(argument: &DataType) -> Result<(), Cause> {
+        keys::check_type(argument)
+    }
+
+    fn settings(parameters: &[ScalarValue]) -> Result<Layout, Cause> {
+        let builder = RankSelectQuotientFilter::builder(parameters::items(parameters.first())?);
+        let builder = match parameters::rate(parameters.get(1))? {
+            None => builder,
+            Some(fpr) => builder.fpr(fpr),
+        };
+        Ok(builder.duplicates(Duplicates::Counted).layout()?)
+    }
+
+    fn add(layout: &Layout, slots: &mut Slots<Self>, values: &dyn Array, rows: &Rows) -> Result<(), Cause> {
+        add_keys(layout, slots, values, rows)
+    }
+
+    fn merge(layout: &Layout, slot: &mut Option<Self>, partial: &[u8]) -> Result<(), Cause> {
+        slot.get_or_insert_with(|| QuotientOfKeys(Growing::empty())).0.merge(layout, partial)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.0.memory_bytes()
+    }
+
+    fn partial(&mut self) -> Result<Vec<u8>, Cause> {
+        Ok(self.0.partial())
+    }
+
+    fn result(&mut self, layout: &Layout) -> Result<Vec<u8>, Cause> {
+        self.0.result(layout)
+    }
+}
+
+impl OfKeys for QuotientOfKeys {
+    fn empty() -> Self {
+        QuotientOfKeys(Growing::empty())
+    }
+
+    fn insert<K: Key + Copy>(&mut self, layout: &Layout, key: K) -> Result<(), Cause> {
+        self.0.insert(layout, key)
+    }
+
+    fn insert_bulk<K: Key + Copy>(&mut self, layout: &Layout, keys: &[K]) -> Result<(), Cause> {
+        self.0.insert_bulk(layout, keys)
+    }
+}
+
+/// `quotient_filter_merge(filter)`.
+#[derive(Debug)]
+pub(crate) struct QuotientOfQuotients(RankSelectQuotientFilter);
+
+impl Gather for QuotientOfQuotients {
+    const NAME: &'static str = "quotient_filter_merge";
+    const IGNORES_COPIES: bool = false;
+    type Settings = ();
+
+    fn check_type(argument: &DataType) -> Result<(), Cause> {
+        blobs::check_type(argument)
+    }
+
+    fn settings(_: &[ScalarValue]) -> Result<(), Cause> {
+        Ok(())
+    }
+
+    fn add(settings: &(), slots: &mut Slots<Self>, values: &dyn Array, rows: &Rows) -> Result<(), Cause> {
+        add_blobs(settings, slots, values, rows)
+    }
+
+    fn merge((): &(), slot: &mut Option<Self>, partial: &[u8]) -> Result<(), Cause> {
+        match slot {
+            Some(QuotientOfQuotients(filter)) => filter.merge_saved(partial)?,
+            None => *slot = Some(QuotientOfQuotients(Filter::open(partial)?)),
+        }
+        Ok(())
+    }
+
+    fn memory_bytes(&self) -> usize {
+        Filter::memory_bytes(&self.0)
+    }
+
+    fn partial(&mut self) -> Result<Vec<u8>, Cause> {
+        Ok(self.0.to_bytes())
+    }
+
+    fn result(&mut self, (): &()) -> Result<Vec<u8>, Cause> {
+        Ok(self.0.to_bytes())
+    }
+}
+
+/// `quotient_filter_count(filter, x)`.
+pub(crate) struct QuotientFilterCount;
+
+impl Ask for QuotientFilterCount {
+    const NAME: &'static str = "quotient_filter_count";
+    const RETURNS: DataType = DataType::Int64;
+    type Answer = u64;
+
+    fn ask<K: Key>(saved: &[u8], keys: &[K], answers: &mut [u64]) -> Result<(), Cause> {
+        let view = verified::open(saved, RankSelectView::from_bytes, RankSelectView::from_bytes_unverified)?;
+        Ok(view.count_bulk_into(keys, answers)?)
+    }
+
+    fn array(answers: Vec<u64>, nulls: Option<NullBuffer>) -> ArrayRef {
+        signed(answers, nulls)
+    }
+}
+
+/// Numbers below 2^63 as SQL's integers.
+pub(crate) fn signed(numbers: Vec<u64>, nulls: Option<NullBuffer>) -> ArrayRef {
+    let numbers: Vec<i64> = numbers.into_iter().map(|number| number as i64).collect();
+    Arc::new(Int64Array::new(numbers.into(), nulls))
+}
+
+/// The name of the function of two filters.
+const NAME: &str = "approx_intersection_count";
+
+/// `approx_intersection_count(a, b)`.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct ApproxIntersectionCount {
+    signature: Signature,
+}
+
+/// `approx_intersection_count` as a function that can be registered.
+pub(crate) fn intersection_count() -> Arc<ScalarUDF> {
+    Arc::new(ScalarUDF::from(ApproxIntersectionCount { signature: Signature::user_defined(Volatility::Immutable) }))
+}
+
+impl ScalarUDFImpl for ApproxIntersectionCount {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
+        if arguments.len() != 2 {
+            return Err(Cause::ArgumentCount { found: arguments.len(), least: 2, most: 2 }.of(NAME));
+        }
+        arguments.iter().try_for_each(blobs::check_type).map_err(|cause| cause.of(NAME))?;
+        Ok(arguments.to_vec())
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Int64)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let count = |a: Option<&[u8]>, b: Option<&[u8]>| -> Result<Option<i64>, Cause> {
+            let (Some(a), Some(b)) = (a, b) else { return Ok(None) };
+            let (a, b) = (RankSelectQuotientFilter::from_bytes(a)?, RankSelectQuotientFilter::from_bytes(b)?);
+            Ok(Some(a.intersection_count(&b)? as i64))
+        };
+        let counted = || match &args.args[..] {
+            [ColumnarValue::Scalar(a), ColumnarValue::Scalar(b)] => {
+                let count = count(blobs::of_scalar(a)?, blobs::of_scalar(b)?)?;
+                Ok(ColumnarValue::Scalar(ScalarValue::Int64(count)))
+            }
+            args_of_rows => {
+                let columns: Vec<blobs::Rows> =
+                    args_of_rows.iter().map(blobs::Rows::of).collect::<Result<_, Cause>>()?;
+                let rows = 0..args.number_rows;
+                let counts: Int64Array =
+                    rows.map(|row| count(columns[0].get(row), columns[1].get(row))).collect::<Result<_, Cause>>()?;
+                Ok(ColumnarValue::Array(Arc::new(counts)))
+            }
+        };
+        counted().map_err(|cause: Cause| cause.of(NAME))
+    }
+}

@@ -1,0 +1,70 @@
+//! Which saved structures have been checked already.
+//!
+//! A checksum costs one pass over a filter, the lookups of a batch touch a small part of it. So a thread remembers the last
+//! structures that it checked, by address, length and header, which holds the checksum: a query reads its filter once per
+//! thread, not once per batch. (Memory that is given back and used again for bytes with the same header, but damaged
+//! since, would go unnoticed; what storage or a network damaged does not.)
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+/// Structures that a thread remembers.
+const REMEMBERED: usize = 64;
+/// Bytes that a saved structure starts with.
+const HEADER_BYTES: usize = 128;
+
+#[derive(PartialEq)]
+struct Checked {
+    address: usize,
+    len: usize,
+    header: [u8; HEADER_BYTES],
+}
+
+thread_local! {
+    static CHECKED: RefCell<VecDeque<Checked>> = const { RefCell::new(VecDeque::new()) };
+}
+
+/// Opens saved bytes: with `check` when this thread sees them for the first time, with `trust` later.
+pub(crate) fn open<'a, T, E>(
+    bytes: &'a [u8],
+    check: impl FnOnce(&'a [u8]) -> Result<T, E>,
+    trust: impl FnOnce(&'a [u8]) -> Result<T, E>,
+) -> Result<T, E> {
+    let Some(&header) = bytes.first_chunk() else {
+        return check(bytes);
+    };
+    let this = Checked { address: bytes.as_ptr().addr(), len: bytes.len(), header };
+    if CHECKED.with_borrow(|checked| checked.contains(&this)) {
+        return trust(bytes);
+    }
+    let opened = check(bytes)?;
+    CHECKED.with_borrow_mut(|checked| {
+        if checked.len() == REMEMBERED {
+            checked.pop_front();
+        }
+        checked.push_back(this);
+    });
+    Ok(opened)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_checked_once_per_header() {
+        let mut bytes = vec![7u8; 200];
+        let ask = |bytes: &[u8]| open(bytes, |_| Ok::<_, ()>("checked"), |_| Ok("trusted")).unwrap();
+        assert_eq!([ask(&bytes), ask(&bytes)], ["checked", "trusted"]);
+        bytes[127] = 8;
+        assert_eq!([ask(&bytes), ask(&bytes)], ["checked", "trusted"]);
+        assert_eq!(ask(&bytes[..199]), "checked");
+        assert_eq!([ask(&bytes[..100]), ask(&bytes[..100])], ["checked", "checked"]);
+        assert_eq!(open(&bytes[1..], |_| Err(()), |_| Ok(())), Err(()));
+        assert_eq!(open(&bytes[1..], |_| Err(()), |_| Ok(())), Err(()));
+        for i in 0..REMEMBERED {
+            ask(&vec![i as u8; 200 + i]);
+        }
+        assert_eq!(ask(&bytes), "checked");
+    }
+}
