@@ -13,12 +13,12 @@ use ballista::prelude::SessionConfigExt;
 const SHAPES: &[(&str, &str)] = &[
     (
         "aggregate",
-        "SELECT count(*) AS n, sum(a.sale) AS s FROM (SELECT sale, item FROM facts CROSS JOIN range(200)) AS a",
+        "SELECT count(*) AS n, sum(a.sale) AS s FROM (SELECT sale, item FROM facts CROSS JOIN (SELECT id FROM items WHERE id < 100)) AS a",
     ),
     (
         "grouped aggregate",
         "SELECT count(*) AS n, sum(c) AS s FROM
-         (SELECT item, value, count(*) AS c FROM facts CROSS JOIN range(25) GROUP BY item, value)",
+         (SELECT item, id, count(*) AS c FROM facts CROSS JOIN (SELECT id FROM items WHERE id < 10) GROUP BY item, id)",
     ),
     (
         "join",
