@@ -201,25 +201,25 @@ impl Aligned<'_> {
 }
 
 /// The saved structures of an argument: one for all rows, or one per row.
-pub(crate) enum Rows<'a> {
+pub(crate) enum Argument<'a> {
     One(Option<&'a [u8]>),
     Each(Column<'a>),
 }
 
-impl<'a> Rows<'a> {
+impl<'a> Argument<'a> {
     /// Opens an argument of a type that [`check_type`] accepts.
-    pub(crate) fn of(argument: &'a ColumnarValue) -> Result<Rows<'a>, Cause> {
+    pub(crate) fn of(argument: &'a ColumnarValue) -> Result<Argument<'a>, Cause> {
         Ok(match argument {
-            ColumnarValue::Scalar(scalar) => Rows::One(of_scalar(scalar)?),
-            ColumnarValue::Array(array) => Rows::Each(Column::of(array)?),
+            ColumnarValue::Scalar(scalar) => Argument::One(of_scalar(scalar)?),
+            ColumnarValue::Array(array) => Argument::Each(Column::of(array)?),
         })
     }
 
     /// The structure of a row.
     pub(crate) fn get(&self, row: usize) -> Option<&'a [u8]> {
         match self {
-            Rows::One(saved) => *saved,
-            Rows::Each(column) => column.get(row),
+            Argument::One(saved) => *saved,
+            Argument::Each(column) => column.get(row),
         }
     }
 }

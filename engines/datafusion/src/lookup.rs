@@ -66,7 +66,7 @@ impl<A: Ask> Lookup<A> {
 
 /// Asks for a batch of keys; says which rows have no structure.
 struct Batch<'a, A> {
-    structures: blobs::Rows<'a>,
+    structures: blobs::Argument<'a>,
     ask: PhantomData<A>,
 }
 
@@ -76,14 +76,14 @@ impl<A: Ask> Visitor for Batch<'_, A> {
     fn visit<K: Key + Copy>(self, keys: &[K]) -> Self::Output {
         let mut answers = vec![A::Answer::default(); keys.len()];
         let nulls = match self.structures {
-            blobs::Rows::One(None) => Some(NullBuffer::new_null(keys.len())),
-            blobs::Rows::One(Some(saved)) => {
+            blobs::Argument::One(None) => Some(NullBuffer::new_null(keys.len())),
+            blobs::Argument::One(Some(saved)) => {
                 if !keys.is_empty() {
                     A::ask(blobs::aligned(saved).bytes(), keys, &mut answers)?;
                 }
                 None
             }
-            blobs::Rows::Each(column) => {
+            blobs::Argument::Each(column) => {
                 let mut there = vec![true; keys.len()];
                 for (rows, saved) in column.runs(keys.len()) {
                     match saved {
@@ -128,7 +128,7 @@ impl<A: Ask> ScalarUDFImpl for Lookup<A> {
         let both_scalar = matches!((structure, key), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
         let keys = key.to_array(if both_scalar { 1 } else { args.number_rows })?;
         let answer = || -> Result<ArrayRef, Cause> {
-            let structures = blobs::Rows::of(structure)?;
+            let structures = blobs::Argument::of(structure)?;
             let (answers, nulls) = keys::visit(&keys, Batch::<A> { structures, ask: PhantomData })??;
             Ok(A::array(answers, NullBuffer::union(nulls.as_ref(), keys.logical_nulls().as_ref())))
         };

@@ -260,8 +260,8 @@ impl ScalarUDFImpl for ApproxIntersectionCount {
                 Ok(ColumnarValue::Scalar(ScalarValue::Int64(count)))
             }
             args_of_rows => {
-                let columns: Vec<blobs::Rows> =
-                    args_of_rows.iter().map(blobs::Rows::of).collect::<Result<_, Cause>>()?;
+                let columns: Vec<blobs::Argument> =
+                    args_of_rows.iter().map(blobs::Argument::of).collect::<Result<_, Cause>>()?;
                 let rows = 0..args.number_rows;
                 let counts: Int64Array =
                     rows.map(|row| count(columns[0].get(row), columns[1].get(row))).collect::<Result<_, Cause>>()?;

@@ -18,7 +18,7 @@ const SHAPES: &[(&str, &str)] = &[
     (
         "grouped aggregate",
         "SELECT count(*) AS n, sum(c) AS s FROM
-         (SELECT item, id, count(*) AS c FROM facts CROSS JOIN (SELECT id FROM items WHERE id < 10) GROUP BY item, id)",
+         (SELECT item, id, count(*) AS c FROM facts CROSS JOIN (SELECT id FROM items WHERE id < 2) GROUP BY item, id)",
     ),
     (
         "join",
@@ -54,7 +54,7 @@ fn settings(adaptive: bool) -> SessionConfig {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes ten minutes; Ballista 55 hangs or answers wrongly, with plain SQL too"]
 async fn an_executor_dies() {
-    for adaptive in [true, false] {
+    for adaptive in [false, true] {
         for (shape, sql) in SHAPES {
             for share in [0.3, 0.7] {
                 let mut cluster = Cluster::start(2).await;
