@@ -1,17 +1,45 @@
 //! Contexts of clients, and the sessions that a scheduler makes for them.
 
+use std::time::Duration;
+
 use ballista::prelude::{SessionConfigExt, SessionContextExt};
 use ballista_core::utils::default_session_builder;
-use datafusion::error::Result;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::dataframe::DataFrame;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionState;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use warpset_datafusion::register_all;
 
 use crate::MESSAGE_BYTES;
 
-/// The settings of a client: Ballista's, with room for filters in messages.
+/// The settings of a client: Ballista's, with room for filters in messages, and with the adaptive planner, which hangs where
+/// the other one can lose rows when an executor dies.
 pub fn session_config() -> SessionConfig {
-    SessionConfig::new_with_ballista().with_ballista_grpc_client_max_message_size(MESSAGE_BYTES as usize)
+    SessionConfig::new_with_ballista()
+        .with_ballista_grpc_client_max_message_size(MESSAGE_BYTES as usize)
+        .with_ballista_adaptive_query_planner(true)
+}
+
+/// No answer came in time.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "no answer in {} s: an executor may have died, after which Ballista waits for ever; start the query again, or allow it \
+     more time",
+    .limit.as_secs_f64()
+)]
+pub struct NoAnswer {
+    /// The time that the query had.
+    pub limit: Duration,
+}
+
+/// All rows of a query, or an error after `limit`: a query whose executor dies may otherwise never end. The scheduler is
+/// not told to stop.
+pub async fn collect_within(query: DataFrame, limit: Duration) -> Result<Vec<RecordBatch>> {
+    match tokio::time::timeout(limit, query.collect()).await {
+        Ok(answer) => answer,
+        Err(_) => Err(DataFusionError::External(Box::new(NoAnswer { limit }))),
+    }
 }
 
 /// A session with the functions: what a scheduler makes for a client.

@@ -14,14 +14,14 @@
 //! # }
 //! ```
 //!
-//! Ballista 55 can lose the work of an executor that dies in the middle of a query. [`session_config`] has the settings with which
-//! the tests of this crate got a right answer or an error; `docs/engines.md` has what happens with others.
+//! Ballista 55 does not survive an executor that dies in the middle of a query: with the settings of [`session_config`] the query
+//! waits for ever, so ask with [`collect_within`]; with others it can answer wrongly (`docs/engines.md`).
 
 mod client;
 mod executor;
 mod scheduler;
 
-pub use client::{remote, remote_with, session_config, session_state};
+pub use client::{NoAnswer, collect_within, remote, remote_with, session_config, session_state};
 pub use executor::{ExecutorOptions, run_executor};
 pub use scheduler::{SchedulerOptions, run_scheduler};
 

@@ -49,6 +49,29 @@ fn settings(adaptive: bool) -> SessionConfig {
     warpset_ballista::session_config().with_target_partitions(8).with_ballista_adaptive_query_planner(adaptive)
 }
 
+/// With the settings that the crate recommends a query whose executor dies is answered rightly or not at all.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_executor_is_an_error_and_no_wrong_answer() {
+    let mut cluster = Cluster::start(2).await;
+    let config = warpset_ballista::session_config().with_target_partitions(8);
+    let context = cluster.client(config).await;
+    let (_, sql) = SHAPES[0];
+    let expected = crate::table(&local(cluster.folder.path()).await, sql).await;
+    let query = context.sql(sql).await.unwrap();
+    let killer = async {
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        cluster.kill(1);
+    };
+    let (answer, ()) = tokio::join!(warpset_ballista::collect_within(query, Duration::from_secs(30)), killer);
+    match answer {
+        Ok(batches) => {
+            let answer = datafusion::arrow::util::pretty::pretty_format_batches(&batches).unwrap().to_string();
+            assert_eq!(answer, expected);
+        }
+        Err(error) => println!("{error}"),
+    }
+}
+
 /// Kills one of two executors at several moments of several queries, with both planners, and prints what came of it. The
 /// reproduction of what `docs/engines.md` reports of Ballista 55.0.
 #[tokio::test(flavor = "multi_thread")]
