@@ -234,6 +234,8 @@ pub mod recsplit {
     pub mod lists;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_lookup"))]
     pub mod lookup;
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_paired_leaves"))]
+    pub mod paired_leaves;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_parts"))]
     pub mod parts;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "recsplit_roots"))]
@@ -329,6 +331,7 @@ modules! {
     "recsplit_leaves",
     "recsplit_lists",
     "recsplit_lookup",
+    "recsplit_paired_leaves",
     "recsplit_parts",
     "recsplit_roots",
     "recsplit_rotated_leaves",

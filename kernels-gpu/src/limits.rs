@@ -1,10 +1,11 @@
-//! What the device can do at most: streams, random sectors, random atomics, integer arithmetic.
+//! What the device can do at most: streams, random sectors, random atomics, integer arithmetic, trial hashes of RecSplit.
 //!
 //! Benchmarks run these beside the structures and state a structure's rate as a fraction of the limit that binds it.
 
 use warpset_core::bloom::reduce64;
 use warpset_core::hash::finalise;
-use warpset_simt::{Global, GlobalMut, atomic, thread};
+use warpset_core::recsplit::{Remix, hash};
+use warpset_simt::{Global, GlobalMut, atomic, multiply_high, thread};
 
 /// Threads of a block, in every kernel of this module.
 pub const BLOCK: u32 = 256;
@@ -118,6 +119,37 @@ kernel! {
         if sum == 0x1234_5678 {
             // SAFETY: `sink` is one word, only accessed atomically.
             unsafe { atomic::store_relaxed(sink, sum) };
+        }
+    }
+
+    /// `rounds` trial hashes of 16 keys per thread, each turned into a position, as a search by brute force does it; the keys stay in registers.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid and block size; `positions` is at most 32; `sink`: one word, used by this launch alone.
+    #[launch_bounds(256, 4)]
+    pub unsafe fn limits_trial_hashes(rounds: u32, positions: u32, start: u32, sink: GlobalMut<u32>) {
+        let mut keys = [0u64; 16];
+        warpset_simt::unroll!(16, i, {
+            keys[i] = scramble((thread::block_idx_x() as u64) << 8 | (start as u64).wrapping_add(i as u64));
+        });
+        let mut found = 0u32;
+        let mut round = 0;
+        while round < rounds {
+            let trial = (round * BLOCK + thread::thread_idx_x()) as u64;
+            let mut taken = 0u32;
+            warpset_simt::unroll!(16, i, {
+                let hash = hash::trial_hash(Remix::Bits32, keys[i], start, trial);
+                let position = multiply_high(hash & 0xffff_0000, positions);
+                // SAFETY: positions are below their number. So the amount of the shift is not masked.
+                unsafe { core::hint::assert_unchecked(position < 32) };
+                taken |= 1 << position;
+            });
+            found += (taken.count_ones() == 16) as u32;
+            round += 1;
+        }
+        if found == u32::MAX {
+            // SAFETY: `sink` is one word, only accessed atomically.
+            unsafe { atomic::store_relaxed(sink, found) };
         }
     }
 }

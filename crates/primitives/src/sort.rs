@@ -89,6 +89,38 @@ pub unsafe fn sort_pairs_async<'a, 'b, K: SortKey, V: Payload>(
     unsafe { sort_items::<K>(stream, Widths::pairs::<K, V>(), source, target, n, by, false) }
 }
 
+/// The same by a launch per digit, also where [`sort_pairs_async`] has one launch for all: that one's kernel takes the driver twice as long
+/// to compile, and sorts by one or two digits are not faster by it. For operations that sort among other things.
+///
+/// # Errors
+/// As for [`sort_pairs_async`].
+///
+/// # Safety
+/// As for [`sort_pairs_async`].
+pub unsafe fn sort_pairs_by_digits_async<'a, 'b, K: SortKey, V: Payload>(
+    stream: &Stream,
+    keys: DeviceSlice<'_, K>,
+    values: DeviceSlice<'_, V>,
+    out_keys: impl Into<DeviceSliceMut<'a, K>>,
+    out_values: impl Into<DeviceSliceMut<'b, V>>,
+    by: By,
+) -> Result<()> {
+    let (out_keys, out_values) = (out_keys.into(), out_values.into());
+    let n = keys.len();
+    check_pairs(stream, keys, values, &out_keys, &out_values)?;
+    let (source, target) = (Source::pairs(keys, values), Target::pairs(out_keys, out_values));
+    let widths = Widths::pairs::<K, V>();
+    if n <= ONE_BLOCK || by.is_reversed() {
+        // SAFETY: the caller's promise; lengths are checked.
+        return unsafe { sort_items::<K>(stream, widths, source, target, n, by, false) };
+    }
+    let bits = by.range::<K>()?;
+    stream.device().with_kernels(&launched_in_passes(widths, n), || {
+        // SAFETY: as above.
+        unsafe { sort_in_passes(stream, widths, source, target, n, bits, by.flip(), false, LIMITS) }
+    })
+}
+
 /// Fails unless all four are of one length and the outputs share no byte with anything else.
 pub(crate) fn check_pairs<K: SortKey, V: Payload>(
     stream: &Stream,
@@ -186,6 +218,12 @@ pub fn kernels_for_keys<K: SortKey>(n: usize) -> Vec<&'static KernelInfo> {
 /// The same with payloads.
 pub fn kernels_for_pairs<K: SortKey, V: Payload>(n: usize) -> Vec<&'static KernelInfo> {
     launched(Widths::pairs::<K, V>(), n)
+}
+
+/// Those of [`sort_pairs_by_digits_async`], in ascending or descending order.
+pub fn kernels_for_pairs_by_digits<K: SortKey, V: Payload>(n: usize) -> Vec<&'static KernelInfo> {
+    let widths = Widths::pairs::<K, V>();
+    if n <= ONE_BLOCK { launched(widths, n) } else { launched_in_passes(widths, n) }
 }
 
 fn launched(widths: Widths, n: usize) -> Vec<&'static KernelInfo> {

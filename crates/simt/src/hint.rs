@@ -10,6 +10,16 @@ pub fn opaque(x: u32) -> u32 {
     crate::target::opaque(x)
 }
 
+/// The upper half of the product of `x` and `y`, in one instruction.
+///
+/// As `(x as u64 * y as u64) >> 32` it takes more where LLVM moves the conversion of a factor out of a loop, for it does not see then that
+/// the upper half of that factor is zero.
+#[inline(always)]
+#[must_use]
+pub fn multiply_high(x: u32, y: u32) -> u32 {
+    crate::target::multiply_high(x, y)
+}
+
 /// Repeats a block as straight-line code: `unroll!(8, i, { … })`, `i: usize` counting from 0.
 ///
 /// For register arrays, which must not be indexed at run time. The count is one of

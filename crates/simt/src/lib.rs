@@ -61,7 +61,7 @@ pub mod emulator;
 #[cfg(not(target_arch = "nvptx64"))]
 use emulator::vocabulary as target;
 
-pub use hint::opaque;
+pub use hint::{multiply_high, opaque};
 pub use kernel::{Dim3, EntryOf, KernelInfo, LaunchBounds, LaunchConfig, Launcher, Module};
 pub use memory::{Global, GlobalMut};
 pub use word::{AtomicWord, MatchWord, ShuffleWord, Word};

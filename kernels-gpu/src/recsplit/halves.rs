@@ -21,14 +21,15 @@ kernel! {
     /// - `items`: valid for the `count` items from `first` on, splittings in two, not written while the kernel runs.
     /// - `nodes`: rows for all sizes of nodes; `budgets`: trials after which a search gives up, by number of keys; both not written
     ///   while the kernel runs.
-    /// - `lows`: valid for reading the keys of all items, which nothing writes meanwhile.
+    /// - `lows`: valid for reading the keys of all items, which no two of them share and nothing writes meanwhile.
+    /// - `other`: as long as `lows` if a node has more than [`TILE`](super::node_keys::TILE) keys, and used by this launch alone.
     /// - `numbers`: valid for writing at the places of all items, which only this launch accesses.
     /// - `next`: as for [`queue::of_block`], 0 before.
     /// - `failure`: as for [`fail`].
     #[launch_bounds(256)]
     pub unsafe fn recsplit_halves<M>(
         items: Global<u32>, first: usize, count: usize, next: GlobalMut<u32>, nodes: Global<u32>, budgets: Global<u64>, start: M,
-        lows: Global<u64>, numbers: GlobalMut<u64>, failure: GlobalMut<u32>,
+        lows: Global<u64>, other: GlobalMut<u64>, numbers: GlobalMut<u64>, failure: GlobalMut<u32>,
     ) for [u32 => recsplit_halves_32, u64 => recsplit_halves_64] {
         let start = start.seed();
         let slice = Slice::own();
@@ -50,7 +51,7 @@ kernel! {
                 let budget = budgets.read_nc(item.keys as usize);
                 let keys_of = NodeKeys::new(lows, item, groups);
                 let tiles = keys_of.tiles();
-                let mut tile = keys_of.load(0);
+                let mut tile = keys_of.load_first(other);
                 let mut base = 0;
                 let number = loop {
                     // For each group: keys to the left as they are in the low half, mirrored in the high half.
@@ -67,7 +68,7 @@ kernel! {
                             break;
                         }
                         thread::sync_threads();
-                        tile = keys_of.load(next % tiles);
+                        tile = keys_of.load_sorted(other, next % tiles);
                         if next == tiles {
                             break;
                         }

@@ -7,7 +7,7 @@ use warpset_core::recsplit::hash::{self, REGROUP};
 use warpset_simt::shared::Shared;
 use warpset_simt::warp::{self, FULL_MASK, lane_mask_lt};
 
-use crate::recsplit::nodes::Mix;
+use crate::recsplit::nodes::{Mix, position_bit};
 
 /// Lanes of a half of a warp, and trials that it takes at a time.
 pub const HALF: u32 = REGROUP as u32;
@@ -71,7 +71,7 @@ impl Sorted {
             // SAFETY: the caller's promise; `i < keys`.
             let [low, high, keep, _] = unsafe { self.0.get4(4 * i) };
             let hash = hash::trial_hash(M::REMIX, (high as u64) << 32 | low as u64, start, trial);
-            let bit = 1u32 << hash::leaf_position(hash, keys);
+            let bit = position_bit(hash, keys);
             let held = taken & keep;
             collisions |= held & bit;
             taken = held | bit;
@@ -100,6 +100,6 @@ impl Sorted {
         // SAFETY: the caller's promise.
         let [low, high, _, group] = unsafe { self.0.get4(4 * i) };
         let hash = hash::trial_hash(M::REMIX, (high as u64) << 32 | low as u64, start, trial);
-        (1 << hash::leaf_position(hash, keys), group)
+        (position_bit(hash, keys), group)
     }
 }

@@ -9,7 +9,7 @@ use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK, lane_id};
 use warpset_simt::{Global, GlobalMut, atomic, thread};
 
-use crate::recsplit::nodes::{Item, Mix};
+use crate::recsplit::nodes::{Item, Mix, position_bit};
 
 /// Threads of a block.
 pub const BLOCK: u32 = 256;
@@ -122,7 +122,7 @@ unsafe fn taken_by<M: Mix>(keys: Shared<u64>, from: u32, to: u32, (start, trial,
     let mut take = |i: u32| {
         // SAFETY: the caller's promise; `i < to`.
         let key = unsafe { keys.get(i) };
-        taken |= 1 << hash::leaf_position(hash::trial_hash(M::REMIX, key, start, trial), positions);
+        taken |= position_bit(hash::trial_hash(M::REMIX, key, start, trial), positions);
     };
     let mut i = from;
     while i + 4 <= to {

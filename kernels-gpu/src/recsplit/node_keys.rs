@@ -3,7 +3,7 @@
 use warpset_core::recsplit::hash;
 use warpset_simt::shared::{self, Shared};
 use warpset_simt::warp::{self, FULL_MASK};
-use warpset_simt::{Global, thread};
+use warpset_simt::{Global, GlobalMut, thread};
 
 use crate::recsplit::nodes::Item;
 
@@ -42,9 +42,33 @@ pub struct NodeKeys {
 pub struct Tile {
     /// The keys.
     pub keys: Shared<u64>,
-    /// Where each group ends.
+    /// Where each group of the node ends.
     ends: Shared<u32>,
+    /// The node's keys before those of the tile, and with them.
+    begin: u32,
+    end: u32,
     groups: u32,
+}
+
+/// Where a block puts a node's keys in the order of their groups.
+#[derive(Clone, Copy)]
+enum Place {
+    /// In its shared memory.
+    Shared(Shared<u64>),
+    /// In device memory.
+    Device(GlobalMut<u64>),
+}
+
+/// Where groups end: one word each, in shared memory.
+#[inline(always)]
+fn group_ends() -> Shared<u32> {
+    shared::dynamic(32)
+}
+
+/// The block's copy of keys.
+#[inline(always)]
+fn copied_keys() -> Shared<u64> {
+    shared::dynamic(HEAD + OWN_BYTES)
 }
 
 impl NodeKeys {
@@ -59,7 +83,7 @@ impl NodeKeys {
         (self.item.keys - 1) / TILE + 1
     }
 
-    /// The keys of a tile.
+    /// The keys of a node of one tile.
     ///
     /// # Safety
     /// - All threads of the block come here together, with the same arguments, none of which still reads the tile before.
@@ -67,22 +91,74 @@ impl NodeKeys {
     ///   for them.
     #[inline(always)]
     #[track_caller]
-    pub unsafe fn load(&self, tile: u32) -> Tile {
-        let (counts, ends): (Shared<u32>, Shared<u32>) = (shared::dynamic(0), shared::dynamic(32));
-        let keys: Shared<u64> = shared::dynamic(HEAD + OWN_BYTES);
+    pub unsafe fn load(&self) -> Tile {
+        // SAFETY: the caller's promise.
+        unsafe { self.sort(Place::Shared(copied_keys())) };
+        self.tile(0, self.item.keys)
+    }
+
+    /// The first tile of a node that may have several. The keys of a node of several are sorted into `other`, at the places of the node.
+    ///
+    /// # Safety
+    /// As for [`load`](Self::load); `other` is valid at the node's places if it has several tiles, and no other block accesses it there.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn load_first(&self, other: GlobalMut<u64>) -> Tile {
+        let is_one = self.tiles() == 1;
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.sort(if is_one { Place::Shared(copied_keys()) } else { Place::Device(other) });
+            if is_one { self.tile(0, self.item.keys) } else { self.load_sorted(other, 0) }
+        }
+    }
+
+    /// A tile of a node of several, after the first.
+    ///
+    /// # Safety
+    /// As for [`load_first`](Self::load_first), which has been called for this node.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn load_sorted(&self, other: GlobalMut<u64>, tile: u32) -> Tile {
+        let keys = copied_keys();
         let (own, threads) = (thread::thread_idx_x(), thread::block_dim_x());
-        let first = self.item.first + tile * TILE;
-        let len = (self.item.keys - tile * TILE).min(TILE);
+        let begin = tile * TILE;
+        let len = (self.item.keys - begin).min(TILE);
+        // SAFETY: the caller's promise; a barrier stands between the writes and the reads of others.
+        unsafe {
+            let mut i = own;
+            while i < len {
+                keys.set(i, other.read((self.item.first + begin + i) as usize));
+                i += threads;
+            }
+            thread::sync_threads();
+        }
+        self.tile(begin, begin + len)
+    }
+
+    #[inline(always)]
+    fn tile(&self, begin: u32, end: u32) -> Tile {
+        Tile { keys: copied_keys(), ends: group_ends(), begin, end, groups: self.groups }
+    }
+
+    /// Puts the node's keys to `place`, by group.
+    ///
+    /// # Safety
+    /// As for [`load_first`](Self::load_first).
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn sort(&self, place: Place) {
+        let (counts, ends): (Shared<u32>, Shared<u32>) = (shared::dynamic(0), group_ends());
+        let (own, threads) = (thread::thread_idx_x(), thread::block_dim_x());
         // SAFETY: the caller's promise; a barrier stands between the writes of one phase and the reads of the next; places are
-        // distinct and below `len`.
+        // distinct and below the number of keys.
         unsafe {
             if own < 8 {
                 counts.set(own, 0);
             }
             thread::sync_threads();
             let mut i = own;
-            while i < len {
-                let key = self.lows.read((first + i) as usize);
+            while i < self.item.keys {
+                let key = self.lows.read((self.item.first + i) as usize);
                 counts.reduce_add(hash::group_of(key, self.groups), 1);
                 i += threads;
             }
@@ -98,14 +174,17 @@ impl NodeKeys {
             }
             thread::sync_threads();
             let mut i = own;
-            while i < len {
-                let key = self.lows.read((first + i) as usize);
-                keys.set(ends.fetch_add(hash::group_of(key, self.groups), 1), key);
+            while i < self.item.keys {
+                let key = self.lows.read((self.item.first + i) as usize);
+                let at = ends.fetch_add(hash::group_of(key, self.groups), 1);
+                match place {
+                    Place::Shared(keys) => keys.set(at, key),
+                    Place::Device(other) => other.write((self.item.first + at) as usize, key),
+                }
                 i += threads;
             }
             thread::sync_threads();
         }
-        Tile { keys, ends, groups: self.groups }
     }
 }
 
@@ -120,8 +199,9 @@ impl Tile {
         let mut begin = 0;
         let mut group = 0;
         while group < self.groups {
-            // SAFETY: the caller's promise; keys are read below the end of their group.
+            // SAFETY: the caller's promise; keys are read below the end of their group and of the tile.
             let (end, mut sum) = (unsafe { self.ends.get_volatile(group) }, 0u32);
+            let end = end.min(self.end).saturating_sub(self.begin);
             let mut i = begin + slice.slice;
             while i < end {
                 // SAFETY: as above.

@@ -100,7 +100,7 @@ kernel! {
                 let budget = budgets.read_nc(item.keys as usize);
                 let keys_of = NodeKeys::new(lows, item, groups);
                 // One tile: five children of less than 255 keys are the most whose counts fit a word.
-                let tile = keys_of.load(0);
+                let tile = keys_of.load();
                 let mut base = 0;
                 let number = 'trials: loop {
                     let mut counts = [0u32; 6];

@@ -123,6 +123,8 @@ const CALLS: &[(&str, Prepare)] = &[
         first!(|i| { (quotient(&i, 1)?, quotient(&i, 2)?) }, |s| { s.0.intersection_count(&s.1)? }),
     ),
     ("quotient double", first!(|i| { (quotient(&i, 1)?,) }, |s| s.0.double()?)),
+    ("recsplit build_from", first!(|i| { i }, |s| built(&s, 8, 100)?)),
+    ("recsplit build_from, leaf 16", first!(|i| { i }, |s| built(&s, 16, 2000)?)),
     ("recsplit get_bulk", first!(|i| { (function(&i)?, i.keys) }, |s| s.0.get_bulk(&s.1)?)),
     ("static filter contains_bulk", first!(|i| { (static_filter(&i)?, i.keys) }, |s| s.0.contains_bulk(&s.1)?)),
     ("lsm build_from", first!(|i| { i }, |s| Lsm::<u64, u64>::builder().on(&s.device).build_from(&s.keys, &s.keys)?)),
@@ -166,6 +168,11 @@ const CALLS: &[(&str, Prepare)] = &[
         }),
     ),
 ];
+
+/// Built there.
+fn built(input: &Input, leaf: u32, bucket: u32) -> anyhow::Result<warpset::recsplit::gpu::RecSplit> {
+    Ok(RecSplit::builder().leaf_size(leaf).bucket_size(bucket).on(&input.device).build_from(&input.keys)?)
+}
 
 /// Brought there: a build there has kernels of its own.
 fn function(input: &Input) -> anyhow::Result<warpset::recsplit::gpu::RecSplit> {
@@ -231,6 +238,9 @@ impl Input {
     }
 }
 
+/// How many of the slowest kernels a row names.
+const NAMED: usize = 6;
+
 /// What a child process prints of a call.
 #[derive(Serialize, Deserialize)]
 struct Measured {
@@ -243,6 +253,8 @@ struct Measured {
     ptx_bytes: usize,
     slowest: f64,
     in_all: f64,
+    /// The slowest ones, with their milliseconds.
+    slowest_names: String,
 }
 
 /// Makes one call, and prints what it took: what a child process does.
@@ -260,7 +272,12 @@ pub fn call(name: &str) -> anyhow::Result<()> {
     let first = start.elapsed().as_secs_f64();
     let loaded = device.loaded_kernels();
     let seconds = || loaded.iter().map(|kernel| kernel.time.as_secs_f64());
+    let mut by_time: Vec<_> = loaded.iter().map(|kernel| (kernel.time.as_secs_f64() * 1e3, &kernel.name)).collect();
+    by_time.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let slowest_names: Vec<String> =
+        by_time.iter().take(NAMED).map(|(milliseconds, name)| format!("{name} {milliseconds:.0}")).collect();
     let measured = Measured {
+        slowest_names: slowest_names.join(", "),
         opened,
         first,
         kernels: loaded.len(),
@@ -292,6 +309,7 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
                         .param("opened_ms", milliseconds(measured.opened))
                         .param("kernels", measured.kernels)
                         .param("ptx_bytes", measured.ptx_bytes)
+                        .param("slowest_kernels", measured.slowest_names)
                         .param("slowest_kernel_ms", milliseconds(measured.slowest))
                         .param("all_kernels_ms", milliseconds(measured.in_all));
                     row.checked = true;

@@ -22,6 +22,8 @@ pub enum GpuAccess {
     Copy,
     /// A 32-bit multiply-add, a shift and an exclusive or; no memory.
     Integer,
+    /// A trial hash of RecSplit, turned into a position; no memory.
+    TrialHash,
 }
 
 impl GpuAccess {
@@ -31,6 +33,7 @@ impl GpuAccess {
             GpuAccess::AtomicOr => "random 32-bit atomic OR",
             GpuAccess::Copy => "memory copy, 16 bytes",
             GpuAccess::Integer => "multiply-add, shift, exclusive or",
+            GpuAccess::TrialHash => "trial hash and position",
         }
     }
 }
@@ -83,6 +86,9 @@ fn accesses(device: &Device, access: GpuAccess, bytes: usize) -> usize {
         (_, GpuAccess::Integer) => {
             grid(device, 8).block.x as usize * grid(device, 8).grid.x as usize * 8 * ROUNDS as usize
         }
+        (_, GpuAccess::TrialHash) => {
+            grid(device, 8).block.x as usize * grid(device, 8).grid.x as usize * 16 * trial_rounds(device) as usize
+        }
         (true, _) => 1 << 11,
         (false, GpuAccess::Copy) => bytes / 16,
         (false, _) => 1 << 26,
@@ -91,6 +97,11 @@ fn accesses(device: &Device, access: GpuAccess, bytes: usize) -> usize {
 
 /// Rounds of eight multiply-adds in one thread.
 const ROUNDS: u32 = 1 << 14;
+
+/// Rounds of sixteen trial hashes in one thread.
+fn trial_rounds(device: &Device) -> u32 {
+    if device.is_emulator() { 1 } else { 1 << 11 }
+}
 
 /// That many blocks on each multiprocessor.
 fn grid(device: &Device, blocks: u32) -> LaunchConfig {
@@ -131,6 +142,18 @@ fn measure(device: &Device, access: GpuAccess, bytes: usize, n: usize, effort: E
                 // SAFETY: `sink` is one word and lives until the stream has been waited for.
                 unsafe {
                     kernels::limits_integer { rounds: ROUNDS, seed: 3, sink: sink.global_mut() }
+                        .launch(&stream, config)?
+                };
+                Ok(())
+            })
+        }
+        GpuAccess::TrialHash => {
+            let mut sink: DeviceVec<u32> = device.alloc_zeroed(1)?;
+            let (config, rounds) = (grid(device, 8), trial_rounds(device));
+            time(&mut || {
+                // SAFETY: `sink` is one word and lives until the stream has been waited for; there are at most 32 positions.
+                unsafe {
+                    kernels::limits_trial_hashes { rounds, positions: 17, start: 3, sink: sink.global_mut() }
                         .launch(&stream, config)?
                 };
                 Ok(())

@@ -336,7 +336,8 @@ pub const fn value_base(leaf: u32, positions: u32, keys: u64, bucket: u64) -> u6
     if positions == leaf {
         return keys;
     }
-    // `keys * positions / leaf`, where the product may not fit; only damaged headers have so many keys that the sum does not.
+    // This is `keys * positions / leaf`, without the product, which may be too large for a word. The sum is too large only if a damaged
+    // header claims more keys than a function can have; it wraps then.
     let (leaf, positions) = (leaf as u64, positions as u64);
     let whole = (keys / leaf).wrapping_mul(positions);
     whole.wrapping_add(keys % leaf * positions / leaf).wrapping_add(bucket)

@@ -156,7 +156,7 @@ impl Hashes {
         unsafe {
             let (from, to) = ((bucket_of_key.slice(..keys), lows.slice(..keys)), &mut sorted);
             let by = By::ascending().bits(0..bits);
-            sort::sort_pairs_async(stream, from.0, from.1, &mut to.0, &mut to.1, by)?;
+            sort::sort_pairs_by_digits_async(stream, from.0, from.1, &mut to.0, &mut to.1, by)?;
         }
         drop((bucket_of_key, lows));
         let (bucket_of_key, lows) = sorted;

@@ -21,10 +21,10 @@ use std::ops::Range;
 
 use warpset_gpu::{Device, Devices, Stream};
 
-use super::RecSplit;
 use super::share::Attempt;
 use super::source::Source;
 use super::watch::Watch;
+use super::{RecSplit, Strategy};
 use crate::build::{Failure, Settings};
 use crate::{Builder, Error};
 
@@ -87,6 +87,7 @@ pub(super) struct Construction<'a, S> {
     pub(super) devices: &'a Devices,
     pub(super) settings: Settings,
     pub(super) builder: &'a Builder<S>,
+    pub(super) strategy: Strategy,
     /// Stages on the first device are timed, if the bench asks for it.
     pub(super) watch: Option<&'a Watch>,
 }
@@ -118,8 +119,8 @@ impl<S> Construction<'_, S> {
             let settings = Settings { seed, ..self.settings };
             let mut plan = self.plan(keys, &devices)?;
             let failure = loop {
-                let mut attempt =
-                    Attempt::new(settings, keys, (&devices, &streams), plan, (&reporter, number), self.watch);
+                let (on, heard_by) = ((&devices, &streams[..]), (&reporter, number));
+                let mut attempt = Attempt::new(settings, self.strategy, keys, on, plan, heard_by, self.watch);
                 match attempt.run() {
                     Ok(function) => return Ok(function),
                     Err(Stopped::Seed(failure)) => break failure,

@@ -106,7 +106,8 @@ fn ranges_of_buckets_give_the_same_words() {
         let builder = &builder.clone().progress(move |progress| seen.lock().unwrap().push(progress));
         let devices = Devices::from(&device);
         let settings = builder.settings().unwrap();
-        let construction = Construction { devices: &devices, settings, builder, watch: None };
+        let construction =
+            Construction { devices: &devices, settings, builder, strategy: Default::default(), watch: None };
         for (more, ranges) in [(1 << 24, 1..2), (300_000, 2..3), (200_000, 3..99)] {
             device.set_memory_limit(used + more);
             let plan = construction.plan(&KeysThere(there.as_slice()), &devices).unwrap();

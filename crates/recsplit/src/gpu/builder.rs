@@ -4,10 +4,10 @@ use warpset_base::key::Key;
 use warpset_gpu::batch::DeviceKeys128;
 use warpset_gpu::{Device, Devices};
 
-use super::RecSplit;
 use super::build::Construction;
 use super::source::{HostKeys, KeysThere, Source};
 use super::watch::{Stages, Watch};
+use super::{RecSplit, Strategy};
 use crate::Error;
 use crate::build::Settings;
 
@@ -31,6 +31,7 @@ use crate::build::Settings;
 pub struct Builder<S = crate::RecSplit> {
     pub(super) settings: crate::Builder<S>,
     pub(super) devices: Devices,
+    strategy: Strategy,
 }
 
 impl<S> crate::Builder<S> {
@@ -62,7 +63,7 @@ impl<S> crate::Builder<S> {
     where
         Self: Clone,
     {
-        Builder { settings: self.clone(), devices: devices.clone() }
+        Builder { settings: self.clone(), devices: devices.clone(), strategy: Strategy::default() }
     }
 }
 
@@ -75,10 +76,17 @@ pub(crate) fn build_from_slice<S, K: Key>(
 ) -> Result<crate::RecSplit, Error> {
     // Work that the caller queued on other streams comes first.
     device.synchronize()?;
-    Construction { devices: &device.into(), settings, builder, watch: None }.build(&HostKeys(keys))?.to_host()
+    let (devices, strategy) = (&device.into(), Strategy::default());
+    Construction { devices, settings, builder, strategy, watch: None }.build(&HostKeys(keys))?.to_host()
 }
 
 impl<S> Builder<S> {
+    /// In which order the trees of buckets are searched, for comparison: the function is the same. Default: [`Strategy::AllBuckets`].
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.strategy = strategy;
+        self
+    }
+
     /// The function of keys that are somewhere.
     pub(super) fn function(&self, keys: &impl Source, watch: Option<&Watch>) -> Result<RecSplit, Error> {
         let settings = self.settings.settings()?;
@@ -87,7 +95,8 @@ impl<S> Builder<S> {
         }
         // Work that the caller queued on other streams comes first.
         self.devices.all().iter().try_for_each(Device::synchronize)?;
-        Construction { devices: &self.devices, settings, builder: &self.settings, watch }.build(keys)
+        let (devices, builder, strategy) = (&self.devices, &self.settings, self.strategy);
+        Construction { devices, settings, builder, strategy, watch }.build(keys)
     }
 
     /// An error unless the keys are on one of the devices.

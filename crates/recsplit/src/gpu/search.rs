@@ -1,24 +1,28 @@
 //! Finding the numbers of trees on a device: all buckets at once, list by list.
 //!
 //! Source: D. Bez, "Perfect Hash Function Generation on the GPU with RecSplit", master's thesis, KIT 2022, sections 5.4 to 5.7 and 5.10. Departure: the thesis
-//! goes bucket by bucket, on many streams. Here the roots of all buckets are put into lists first; a launch solves a list, another one moves the
+//! goes bucket by bucket, on many streams: [`per_bucket`], for comparison. Here the roots of all buckets are put into lists first; a launch solves a list, another one moves the
 //! keys of its splittings to their children and appends these to the lists that come later. So there are as many launches as lists,
 //! whatever the number of buckets, and small nodes fill the device as large ones do. [`launches`] has them.
 
 mod launches;
+mod per_bucket;
 
+use super::Strategy;
 use super::node_lists::{List, Lists, Search};
 use crate::Error;
 use crate::find::{Trees, Unsolved};
 use crate::progress::Interrupted;
-use launches::{Part, Work};
+use launches::{AllKeys, Part, Work};
 use warpset_core::recsplit::{Node, Remix};
 use warpset_gpu::{DeviceVec, GpuError, Stream};
 use warpset_kernels::recsplit::counted_parts::recsplit_counted_parts;
 use warpset_kernels::recsplit::distribute::{self, recsplit_distribute};
 use warpset_kernels::recsplit::halves::recsplit_halves;
 use warpset_kernels::recsplit::leaves::recsplit_leaves;
-use warpset_kernels::recsplit::nodes::{ITEM_WORDS, Mix, NO_FAILURE};
+use warpset_kernels::recsplit::node_keys;
+use warpset_kernels::recsplit::nodes::{Mix, NO_FAILURE};
+use warpset_kernels::recsplit::paired_leaves::recsplit_paired_leaves;
 use warpset_kernels::recsplit::parts::recsplit_parts;
 use warpset_kernels::recsplit::roots::{self, recsplit_check, recsplit_roots, recsplit_sizes};
 use warpset_kernels::recsplit::rotated_leaves::{self, recsplit_rotated_leaves, recsplit_small_leaves};
@@ -84,21 +88,36 @@ pub(crate) type Report<'a> = Option<&'a mut dyn FnMut(f64) -> Result<(), Interru
 
 /// Finds the numbers of all nodes, in the order that [`crate::find`] describes: those of a bucket begin at `first_number`. `lows` has the keys
 /// of all buckets, which begin and end at `bounds`, in any order within a bucket; they are moved. `report`, if there is one, is called
-/// with the share of the work that is done, by expectation, after each list, for which it waits; its error ends the search.
+/// with the share of the work that is done, by expectation, after each list, for which it waits; its error ends the search. It is not called
+/// where buckets are searched one by one.
 /// Waits for the stream.
 pub(crate) fn find(
     stream: &Stream,
+    strategy: Strategy,
     trees: &DeviceTrees,
-    lows: &mut DeviceVec<u64>,
-    bounds: &DeviceVec<u32>,
-    first_number: &DeviceVec<u32>,
+    buckets: Buckets<'_>,
     numbers: &mut DeviceVec<u64>,
     report: Report<'_>,
 ) -> Result<Result<(), Unsolved>, Error> {
     match trees.trees.remix {
-        Remix::Bits32 => find_with::<u32>(stream, trees, lows, bounds, first_number, numbers, report),
-        Remix::Bits64 => find_with::<u64>(stream, trees, lows, bounds, first_number, numbers, report),
+        Remix::Bits32 => find_with::<u32>(stream, strategy, trees, buckets, numbers, report),
+        Remix::Bits64 => find_with::<u64>(stream, strategy, trees, buckets, numbers, report),
     }
+}
+
+/// Keys of consecutive buckets.
+pub(crate) struct Buckets<'a> {
+    pub(crate) lows: &'a mut DeviceVec<u64>,
+    pub(crate) bounds: &'a DeviceVec<u32>,
+    pub(crate) first_number: &'a DeviceVec<u32>,
+}
+
+/// Trials from which on leaves in two groups have a kernel of their own: 9104 are expected of leaves of 14 keys. Tests have it for smaller ones.
+const PAIRED_TRIALS: u64 = if cfg!(test) { 100 } else { 8192 };
+
+/// Whether leaves are searched by that kernel.
+fn is_paired(leaf: &Node, budget: u64) -> bool {
+    leaf.groups == 2 && budget / 64 - 64 >= PAIRED_TRIALS
 }
 
 /// The kernels of a search, those that take longest to compile first.
@@ -112,19 +131,29 @@ pub(crate) fn kernels(trees: &Trees) -> Vec<&'static KernelInfo> {
 fn kernels_with<M: SearchMix>(trees: &Trees) -> Vec<&'static KernelInfo> {
     let lists = Lists::of(trees);
     let any = |search| lists.all().iter().any(|list| list.search == search);
-    let leaves = |is: fn(&Node) -> bool| {
+    let leaves = |is: fn(&Node, bool) -> bool| {
         let of_leaf = |list: &List| match list.search {
-            Search::Leaves(keys) => is(&trees.nodes()[keys as usize]),
+            Search::Leaves(keys) => {
+                let (leaf, budget) = (&trees.nodes()[keys as usize], trees.budgets[keys as usize]);
+                is(leaf, is_paired(leaf, budget))
+            }
             _ => false,
         };
         lists.all().iter().any(of_leaf)
     };
     let mut kernels = Vec::new();
-    if leaves(|node| node.groups > 1 && (node.groups > 4 || node.radix as u32 > rotated_leaves::MOST_OF_HALF)) {
+    if leaves(|node, is_paired| {
+        node.groups > 1 && !is_paired && (node.groups > 4 || node.radix as u32 > rotated_leaves::MOST_OF_HALF)
+    }) {
         kernels.push(recsplit_rotated_leaves::<M>::INFO);
     }
-    if leaves(|node| node.groups > 1 && u32::from(node.radix) <= rotated_leaves::MOST_OF_HALF) {
+    if leaves(|node, is_paired| node.groups > 1 && !is_paired && u32::from(node.radix) <= rotated_leaves::MOST_OF_HALF)
+    {
         kernels.push(recsplit_small_leaves::<M>::INFO);
+    }
+    let is_any_paired = leaves(|_, is_paired| is_paired);
+    if is_any_paired {
+        kernels.push(recsplit_paired_leaves::<M>::INFO);
     }
     if any(Search::Parts) {
         kernels.push(recsplit_parts::<M>::INFO);
@@ -135,8 +164,12 @@ fn kernels_with<M: SearchMix>(trees: &Trees) -> Vec<&'static KernelInfo> {
     if any(Search::Halves) {
         kernels.push(recsplit_halves::<M>::INFO);
     }
-    if leaves(|node| node.groups == 1) {
-        kernels.extend([recsplit_leaves::<M>::INFO, recsplit_check::INFO]);
+    let is_any_by_force = leaves(|node, _| node.groups == 1);
+    if is_any_by_force {
+        kernels.push(recsplit_leaves::<M>::INFO);
+    }
+    if is_any_paired || is_any_by_force {
+        kernels.push(recsplit_check::INFO);
     }
     kernels.extend([recsplit_distribute::<M>::INFO, recsplit_sizes::INFO, recsplit_roots::INFO]);
     kernels
@@ -151,6 +184,7 @@ trait SearchMix:
     + EntryOf<recsplit_parts<Self>>
     + EntryOf<recsplit_counted_parts<Self>>
     + EntryOf<recsplit_leaves<Self>>
+    + EntryOf<recsplit_paired_leaves<Self>>
     + EntryOf<recsplit_small_leaves<Self>>
     + EntryOf<recsplit_rotated_leaves<Self>>
 {
@@ -161,63 +195,112 @@ impl SearchMix for u64 {}
 
 fn find_with<M: SearchMix>(
     stream: &Stream,
+    strategy: Strategy,
     trees: &DeviceTrees,
-    lows: &mut DeviceVec<u64>,
-    bounds: &DeviceVec<u32>,
-    first_number: &DeviceVec<u32>,
+    buckets: Buckets<'_>,
     numbers: &mut DeviceVec<u64>,
-    mut report: Report<'_>,
+    report: Report<'_>,
 ) -> Result<Result<(), Unsolved>, Error> {
-    let buckets = bounds.len().saturating_sub(1);
-    let sizes = trees.sizes(stream, bounds, buckets)?;
+    let Buckets { lows, bounds, first_number } = buckets;
+    let sizes = trees.sizes(stream, bounds, bounds.len().saturating_sub(1))?;
     let (known, larger) = sizes.split_at(trees.trees.nodes().len());
     if larger.iter().any(|&count| count > 0) {
         return Ok(Err(too_large(bounds, known.len())?));
     }
-    let lengths = trees.lists.lengths(&trees.trees, known);
-    let mut firsts = Vec::with_capacity(lengths.len());
-    let mut sum = 0;
-    for length in &lengths {
-        firsts.push(sum as u32);
-        sum += length;
-    }
-    if sum == 0 {
-        return Ok(Ok(()));
-    }
     let largest = known.iter().rposition(|&count| count > 0).unwrap_or(0) as u32;
-    let needs_other = largest > distribute::KEYS_IN_SHARED;
+    let needs_other = largest > distribute::KEYS_IN_SHARED.min(node_keys::TILE);
     stream.fill_bytes(&mut *numbers, 0xff)?;
-    let mut work = Work {
-        stream,
-        trees,
-        items: stream.alloc_zeroed(sum as usize * ITEM_WORDS)?,
-        cursors: stream.from_slice(&firsts)?,
-        taken: stream.alloc_zeroed(firsts.len())?,
-        other: stream.alloc_uninit(if needs_other { lows.len() } else { 0 })?,
-        lows,
-        numbers,
-        failure: stream.from_slice(&[NO_FAILURE])?,
-        multiprocessors: stream.device().properties().multiprocessors,
+    let mut other = stream.alloc_uninit(if needs_other { lows.len() } else { 0 })?;
+    let mut failure = stream.from_slice(&[NO_FAILURE])?;
+    let all = AllKeys {
+        lows: lows.global_mut(),
+        other: other.global_mut(),
+        numbers: numbers.global_mut(),
+        failure: failure.global_mut(),
     };
-    work.roots(bounds, buckets, first_number)?;
-    let works = trees.lists.works(&trees.trees, &lengths);
-    let (all, mut done) = (works.iter().sum::<f64>(), 0.0);
-    for (number, list) in trees.lists.all().iter().enumerate() {
-        let part = Part { number, first: firsts[number] as usize, count: lengths[number] as usize };
-        if part.count > 0 {
-            work.solve::<M>(list, part)?;
-            done += works[number];
-            if let Some(report) = &mut report {
+    match strategy {
+        // SAFETY: the stream is waited for below, or these are freed in its order; the buckets have their keys and numbers there.
+        Strategy::AllBuckets => unsafe { all_buckets::<M>(stream, trees, all, (bounds, first_number), known, report)? },
+        // SAFETY: as above, for the stream waits for those of the buckets.
+        Strategy::PerBucket => unsafe { per_bucket::find::<M>(stream, trees, all, (bounds, first_number), known)? },
+    }
+    let mut failed = [NO_FAILURE];
+    stream.download(&failure, &mut failed)?;
+    match failed[0] {
+        NO_FAILURE => Ok(Ok(())),
+        key => Ok(Err(Unsolved { bucket: bucket_of_key(bounds, key)? })),
+    }
+}
+
+/// Solves the trees of all buckets at once, `known[k]` buckets of `k` keys.
+///
+/// # Safety
+/// As for [`Work::new`].
+unsafe fn all_buckets<M: SearchMix>(
+    stream: &Stream,
+    trees: &DeviceTrees,
+    all: AllKeys,
+    (bounds, first_number): (&DeviceVec<u32>, &DeviceVec<u32>),
+    known: &[u32],
+    mut report: Report<'_>,
+) -> Result<(), Error> {
+    let plan = Plan::new(trees, known);
+    if plan.items == 0 {
+        return Ok(());
+    }
+    // SAFETY: the caller's promise.
+    let mut work = unsafe { Work::new(stream, trees, Strategy::AllBuckets, all, plan.items)? };
+    stream.upload(&mut work.cursors, &plan.firsts)?;
+    work.roots(bounds.as_slice(), first_number.as_slice())?;
+    let works = trees.lists.works(&trees.trees, &plan.lengths);
+    let (sum, mut done) = (works.iter().sum::<f64>(), 0.0);
+    // Lists of leaves are the last ones.
+    let mut leaves = Vec::new();
+    for (list, part) in plan.parts(trees) {
+        match (list.search, &mut report) {
+            (Search::Leaves(keys), None) => leaves.push((keys, part)),
+            (_, None) => work.solve::<M>(list, part)?,
+            (_, Some(report)) => {
+                work.solve::<M>(list, part)?;
+                done += works[part.number];
                 stream.synchronize()?;
-                report(done / all)?;
+                report(done / sum)?;
             }
         }
     }
-    let mut failure = [NO_FAILURE];
-    stream.download(&work.failure, &mut failure)?;
-    match failure[0] {
-        NO_FAILURE => Ok(Ok(())),
-        key => Ok(Err(Unsolved { bucket: bucket_of_key(bounds, key)? })),
+    Ok(work.all_leaves::<M>(leaves)?)
+}
+
+/// Where the lists of some buckets begin, and how long they become.
+struct Plan {
+    firsts: Vec<u32>,
+    lengths: Vec<u64>,
+    /// Nodes of all lists.
+    items: usize,
+}
+
+impl Plan {
+    /// For `buckets[k]` buckets of `k` keys.
+    fn new(trees: &DeviceTrees, buckets: &[u32]) -> Self {
+        let lengths = trees.lists.lengths(&trees.trees, buckets);
+        let mut items = 0;
+        let firsts = lengths
+            .iter()
+            .map(|&length| {
+                let first = items as u32;
+                items += length as usize;
+                first
+            })
+            .collect();
+        Self { firsts, lengths, items }
+    }
+
+    /// The lists that have nodes, in the order in which they are solved.
+    fn parts<'a>(&'a self, trees: &'a DeviceTrees) -> impl Iterator<Item = (&'a List, Part)> {
+        let part =
+            |number: usize| Part { number, first: self.firsts[number] as usize, count: self.lengths[number] as usize };
+        let all = trees.lists.all().iter().enumerate();
+        all.map(move |(number, list)| (list, part(number))).filter(|(_, part)| part.count > 0)
     }
 }
 

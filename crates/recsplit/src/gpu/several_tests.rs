@@ -73,10 +73,12 @@ fn ranges_and_shares_give_the_same_words() {
         for plan in [plan(1, true), plan(1, false), plan(3, true), plan(3, false)] {
             let on = (&devices, &streams[..]);
             let host_keys = HostKeys(&keys);
-            let function = Attempt::new(settings, &host_keys, on, plan, (&reporter, 0), None).run().unwrap();
+            let function =
+                Attempt::new(settings, Default::default(), &host_keys, on, plan, (&reporter, 0), None).run().unwrap();
             assert!(function.to_host().unwrap() == expected, "{plan:?}");
             let device_keys = KeysThere(there.as_slice());
-            let function = Attempt::new(settings, &device_keys, on, plan, (&reporter, 0), None).run().unwrap();
+            let function =
+                Attempt::new(settings, Default::default(), &device_keys, on, plan, (&reporter, 0), None).run().unwrap();
             assert!(function.to_host().unwrap() == expected, "{plan:?}");
         }
     }
@@ -88,7 +90,8 @@ fn plans_follow_from_the_memory_that_is_left() {
     let builder = RecSplit::builder().leaf_size(3).bucket_size(40).method(Method::BruteForce);
     let settings = builder.settings().unwrap();
     let devices = Devices::new([1, 2].map(|seed| Device::emulator(Config::seeded(seed)))).unwrap();
-    let construction = Construction { devices: &devices, settings, builder: &builder, watch: None };
+    let construction =
+        Construction { devices: &devices, settings, builder: &builder, strategy: Default::default(), watch: None };
     let second = &devices.all()[1];
     let there = devices.first().from_slice(&keys).unwrap();
     for (bytes, ranges, are_kept) in [(1 << 24, 1, true), (470_000, 1, true), (450_000, 2, true)] {

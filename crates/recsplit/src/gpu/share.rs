@@ -13,16 +13,16 @@ use warpset_kernels::recsplit::lists::recsplit_lists;
 use warpset_primitives::sort;
 use warpset_simt::KernelInfo;
 
-use super::RecSplit;
 use super::buckets::Sorted;
 use super::build::{Plan, Stopped, part_of};
 use super::encode::{Found, Lanes};
 use super::lists::Sums;
 use super::rows::Rows;
-use super::search::{self, DeviceTrees};
+use super::search::{self, Buckets, DeviceTrees};
 use super::source::Source;
 use super::supply::Supply;
 use super::watch::Watch;
+use super::{RecSplit, Strategy};
 use crate::build::Settings;
 use crate::find::Trees;
 use crate::progress::{Meter, Reporter};
@@ -31,6 +31,7 @@ use crate::{Error, Stage};
 /// A build under one seed.
 pub(super) struct Attempt<'a, K> {
     pub(super) settings: Settings,
+    strategy: Strategy,
     pub(super) devices: &'a Devices,
     /// One per device.
     pub(super) streams: &'a [Stream],
@@ -60,6 +61,7 @@ impl<'a, K: Source> Attempt<'a, K> {
     /// On these devices with their streams; `reporter` hears of the attempt under its number.
     pub(super) fn new(
         settings: Settings,
+        strategy: Strategy,
         keys: &'a K,
         (devices, streams): (&'a Devices, &'a [Stream]),
         plan: Plan,
@@ -70,7 +72,7 @@ impl<'a, K: Source> Attempt<'a, K> {
         let (buckets, meter) = (settings.buckets(n), reporter.meter(Stage::Hashing, n, number));
         let supply = Supply { keys, seed: settings.seed, buckets, meter, kept: Vec::new() };
         let (meter, trees) = (reporter.meter(Stage::Building, n, number), settings.trees(n));
-        Self { settings, devices, streams, trees, plan, supply, meter, watch }
+        Self { settings, strategy, devices, streams, trees, plan, supply, meter, watch }
     }
 
     /// All keys.
@@ -88,7 +90,7 @@ impl<'a, K: Source> Attempt<'a, K> {
         let (n, several) = (self.keys(), self.streams.len() as u64);
         let lanes = Lanes::of(&self.trees, self.settings.bucket_size);
         let mut kernels = search::kernels(&self.trees);
-        kernels.extend(sort::kernels_for_pairs::<u32, u64>(n.div_ceil(several * self.plan.ranges) as usize));
+        kernels.extend(sort::kernels_for_pairs_by_digits::<u32, u64>(n.div_ceil(several * self.plan.ranges) as usize));
         kernels.extend(lanes.kernels());
         let home = self.supply.keys.home();
         if home.is_none_or(|home| home == self.streams[place].device()) {
@@ -221,7 +223,8 @@ impl<'a, K: Source> Attempt<'a, K> {
         };
         let is_asked = self.meter.is_asked();
         let asked = is_asked.then_some(&mut report as &mut dyn FnMut(f64) -> _);
-        let found = search::find(stream, trees, &mut sorted.lows, &sorted.bounds, first_number, numbers, asked)?;
+        let buckets = Buckets { lows: &mut sorted.lows, bounds: &sorted.bounds, first_number };
+        let found = search::find(stream, self.strategy, trees, buckets, numbers, asked)?;
         if let Err(unsolved) = found {
             return Err(Stopped::Seed(sorted.explain(stream, unsolved.bucket)?));
         }

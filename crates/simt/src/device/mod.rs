@@ -24,6 +24,17 @@ pub fn opaque(mut x: u32) -> u32 {
     x
 }
 
+#[inline(always)]
+pub fn multiply_high(x: u32, y: u32) -> u32 {
+    let high;
+    // SAFETY: it is arithmetic.
+    unsafe {
+        asm!("mul.hi.u32 {}, {}, {};", lateout(reg32) high, in(reg32) x, in(reg32) y,
+             options(pure, nomem, nostack, preserves_flags));
+    }
+    high
+}
+
 /// Leaves a comment in the kernel, which `warpset-builder` turns into directives.
 #[inline(always)]
 pub fn launch_bounds<const THREADS: u32, const BLOCKS: u32>() {

@@ -1,5 +1,6 @@
 //! Building on a GPU, stage by stage, by the device's clock: keys in device memory to words in device memory. A stage's share of the
-//! limit is that of the bytes which it cannot do without, against what a copy moves.
+//! limit is that of the bytes which it cannot do without, against what a copy moves; that of the search, the trial hashes that the shape
+//! expects, against what a kernel reaches that takes nothing else.
 
 use warpset::gpu::Device;
 use warpset_benches::keys::KeySpace;
@@ -84,6 +85,7 @@ fn run(session: &mut Session, device: &Device, settings: Settings) -> anyhow::Re
     }
     let copied =
         session.gpu_limit(device, GpuAccess::Copy, if device.is_emulator() { 1 << 12 } else { COPIED })? * 32.0;
+    let (hashes, hashed) = (settings.builder().estimate()?.hashes_per_key, super::hash_limit(session, device)?);
     let target = Target::Gpu(device.clone());
     let row = |stage: &str, seconds: f64| {
         let row = Record::new("recsplit", stage, n).param("study", "building on a device").param("keys", "u64");
@@ -93,6 +95,9 @@ fn run(session: &mut Session, device: &Device, settings: Settings) -> anyhow::Re
         let mut row = row(stage, seconds);
         if let Some(bytes) = bytes_per_key(stage, &expected) {
             row = row.bytes((bytes * n as f64) as usize, Some(copied));
+        }
+        if stage == "search" {
+            row = super::with_hashes(row, hashes, hashed);
         }
         session.add(&target, Threads::All, row, right);
     }

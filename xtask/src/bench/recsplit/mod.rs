@@ -3,6 +3,7 @@
 
 mod device_build;
 mod device_lookups;
+mod device_shapes;
 mod filters;
 mod measure;
 mod ours;
@@ -15,8 +16,12 @@ mod variants;
 
 pub use ours::Settings;
 
+use warpset::gpu::Device;
+
 use super::clock::Effort;
-use super::suite::{Setup, Step, Suite};
+use super::gpu_limits::GpuAccess;
+use super::record::Record;
+use super::suite::{Session, Setup, Step, Suite};
 
 /// Seed of all generated keys.
 const SEED: u64 = 0x2026;
@@ -37,6 +42,7 @@ impl Suite for RecSplit {
         let mut steps = device_build::steps(setup);
         steps.extend(several_devices::steps(setup));
         steps.extend(device_lookups::steps(setup));
+        steps.extend(device_shapes::steps(setup));
         if !setup.cpu() {
             return steps;
         }
@@ -51,4 +57,16 @@ impl Suite for RecSplit {
 /// Queries in one measurement.
 fn queries(effort: Effort) -> usize {
     if effort == Effort::Quick { 1 << 17 } else { 1 << 20 }
+}
+
+/// Trial hashes per second that a device reaches with nothing else to do.
+fn hash_limit(session: &mut Session, device: &Device) -> anyhow::Result<f64> {
+    session.gpu_limit(device, GpuAccess::TrialHash, 0)
+}
+
+/// A timed row of a search that takes `per_key` trial hashes per key, of which `limit` per second are possible.
+fn with_hashes(mut row: Record, per_key: f64, limit: f64) -> Record {
+    let rate = row.items_per_second.map(|rate| rate * per_key);
+    row.limit_fraction = rate.map(|rate| rate / limit);
+    row.param("hashes_per_key", per_key.round()).param("hashes_per_second", rate.unwrap_or_default().round())
 }

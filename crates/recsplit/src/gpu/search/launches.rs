@@ -1,34 +1,54 @@
 //! The launches of a search: one for each list, and one that moves the keys of its splittings.
 
-use super::{DeviceTrees, SearchMix};
+use super::{DeviceTrees, SearchMix, is_paired};
+use crate::gpu::Strategy;
 use crate::gpu::node_lists::{List, Search};
 use warpset_core::recsplit::{Level, hash};
-use warpset_gpu::{DeviceVec, GpuError, Stream};
+use warpset_gpu::{DeviceSlice, DeviceVec, GpuError, Stream};
 use warpset_kernels::recsplit::counted_parts::{self, recsplit_counted_parts};
 use warpset_kernels::recsplit::distribute::{self, recsplit_distribute};
 use warpset_kernels::recsplit::halves::recsplit_halves;
 use warpset_kernels::recsplit::leaves::{self, recsplit_leaves};
 use warpset_kernels::recsplit::node_keys;
-use warpset_kernels::recsplit::nodes::NO_LIST;
+use warpset_kernels::recsplit::nodes::{ITEM_WORDS, NO_LIST};
+use warpset_kernels::recsplit::paired_leaves::{self, recsplit_paired_leaves};
 use warpset_kernels::recsplit::parts::recsplit_parts;
 use warpset_kernels::recsplit::roots::{self, recsplit_check, recsplit_roots};
 use warpset_kernels::recsplit::rotated_leaves::{self, recsplit_rotated_leaves, recsplit_small_leaves};
-use warpset_simt::LaunchConfig;
+use warpset_simt::{GlobalMut, LaunchConfig};
 
-/// What all launches of a search read and write.
+/// Trial hashes of all leaves, as many as are expected, from which on their lists are solved side by side: about a millisecond. Tests do it sooner.
+const SIDE_BY_SIDE: f64 = if cfg!(test) { 1e4 } else { 1e9 };
+/// Streams for that.
+const LEAF_STREAMS: usize = 8;
+
+/// Blocks of `threads` threads that share a leaf where buckets are solved one by one: as many as have the 512 threads of the thesis.
+fn per_leaf(threads: u32) -> usize {
+    (512 / threads) as usize
+}
+
+/// What the launches of all buckets read and write.
+#[derive(Clone, Copy)]
+pub(super) struct AllKeys {
+    pub(super) lows: GlobalMut<u64>,
+    /// As long as `lows` if a node's keys do not fit in shared memory.
+    pub(super) other: GlobalMut<u64>,
+    pub(super) numbers: GlobalMut<u64>,
+    pub(super) failure: GlobalMut<u32>,
+}
+
+/// Lists of nodes, and the launches that solve them.
 pub(super) struct Work<'a> {
-    pub(super) stream: &'a Stream,
-    pub(super) trees: &'a DeviceTrees,
-    pub(super) items: DeviceVec<u32>,
+    stream: &'a Stream,
+    trees: &'a DeviceTrees,
+    items: DeviceVec<u32>,
+    /// Where the next item of each list goes.
     pub(super) cursors: DeviceVec<u32>,
     /// How many nodes of each list have been taken.
     pub(super) taken: DeviceVec<u32>,
-    pub(super) lows: &'a mut DeviceVec<u64>,
-    /// As long as `lows` if a node's keys do not fit in shared memory.
-    pub(super) other: DeviceVec<u64>,
-    pub(super) numbers: &'a mut DeviceVec<u64>,
-    pub(super) failure: DeviceVec<u32>,
-    pub(super) multiprocessors: u32,
+    all: AllKeys,
+    strategy: Strategy,
+    multiprocessors: u32,
 }
 
 /// The items of a list.
@@ -40,14 +60,39 @@ pub(super) struct Part {
     pub(super) count: usize,
 }
 
-impl Work<'_> {
-    /// Puts the roots of all buckets into their lists.
+impl<'a> Work<'a> {
+    /// Lists with room for `items` nodes.
+    ///
+    /// # Safety
+    /// What `all` points to lives until `stream` has passed the launches of this work. The buckets whose roots are taken have their keys
+    /// and numbers there, and no other work has the same buckets; `failure` is accessed by atomics alone.
+    pub(super) unsafe fn new(
+        stream: &'a Stream,
+        trees: &'a DeviceTrees,
+        strategy: Strategy,
+        all: AllKeys,
+        items: usize,
+    ) -> Result<Self, GpuError> {
+        let lists = trees.lists.all().len();
+        Ok(Self {
+            stream,
+            trees,
+            items: stream.alloc_zeroed(items * ITEM_WORDS)?,
+            cursors: stream.alloc_zeroed(lists)?,
+            taken: stream.alloc_zeroed(lists)?,
+            all,
+            strategy,
+            multiprocessors: stream.device().properties().multiprocessors,
+        })
+    }
+
+    /// Puts the roots of buckets into their lists: `bounds` says where their keys begin, and where those of the last one end.
     pub(super) fn roots(
         &mut self,
-        bounds: &DeviceVec<u32>,
-        buckets: usize,
-        first_number: &DeviceVec<u32>,
+        bounds: DeviceSlice<'_, u32>,
+        first_number: DeviceSlice<'_, u32>,
     ) -> Result<(), GpuError> {
+        let buckets = bounds.len() - 1;
         let most = self.multiprocessors as usize * 8;
         let blocks = buckets.div_ceil(roots::BLOCK as usize).min(most) as u32;
         // SAFETY: there are `buckets + 1` bounds, which ascend, and a first number for each bucket; no bucket is larger than the
@@ -76,7 +121,7 @@ impl Work<'_> {
         };
         let start = M::from(hash::start_seed(level));
         match list.search {
-            Search::Leaves(keys) => return self.leaves(keys, start, part),
+            Search::Leaves(keys) => return self.leaves::<M>(self.stream, keys, part),
             Search::CountedParts => self.counted_parts(list, start, part)?,
             Search::Halves | Search::Parts => self.grouped_splittings(list, start, part)?,
         }
@@ -86,6 +131,14 @@ impl Work<'_> {
     /// Blocks of `threads` threads that fill the device, at most `count`.
     fn blocks(&self, threads: u32, count: usize) -> u32 {
         count.min((self.multiprocessors * (2048 / threads).min(32)) as usize) as u32
+    }
+
+    /// The most blocks of `threads` threads for `count` nodes, of which several blocks may share one.
+    fn most_blocks(&self, threads: u32, count: usize) -> u32 {
+        match self.strategy {
+            Strategy::AllBuckets => self.blocks(threads, usize::MAX),
+            Strategy::PerBucket => self.blocks(threads, count),
+        }
     }
 
     /// Threads of the block that takes a splitting.
@@ -109,13 +162,14 @@ impl Work<'_> {
             LaunchConfig::new(self.blocks(threads, count), threads).shared(node_keys::shared_bytes(list.most_keys));
         let (items, nodes) = (self.items.global(), self.trees.nodes.global());
         let next = self.taken.global_mut().at(number);
-        let (budgets, lows) = (self.trees.budgets.global(), self.lows.global());
-        let (numbers, failure) = (self.numbers.global_mut(), self.failure.global_mut());
+        let (budgets, lows) = (self.trees.budgets.global(), self.all.lows.as_const());
+        let AllKeys { other, numbers, failure, .. } = self.all;
         // SAFETY: the list has these items, all of which were appended by launches before; its nodes are searched in this way, and have
-        // at most that many keys; tables have a row for every size of a node; keys and numbers of different nodes are apart.
+        // at most that many keys; tables have a row for every size of a node; keys and numbers of different nodes are apart; `other` is as
+        // long as the keys if a bucket has more than fit in shared memory.
         unsafe {
             if list.search == Search::Halves {
-                recsplit_halves { items, first, count, next, nodes, budgets, start, lows, numbers, failure }
+                recsplit_halves { items, first, count, next, nodes, budgets, start, lows, other, numbers, failure }
                     .launch(self.stream, config)
             } else {
                 recsplit_parts { items, first, count, next, nodes, budgets, start, lows, numbers, failure }
@@ -132,7 +186,7 @@ impl Work<'_> {
     ) -> Result<(), GpuError> {
         let block = counted_parts::BLOCK;
         let budget = self.trees.trees.budgets[list.most_keys as usize];
-        let (blocks, team) = self.teams(self.blocks(block, usize::MAX), count, (budget / 64 - 64) / u64::from(block));
+        let (blocks, team) = self.teams(self.most_blocks(block, count), count, (budget / 64 - 64) / u64::from(block));
         let config = LaunchConfig::new(blocks, block).shared(counted_parts::shared_bytes(list.most_keys));
         // SAFETY: as for the other splittings; numbers are all ones until they are found.
         unsafe {
@@ -145,8 +199,8 @@ impl Work<'_> {
                 nodes: self.trees.nodes.global(),
                 budgets: self.trees.budgets.global(),
                 start,
-                lows: self.lows.global(),
-                numbers: self.numbers.global_mut(),
+                lows: self.all.lows.as_const(),
+                numbers: self.all.numbers,
             }
             .launch(self.stream, config)
         }
@@ -181,21 +235,46 @@ impl Work<'_> {
                 higher,
                 cursors: self.cursors.global_mut(),
                 start,
-                lows: self.lows.global_mut(),
-                other: self.other.global_mut(),
-                numbers: self.numbers.global(),
-                failure: self.failure.global_mut(),
+                lows: self.all.lows,
+                other: self.all.other,
+                numbers: self.all.numbers.as_const(),
+                failure: self.all.failure,
             }
             .launch(self.stream, config)
         }
     }
 
+    /// Solves lists of leaves, each of as many keys as it says. Lists whose searches take long are solved side by side, those with the longest
+    /// first, so that the next lists fill the device while the last leaves of the ones before are still searched.
+    pub(super) fn all_leaves<M: SearchMix>(&mut self, mut lists: Vec<(u32, Part)>) -> Result<(), GpuError> {
+        let trees = self.trees;
+        let trials = |keys: u32| trees.trees.budgets[keys as usize] / 64 - 64;
+        let hashes = |&(keys, part): &(u32, Part)| part.count as f64 * trials(keys) as f64 * f64::from(keys);
+        if lists.len() < 2 || lists.iter().map(hashes).sum::<f64>() < SIDE_BY_SIDE {
+            return lists.into_iter().try_for_each(|(keys, part)| self.leaves::<M>(self.stream, keys, part));
+        }
+        lists.sort_by_key(|&(keys, _)| std::cmp::Reverse(trials(keys)));
+        let device = self.stream.device();
+        let streams = (0..LEAF_STREAMS.min(lists.len())).map(|_| device.new_stream());
+        let streams = streams.collect::<Result<Vec<_>, _>>()?;
+        let queued = lists.into_iter().zip((0..streams.len()).cycle()).try_for_each(|((keys, part), turn)| {
+            let own = &streams[turn];
+            own.wait_for(self.stream)?;
+            self.leaves::<M>(own, keys, part)
+        });
+        // What has been queued uses memory of this stream's.
+        let waits = streams.iter().map(|own| self.stream.wait_for(own)).collect::<Vec<_>>();
+        queued.and(waits.into_iter().collect())
+    }
+
+    /// Solves a list of leaves of `keys` keys on `stream`.
     fn leaves<M: SearchMix>(
         &mut self,
+        stream: &Stream,
         keys: u32,
-        start: M,
         Part { number, first, count }: Part,
     ) -> Result<(), GpuError> {
+        let start = M::from(hash::start_seed(hash::LEVEL_LEAF));
         let trees = &self.trees.trees;
         let node = trees.nodes()[keys as usize];
         let (groups, candidates) = (u32::from(node.groups), node.candidates);
@@ -204,9 +283,9 @@ impl Work<'_> {
         let expected = budget / 64 - 64;
         let positions = trees.shape.leaf_positions(keys);
         let items = self.items.global();
-        let lows = self.lows.global();
+        let lows = self.all.lows.as_const();
         let next = self.taken.global_mut().at(number);
-        let (numbers, failure) = (self.numbers.global_mut(), self.failure.global_mut());
+        let AllKeys { numbers, failure, .. } = self.all;
         if groups == 1 {
             let lanes = match expected {
                 0..12 => 8,
@@ -214,7 +293,7 @@ impl Work<'_> {
                 _ => 32,
             };
             let in_block = leaves::BLOCK / lanes;
-            let most = self.blocks(leaves::BLOCK, usize::MAX) * in_block;
+            let most = self.most_blocks(leaves::BLOCK, count * per_leaf(leaves::BLOCK)) * in_block;
             let useful = if lanes == 32 { expected / 32 } else { 1 };
             let (workers, team) = self.teams(most, count, useful);
             // Whole blocks and whole teams, which are powers of two.
@@ -223,12 +302,26 @@ impl Work<'_> {
             // SAFETY: the list has these items, leaves of `keys` keys; numbers are all ones until they are found.
             unsafe {
                 recsplit_leaves { items, first, count, lanes, team, keys, positions, budget, start, lows, numbers }
-                    .launch(self.stream, config)?;
+                    .launch(stream, config)?;
             }
-            return self.check(first, count);
+            return self.check(stream, first, count);
+        }
+        if is_paired(&node, budget) {
+            // A warp takes a leaf whose search is short, if there are plenty of leaves.
+            let is_short = expected < 1 << 15 && count >= 32 * self.multiprocessors as usize;
+            let block = if is_short { 32 } else { paired_leaves::MOST_THREADS };
+            let (blocks, team) =
+                self.teams(self.most_blocks(block, count * per_leaf(block)), count, expected / u64::from(4 * block));
+            let config = LaunchConfig::new(blocks, block).shared(paired_leaves::shared_bytes(keys, block));
+            // SAFETY: as above; numbers are all ones until they are found.
+            unsafe {
+                recsplit_paired_leaves { items, first, count, next, team, keys, budget, start, lows, numbers }
+                    .launch(stream, config)?;
+            }
+            return self.check(stream, first, count);
         }
         let block = rotated_leaves::BLOCK;
-        let blocks = self.blocks(block, usize::MAX);
+        let blocks = self.most_blocks(block, count * per_leaf(block));
         let halves = blocks * (block / 16);
         let is_small = keys <= rotated_leaves::MOST_OF_HALF && groups <= 4;
         if is_small && (count >= halves as usize / 4 || expected < 1024) {
@@ -253,7 +346,7 @@ impl Work<'_> {
                     numbers,
                     failure,
                 }
-                .launch(self.stream, config)
+                .launch(stream, config)
             };
         }
         let in_block = block / 32;
@@ -276,13 +369,13 @@ impl Work<'_> {
                 lows,
                 numbers,
             }
-            .launch(self.stream, config)?;
+            .launch(stream, config)?;
         }
-        self.check(first, count)
+        self.check(stream, first, count)
     }
 
     /// Sees whether all leaves of a list have a number.
-    fn check(&mut self, first: usize, count: usize) -> Result<(), GpuError> {
+    fn check(&mut self, stream: &Stream, first: usize, count: usize) -> Result<(), GpuError> {
         let config = LaunchConfig::new(self.blocks(256, count.div_ceil(256)), 256);
         // SAFETY: the list has these items, whose numbers have been written.
         unsafe {
@@ -290,10 +383,10 @@ impl Work<'_> {
                 items: self.items.global(),
                 first,
                 count,
-                numbers: self.numbers.global(),
-                failure: self.failure.global_mut(),
+                numbers: self.all.numbers.as_const(),
+                failure: self.all.failure,
             }
-            .launch(self.stream, config)
+            .launch(stream, config)
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::find::cpu::CpuFinder;
-use crate::find::{Buckets, Finder, Simd};
+use crate::find::{Buckets as HostBuckets, Finder, Simd};
 use warpset_core::hash::mix;
 use warpset_core::recsplit::{Method, TreeShape};
 use warpset_gpu::Device;
@@ -35,13 +35,13 @@ impl Input {
             keys[of[0] as usize..of[1] as usize].sort_by_key(|key| *key as u8);
         }
         let mut numbers = vec![0; trees.count(&self.bounds).unwrap()];
-        let buckets = Buckets { keys: &mut keys, bounds: &self.bounds };
+        let buckets = HostBuckets { keys: &mut keys, bounds: &self.bounds };
         let finder = CpuFinder::new(Simd::Auto, trees.remix, f64::INFINITY);
         finder.find(trees, buckets, &mut numbers, &mut Default::default()).unwrap();
         numbers
     }
 
-    fn on_device(&self, device: &Device, trees: Trees) -> Result<Vec<u64>, Unsolved> {
+    fn on_device(&self, device: &Device, strategy: Strategy, trees: Trees) -> Result<Vec<u64>, Unsolved> {
         let stream = device.new_stream().unwrap();
         let mut sum = 0;
         let firsts: Vec<u32> = self
@@ -57,20 +57,28 @@ impl Input {
         let mut lows = stream.from_slice(&self.keys).unwrap();
         let (bounds, firsts) = (stream.from_slice(&self.bounds).unwrap(), stream.from_slice(&firsts).unwrap());
         let trees = DeviceTrees::new(&stream, trees).unwrap();
-        find(&stream, &trees, &mut lows, &bounds, &firsts, &mut numbers, None).unwrap()?;
+        let buckets = Buckets { lows: &mut lows, bounds: &bounds, first_number: &firsts };
+        find(&stream, strategy, &trees, buckets, &mut numbers, None).unwrap()?;
         let mut found = vec![0; sum as usize];
         stream.download(&numbers, &mut found).unwrap();
         Ok(found)
     }
 
     fn check(&self, device: &Device, shape: TreeShape, remix: Remix) {
+        self.check_strategies(device, shape, remix, &[Strategy::AllBuckets]);
+    }
+
+    fn check_strategies(&self, device: &Device, shape: TreeShape, remix: Remix, strategies: &[Strategy]) {
         let expected = self.on_cpu(&self.trees(shape, remix));
-        let found = self.on_device(device, self.trees(shape, remix)).unwrap();
-        let wrong = found.iter().zip(&expected).position(|(found, expected)| found != expected);
-        assert!(found == expected, "{shape:?} {remix:?}: first at {wrong:?} of {}", expected.len());
+        for &strategy in strategies {
+            let found = self.on_device(device, strategy, self.trees(shape, remix)).unwrap();
+            let wrong = found.iter().zip(&expected).position(|(found, expected)| found != expected);
+            assert!(found == expected, "{shape:?} {remix:?} {strategy:?}: first at {wrong:?} of {}", expected.len());
+        }
     }
 }
 
+const STRATEGIES: [Strategy; 2] = [Strategy::AllBuckets, Strategy::PerBucket];
 const METHODS: [Method; 3] = [Method::BruteForce, Method::Rotation, Method::Grouped];
 
 /// Sizes of buckets around those of nodes.
@@ -89,7 +97,8 @@ fn small_trees() {
             let shape = TreeShape::new(leaf, first, second, method).unwrap();
             let input = Input::new(&sizes(&shape, 300), u64::from(leaf));
             for device in devices((i * 100) as u64 + u64::from(leaf)) {
-                input.check(&device, shape, Remix::Bits32);
+                let strategies = if leaf == 5 { &STRATEGIES[..] } else { &STRATEGIES[..1] };
+                input.check_strategies(&device, shape, Remix::Bits32, strategies);
             }
         }
     }
@@ -106,6 +115,26 @@ fn leaves_of_all_sizes() {
             }
             input.check(&device, shape, Remix::Bits32);
         }
+    }
+}
+
+#[test]
+fn leaves_in_two_groups_of_many_trials() {
+    // Two warps of a few blocks, and few leaves, so that blocks are teams; all keys in one group now and then.
+    for (leaf, count) in [(9, 3), (10, 1), (11, 2)] {
+        let shape = TreeShape::new(leaf, 2, 1, Method::Rotation).unwrap();
+        let trees = Trees::new(shape, Remix::Bits32, leaf);
+        assert!(is_paired(&trees.nodes()[leaf as usize], trees.budgets[leaf as usize]));
+        for device in devices(u64::from(leaf)) {
+            let count = if device.is_emulator() { count } else { 1000 * count };
+            let remix = if leaf == 10 { Remix::Bits64 } else { Remix::Bits32 };
+            Input::new(&vec![leaf; count], 3).check_strategies(&device, shape, remix, &STRATEGIES);
+        }
+    }
+    let Some(device) = cuda() else { return };
+    for (leaf, count) in [(13, 10_000), (16, 40), (17, 300), (18, 3)] {
+        let shape = TreeShape::new(leaf, 2, 1, Method::Rotation).unwrap();
+        Input::new(&vec![leaf; count], 4).check(&device, shape, Remix::Bits32);
     }
 }
 
@@ -143,7 +172,9 @@ fn equal_keys_have_no_solution() {
                 let mut input = Input::new(&[5, 5, 30, 5], 6);
                 input.keys[10 + equal[0]] = input.keys[10 + equal[1]];
                 let trees = input.trees(shape, Remix::Bits32);
-                assert_eq!(input.on_device(&device, trees), Err(Unsolved { bucket: 2 }), "{method:?} {leaf}");
+                let strategy = STRATEGIES[leaf as usize / 8];
+                let found = input.on_device(&device, strategy, trees);
+                assert_eq!(found, Err(Unsolved { bucket: 2 }), "{method:?} {leaf}");
             }
         }
         // A bucket that the trees do not know.
@@ -154,7 +185,8 @@ fn equal_keys_have_no_solution() {
         let (firsts, mut numbers) = (device.alloc_zeroed(4).unwrap(), device.alloc_zeroed(40).unwrap());
         let stream = device.new_stream().unwrap();
         let trees = DeviceTrees::new(&stream, trees).unwrap();
-        let found = find(&stream, &trees, &mut lows, &bounds, &firsts, &mut numbers, None).unwrap();
+        let buckets = Buckets { lows: &mut lows, bounds: &bounds, first_number: &firsts };
+        let found = find(&stream, Strategy::AllBuckets, &trees, buckets, &mut numbers, None).unwrap();
         assert_eq!(found, Err(Unsolved { bucket: 2 }));
     }
 }
@@ -177,6 +209,6 @@ fn large_inputs() {
         let count = 200_000 / bucket;
         let sizes: Vec<u32> =
             (0..count).map(|i| bucket - bucket / 8 + (mix(u64::from(i), 1) as u32) % (bucket / 4)).collect();
-        Input::new(&sizes, 7).check(&device, shape, Remix::Bits32);
+        Input::new(&sizes, 7).check_strategies(&device, shape, Remix::Bits32, &STRATEGIES);
     }
 }
