@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use warpset::quotient::{
-    Builder, Container, Duplicates, Error, FileError, HEADER_BYTES, QuotientFilter, RankSelectBuilder,
+    Builder, Container, Duplicates, Error, FileError, HEADER_BYTES, QuotientFilter, RankSelect, RankSelectBuilder,
     RankSelectQuotientFilter, SlotKind, StandardBuilder, StandardQuotientFilter, StandardView, View,
 };
 
@@ -119,6 +119,19 @@ fn damage<S: SlotKind>(filter: &QuotientFilter<S>) {
             }
         }
     }
+}
+
+/// Bytes that a fuzzer found: the counters of one fingerprint, added up, exceed 64 bits.
+#[test]
+fn counters_that_overflow_are_answers_and_no_panic() {
+    let bytes = include_bytes!("fixtures/quotient_overflowing_counters.fuzzed");
+    assert!(RankSelectQuotientFilter::from_bytes(bytes).is_err());
+    let words = bytes_to_words(bytes);
+    let view = View::<RankSelect>::from_bytes_unverified(&as_bytes(&words)[..bytes.len()]).unwrap();
+    view.count(3u64);
+    view.distinct();
+    view.fpr();
+    assert!(view.fingerprints().take(1000).count() > 0);
 }
 
 fn bytes_to_words(bytes: &[u8]) -> Vec<u64> {

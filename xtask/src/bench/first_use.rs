@@ -124,7 +124,7 @@ const CALLS: &[(&str, Prepare)] = &[
     ),
     ("quotient double", first!(|i| { (quotient(&i, 1)?,) }, |s| s.0.double()?)),
     ("recsplit build_from", first!(|i| { i }, |s| built(&s, 8, 100)?)),
-    ("recsplit build_from, leaf 16", first!(|i| { i }, |s| built(&s, 16, 2000)?)),
+    ("recsplit build_from, leaf 12", first!(|i| { i }, |s| built(&s, 12, 2000)?)),
     ("recsplit get_bulk", first!(|i| { (function(&i)?, i.keys) }, |s| s.0.get_bulk(&s.1)?)),
     ("static filter contains_bulk", first!(|i| { (static_filter(&i)?, i.keys) }, |s| s.0.contains_bulk(&s.1)?)),
     ("lsm build_from", first!(|i| { i }, |s| Lsm::<u64, u64>::builder().on(&s.device).build_from(&s.keys, &s.keys)?)),

@@ -217,7 +217,8 @@ pub(crate) struct StoredFrom<W, T> {
 }
 
 impl<W: Walk, T: Item> StoredFrom<W, T> {
-    /// Makes one of equal ones that follow each other. The last waits for those that may come.
+    /// Makes one of equal ones that follow each other. The last waits for those that may come. Bytes that have not been checked may
+    /// hold more copies than a number can.
     fn add_up(&mut self) {
         let Buffer { items, end, .. } = &mut self.buffer;
         let read = *items;
@@ -225,7 +226,7 @@ impl<W: Walk, T: Item> StoredFrom<W, T> {
         for &item in &read[..count] {
             match self.pending {
                 Some(last) if last.fingerprint() == item.fingerprint() => {
-                    self.pending = Some(last.with_copies(last.copies() + item.copies()));
+                    self.pending = Some(last.with_copies(last.copies().saturating_add(item.copies())));
                 }
                 Some(last) => {
                     items[put] = last;
@@ -460,12 +461,12 @@ impl<A: Source<Item = Copies>> Source for Kept<A> {
     }
 }
 
-/// The sum of `of` over all fingerprints up to `last`.
+/// The sum of `of` over all fingerprints up to `last`. It is at most `u64::MAX` where the bytes of a filter have not been checked.
 fn sum<A: Source>(source: &A, last: u64, of: impl Fn(A::Item) -> u64 + Sync) -> u64 {
     let items =
         |first: u64, last: u64| Each(source.read_from(first)).take_while(move |item| item.fingerprint() <= last);
-    let sums = parallel::map(ranges(last), |(first, last)| items(first, last).map(&of).sum::<u64>());
-    sums.into_iter().sum()
+    let sums = parallel::map(ranges(last), |(first, last)| items(first, last).map(&of).fold(0, u64::saturating_add));
+    sums.into_iter().fold(0, u64::saturating_add)
 }
 
 /// How many fingerprints up to `last` there are, copies included.

@@ -31,7 +31,7 @@ const BUDGETS: &[(&str, usize, usize)] = &[
     ("quotient intersection_count", 95_000, 85_000),
     ("quotient double", 140_000, 85_000),
     ("recsplit build_from", 395_000, 75_000),
-    ("recsplit build_from, leaf 16", 375_000, 75_000),
+    ("recsplit build_from, leaf 12", 375_000, 75_000),
     ("recsplit get_bulk", 95_000, 95_000),
     ("static filter contains_bulk", 95_000, 95_000),
     ("lsm build_from", 110_000, 105_000),
