@@ -1,6 +1,6 @@
 //! Work in parts, on the threads of the current rayon pool.
 //!
-//! Rayon's iterators are instantiated anew, some thirty functions, for each closure and each type of item; of a program with many
+//! Rayon's iterators are instantiated, some thirty functions, for each closure and each type of item; of a program with many
 //! structures that was up to half of the code. Here the pool sees numbers of parts and one function, compiled once. A
 //! part has to be worth a lock and a call: thousands of elements, not one.
 

@@ -100,7 +100,8 @@ impl Hashes {
         Ok(count[0])
     }
 
-    /// Keys of one range, on any devices, together on that of `stream`: the first so many of each part, whose work has been waited for.
+    /// Keys of one range, on any devices, together on that of `stream`: of each part the given number of keys, from its start. The work
+    /// of the parts has been waited for.
     pub(super) fn together(stream: &Stream, parts: &[(Self, usize)]) -> Result<Self, Error> {
         let keys = parts.iter().map(|part| part.1).sum();
         let (mut bucket_of_key, mut lows) = (stream.alloc_uninit(keys)?, stream.alloc_uninit(keys)?);
