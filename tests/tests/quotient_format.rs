@@ -121,17 +121,25 @@ fn damage<S: SlotKind>(filter: &QuotientFilter<S>) {
     }
 }
 
-/// Bytes that a fuzzer found: the counters of one fingerprint, added up, exceed 64 bits.
+/// Bytes that a fuzzer found: the counters of one fingerprint, added up, exceed 64 bits; a counter has more digits than a word.
 #[test]
 fn counters_that_overflow_are_answers_and_no_panic() {
-    let bytes = include_bytes!("fixtures/quotient_overflowing_counters.fuzzed");
-    assert!(RankSelectQuotientFilter::from_bytes(bytes).is_err());
-    let words = bytes_to_words(bytes);
-    let view = View::<RankSelect>::from_bytes_unverified(&as_bytes(&words)[..bytes.len()]).unwrap();
-    view.count(3u64);
-    view.distinct();
-    view.fpr();
-    assert!(view.fingerprints().take(1000).count() > 0);
+    let found: [&[u8]; 2] = [
+        include_bytes!("fixtures/quotient_overflowing_counters.fuzzed"),
+        include_bytes!("fixtures/quotient_long_counter.fuzzed"),
+    ];
+    for bytes in found {
+        assert!(RankSelectQuotientFilter::from_bytes(bytes).is_err());
+        let words = bytes_to_words(bytes);
+        let view = View::<RankSelect>::from_bytes_unverified(&as_bytes(&words)[..bytes.len()]).unwrap();
+        for key in 0..300u64 {
+            view.count(key);
+        }
+        view.contains("key");
+        view.contains_bulk(&(0..300u64).collect::<Vec<_>>());
+        view.distinct();
+        view.fpr();
+    }
 }
 
 fn bytes_to_words(bytes: &[u8]) -> Vec<u64> {

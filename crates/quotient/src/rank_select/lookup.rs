@@ -129,7 +129,8 @@ impl<'a, const COUNTED: bool> Lookup<'a, COUNTED> {
         let width = self.split.remainder_bits;
         let after = (run.stored >> (index * width) >> 1) >> (width - 1);
         let len = (!(digits >> index >> 1)).trailing_zeros();
-        let digit = |i| after >> (i * width) & lowest(width);
+        // Bytes that have not been checked may say that there are more digits than the word has.
+        let digit = |i| after.checked_shr(i * width).unwrap_or(0) & lowest(width);
         match len {
             // Chosen without a branch.
             0 | 1 => 1 + if len == 1 { 1 + digit(0) } else { 0 },
