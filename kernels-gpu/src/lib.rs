@@ -31,6 +31,8 @@ pub mod batch {
     pub mod keys;
     pub mod results;
 
+    #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "batch_stencil"))]
+    pub mod stencil;
     #[cfg(any(not(target_arch = "nvptx64"), warpset_module = "batch_strings"))]
     pub mod strings;
 }
@@ -273,6 +275,7 @@ macro_rules! modules {
 }
 #[cfg(not(target_arch = "nvptx64"))]
 modules! {
+    "batch_stencil",
     "batch_strings",
     "bloom_blocked",
     "bloom_partition",

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 
+use warpset_base::bitmap::Bitmap;
 use warpset_base::filter::{Count, Filter, Insert, Remove, TestAndInsert};
 use warpset_bloom::{BlockedBloom, RaoBloom, SplitBlockBloom};
 use warpset_gpu::emulator::Config;
@@ -57,6 +58,43 @@ fn answers_agree<F: Filter>(filter: &F, present: &[u64]) {
     assert!(filter.memory_bytes() > 0);
 }
 
+/// Asking under a stencil, of every form: the answers without it, and no where it says no.
+fn answers_under_stencils<F: Filter>(filter: &F, present: &[u64]) {
+    let asked = [present, &keys(500, 7)].concat();
+    let answers = filter.contains_bulk(&asked).unwrap();
+    for every in [1, 2, 3, 64, usize::MAX] {
+        let stencil: Vec<bool> = (0..asked.len()).map(|i| i % every == 0).collect();
+        let bytes: Vec<u8> = stencil.iter().map(|&set| u8::from(set) << 7).collect();
+        let bits = Bitmap::from_bools(&stencil);
+        let expected: Vec<bool> = answers.iter().zip(&stencil).map(|(&answer, &set)| answer && set).collect();
+        assert_eq!(filter.contains_if_bulk(&asked, &stencil).unwrap(), expected);
+        assert_eq!(filter.contains_if_bulk(&asked, &bytes[..]).unwrap(), expected);
+        assert_eq!(filter.contains_if_bitmap_bulk(&asked, &bits).unwrap(), Bitmap::from_bools(&expected));
+    }
+    assert!(filter.contains_if_bulk::<u64>(&[], &[]).unwrap().is_empty());
+    let told = words(&filter.contains_if_bulk(&asked, &[true; 3]).unwrap_err());
+    assert!(told.contains(&format!("{} keys, and 3 places", asked.len())), "{told}");
+}
+
+/// Every third key is inserted, by a stencil of each form, and the others are not.
+fn changes_under_stencils<F: Insert>(make: &impl Fn() -> F) {
+    let batch = keys(900, 3);
+    let stencil: Vec<bool> = (0..batch.len()).map(|i| i % 3 == 0).collect();
+    let meant: Vec<u64> = batch.iter().copied().step_by(3).collect();
+    let (mut filter, mut other) = (make(), make());
+    filter.insert_if_bulk(&batch, &stencil).unwrap();
+    other.insert_bulk(&meant).unwrap();
+    assert_eq!(filter.contains_bulk(&batch).unwrap(), other.contains_bulk(&batch).unwrap());
+    answers_under_stencils(&filter, &meant);
+    let told = words(&filter.insert_if_bulk(&batch, &[1u8, 2][..]).unwrap_err());
+    assert!(told.contains("900 keys, and 2 places"), "{told}");
+    filter.insert_if_bulk::<u64>(&[], &Bitmap::default()).unwrap();
+    let seen = filter.contains_bitmap_bulk(&batch).unwrap();
+    other.clear().unwrap();
+    other.insert_if_bulk(&batch, &seen).unwrap();
+    assert!(other.count_contained_bulk(&meant).unwrap() == meant.len());
+}
+
 /// Changing: inserted keys are found, merging adds, clearing removes, empty input changes nothing.
 fn changes<F: Insert>(make: impl Fn() -> F) {
     let (first, second) = (keys(1000, 1), keys(700, 2));
@@ -77,6 +115,7 @@ fn changes<F: Insert>(make: impl Fn() -> F) {
     assert_eq!((filter.count_contained_bulk(&second).unwrap(), filter.memory_bytes()), (0, bytes));
     filter.insert_bulk(&second).unwrap();
     answers_agree(&filter, &second);
+    changes_under_stencils(&make);
 }
 
 /// Every key is new at most once.
@@ -88,6 +127,11 @@ fn tests_and_inserts<F: TestAndInsert>(make: impl Fn() -> F) {
     assert!(new.iter().filter(|&&new| new).count() > 350);
     assert!(filter.test_and_insert_bulk(&batch).unwrap().iter().all(|&new| !new));
     assert!(filter.test_and_insert_bulk::<u64>(&[]).unwrap().is_empty());
+    let more = keys(200, 5);
+    let stencil: Vec<bool> = (0..200).map(|i| i % 2 == 0).collect();
+    let new = filter.test_and_insert_if_bulk(&more, &stencil).unwrap();
+    assert!(new.iter().zip(&stencil).all(|(&new, &set)| set || !new));
+    assert!(new.iter().filter(|&&new| new).count() > 90);
     answers_agree(&filter, &batch);
 }
 
@@ -110,6 +154,12 @@ fn counts_and_removes<F: Remove + Count>(make: impl Fn() -> F, is_set: bool) {
     model.values_mut().for_each(|copies| *copies -= 1);
     assert_eq!(filter.count_bulk(&distinct).unwrap(), model.values().copied().collect::<Vec<_>>());
     assert_eq!(filter.remove_bulk(&keys(20, 9)).unwrap(), 0);
+
+    let (mut left, all) = (make(), keys(100, 1));
+    left.insert_bulk(&all).unwrap();
+    let stencil: Vec<bool> = (0..100).map(|i| i < 60).collect();
+    assert_eq!(left.remove_if_bulk(&all, &stencil).unwrap(), 60);
+    assert!(left.contains_bulk(&all).unwrap().iter().zip(&stencil).all(|(&found, &removed)| found != removed));
 }
 
 /// Dictionaries: updates in batches against `BTreeMap`; every shape of answers; empty input does nothing, wrong lengths are
@@ -261,8 +311,10 @@ fn filters_that_never_change() {
     let present = keys(1000, 1);
     let filter = StaticFilter::builder(16).build_from(&present).unwrap();
     answers_agree(&filter, &present);
+    answers_under_stencils(&filter, &present);
     for device in testing::devices(1) {
         answers_agree(&filter.to_device(&device).unwrap(), &present);
+        answers_under_stencils(&filter.to_device(&device).unwrap(), &present);
     }
 }
 

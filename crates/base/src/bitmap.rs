@@ -27,6 +27,12 @@ impl Bitmap {
         Bitmap { words, len }
     }
 
+    /// One bit per answer.
+    pub fn from_bools(answers: &[bool]) -> Bitmap {
+        let word = |answers: &[bool]| answers.iter().rev().fold(0, |word, &yes| word << 1 | u64::from(yes));
+        Bitmap { words: answers.chunks(64).map(word).collect(), len: answers.len() }
+    }
+
     /// The answer for key `i`.
     ///
     /// # Panics
@@ -78,5 +84,8 @@ mod tests {
         assert_eq!(map.as_words(), [u64::MAX, 63]);
         assert_eq!(map.iter().len(), 70);
         assert!(Bitmap::from_words(vec![], 0).is_empty());
+        let answers: Vec<bool> = (0..130).map(|i| i % 3 == 0).collect();
+        let map = Bitmap::from_bools(&answers);
+        assert!(map.iter().eq(answers) && map.as_words().len() == 3 && Bitmap::from_bools(&[]).is_empty());
     }
 }

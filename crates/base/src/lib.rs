@@ -1,5 +1,6 @@
 //! What the structures of Warpset have in common on the host: keys and how they are hashed ([`key`]), what every filter
-//! can do ([`filter`]), answers as bits ([`bitmap`]), work in parts on all threads ([`parallel`]), memory aligned to cache lines ([`words`]), saved files
+//! can do ([`filter`]), answers as bits ([`bitmap`]), for which keys of a batch an
+//! operation is meant ([`stencil`]), work in parts on all threads ([`parallel`]), memory aligned to cache lines ([`words`]), saved files
 //! ([`mod@file`]), and what the processor can do.
 //!
 //! Users meet this crate through the structures, which re-export what they need of it.
@@ -11,6 +12,7 @@ pub mod key;
 pub mod number;
 pub mod parallel;
 pub mod processor;
+pub mod stencil;
 pub mod words;
 
 #[cfg(target_endian = "big")]

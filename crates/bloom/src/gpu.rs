@@ -27,6 +27,7 @@ mod parts;
 mod query;
 mod rao;
 mod rates;
+mod stencil;
 mod test_and_insert;
 mod traits;
 
@@ -35,7 +36,7 @@ pub use insert::Grouping;
 use kernels::BLOCK;
 pub use kernels::{DeviceLayout, DeviceOneBlock, SPECIALISED_SHAPES};
 pub use rao::RaoInsertion;
-pub use warpset_gpu::batch::{DeviceKey, DeviceKeys, DeviceStrings, Offset, StringVec};
+pub use warpset_gpu::batch::{DeviceKey, DeviceKeys, DeviceStrings, Offset, Stencil, StringVec};
 
 /// A Bloom filter in device memory; which one, the layout says.
 ///

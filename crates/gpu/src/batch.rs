@@ -7,6 +7,7 @@
 //! | `strings` | byte strings in device memory ([`DeviceStrings`], [`StringVec`]) |
 //! | `staging` | how keys on the host travel to a device in chunks, and replies back ([`Staging`]) |
 //! | `transfer` | large copies by several threads ([`upload_many`], [`download_large`]) |
+//! | `stencil` | for which keys of a batch an operation is meant ([`Stencil`]), and these keys alone ([`SelectedKeys`]) |
 //! | `answers` | where answers go, and in which form ([`Answers`]); bits to booleans |
 //!
 //! A structure says how it hashes keys with one [`Hashing`]. From keys on the device it gets [`KernelKeys`]; keys on the host it
@@ -17,6 +18,7 @@ mod hashing;
 mod keys;
 mod keys128;
 mod staging;
+mod stencil;
 mod strings;
 mod transfer;
 
@@ -25,5 +27,6 @@ pub use hashing::{Hashing, copy_many};
 pub use keys::{DeviceKey, DeviceKeys, KernelKeys, KeyClass};
 pub use keys128::{DeviceKeys128, KernelKeys128};
 pub use staging::{Chunk, DEFAULT_CHUNK_KEYS, Reply, Staging};
+pub use stencil::{KeyWords, SelectWords, SelectedKeys, SelectedSlice, Stencil};
 pub use strings::{DeviceStrings, Offset, StringVec};
 pub use transfer::{download_large, upload_many};

@@ -13,7 +13,7 @@
 //! Every function on device slices ends in `_async`: it takes a [`Stream`](warpset_gpu::Stream) first, queues its work
 //! there and returns, and is `unsafe`, because the caller must keep the slices until the stream has passed. Memory of
 //! another device than the stream's is refused before anything is queued. Nothing is copied to the host, and nothing is
-//! waited for (but by three methods of [`non_associative`], which say so). Scratch memory is allocated and freed in the
+//! waited for (but by three methods of [`non_associative`] and by [`select::select_keys_device`], which say so). Scratch memory is allocated and freed in the
 //! order of the stream, from the device's pool; each module says how many bytes. All of it runs on the emulator too.
 //! The same operations on host slices, without the suffix, are in [`cpu`].
 

@@ -18,6 +18,10 @@ use crate::check::{apart, on_device_of, same_len, tiles};
 use crate::error::check_len;
 use crate::sort::SortKey;
 
+mod keys;
+
+pub use keys::select_keys_device;
+
 /// What can be selected: items of 4 or 8 bytes. Sealed.
 pub trait Item: Pod + Send + Sync + sealed::Sealed {}
 impl<T: Pod + Send + Sync + sealed::Sealed> Item for T {}

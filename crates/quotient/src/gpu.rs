@@ -31,13 +31,14 @@ mod resize;
 pub(crate) mod scan;
 pub(crate) mod slot_kind;
 pub(crate) mod sorted;
+mod stencil;
 mod traits;
 mod two_filters;
 mod update;
 
 pub use lookup::LookupMethod;
 pub use slot_kind::DeviceSlotKind;
-pub use warpset_gpu::batch::{DeviceKey, DeviceKeys, DeviceStrings};
+pub use warpset_gpu::batch::{DeviceKey, DeviceKeys, DeviceStrings, Stencil};
 
 pub use crate::builder::DeviceBuilder;
 pub use crate::standard::gpu::UpdateMethod;

@@ -8,7 +8,7 @@ use super::{Bloom, DeviceKey, DeviceKeys, DeviceLayout};
 use crate::Error;
 
 /// What the operations here are called in errors.
-const LOOKUP: &str = "a lookup in a Bloom filter";
+pub(super) const LOOKUP: &str = "a lookup in a Bloom filter";
 
 impl<L: DeviceLayout> Bloom<L> {
     /// Whether each key may be in the filter: answer `i` becomes 1 or 0.

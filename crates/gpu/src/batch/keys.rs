@@ -8,7 +8,7 @@ use warpset_kernels::batch::keys::KeySlice;
 use warpset_simt::Global;
 
 use super::strings::hash_integers;
-use super::{DeviceStrings, Hashing};
+use super::{DeviceStrings, Hashing, KeyWords};
 use crate::error::Result;
 use crate::{Device, DeviceSlice, DeviceVec, Stream};
 
@@ -85,11 +85,16 @@ pub struct KernelKeys {
     /// The keys.
     pub keys: KeySlice,
     /// Where `keys` points, if they had to be hashed.
-    _hashes: Option<DeviceVec<u64>>,
+    hashes: Option<DeviceVec<u64>>,
     string_hashes: Option<DeviceVec<u32>>,
 }
 
 impl KernelKeys {
+    /// Keys that are where they stay.
+    pub(super) fn new(keys: KeySlice, string_hashes: Option<DeviceVec<u32>>) -> KernelKeys {
+        KernelKeys { keys, hashes: None, string_hashes }
+    }
+
     /// The string hashes, if the structure wants them.
     pub fn string_hashes(&self) -> Option<Global<u32>> {
         self.string_hashes.as_ref().map(DeviceVec::global)
@@ -122,6 +127,10 @@ pub(super) mod sealed {
         /// # Safety
         /// The keys stay allocated until `stream` has passed this work, and nothing writes them before.
         unsafe fn kernel_keys(&self, hashing: &Hashing, stream: &Stream) -> Result<KernelKeys>;
+        /// Whether kernels take them in 32 bits.
+        fn is_narrow(&self) -> bool;
+        /// What kernels take, by its words; `hashed` is what [`DeviceKeys::kernel_keys`] made of these keys.
+        fn words<'k>(&'k self, hashed: &'k KernelKeys) -> Result<KeyWords<'k>>;
     }
 }
 
@@ -162,7 +171,13 @@ impl<K: DeviceKey> sealed::DeviceKeys for DeviceSlice<'_, K> {
             // SAFETY: there is a place for each key; the rest is the caller's promise.
             unsafe { hash_integers(stream, keys, self.len(), function, buffer.global_mut())? };
         }
-        Ok(KernelKeys { keys, _hashes: None, string_hashes })
+        Ok(KernelKeys::new(keys, string_hashes))
+    }
+    fn is_narrow(&self) -> bool {
+        K::CLASS.bytes() == 4
+    }
+    fn words<'k>(&'k self, _hashed: &'k KernelKeys) -> Result<KeyWords<'k>> {
+        Ok(if self.is_narrow() { KeyWords::Narrow(self.cast()?) } else { KeyWords::Wide(self.cast()?) })
     }
 }
 
@@ -185,6 +200,12 @@ impl sealed::DeviceKeys for DeviceStrings<'_> {
         unsafe { self.hash(stream, hashing.bytes_seed(), hashes.global_mut(), function)? };
         let (kind, spread) = hashing.kind(KeyClass::Hashes);
         let keys = KeySlice::new(hashes.global(), kind, spread);
-        Ok(KernelKeys { keys, _hashes: Some(hashes), string_hashes })
+        Ok(KernelKeys { keys, hashes: Some(hashes), string_hashes })
+    }
+    fn is_narrow(&self) -> bool {
+        false
+    }
+    fn words<'k>(&'k self, hashed: &'k KernelKeys) -> Result<KeyWords<'k>> {
+        Ok(KeyWords::Wide(hashed.hashes.as_ref().expect("strings are hashed").as_slice()))
     }
 }

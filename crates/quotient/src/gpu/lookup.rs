@@ -8,6 +8,9 @@ use warpset_gpu::{Device, DeviceSliceMut, Stream};
 use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, exact, hashing};
 use crate::{Error, Key};
 
+/// What lookups are called in errors.
+pub(super) const LOOKUP: &str = "a lookup in a quotient filter";
+
 /// How a batch is looked up. Answers are in the order of the keys either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -230,7 +233,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     ///
     /// # Safety
     /// As for [`QuotientFilter::contains_async`].
-    unsafe fn look_up_all<K: DeviceKeys>(
+    pub(super) unsafe fn look_up_all<K: DeviceKeys>(
         &self,
         stream: &Stream,
         keys: K,
@@ -243,7 +246,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
             return Ok(());
         }
         for device in [keys.device(), of_answers, stream.device()] {
-            self.device.expect_same(device, "a lookup in a quotient filter")?;
+            self.device.expect_same(device, LOOKUP)?;
         }
         // Sorted fingerprints have no place for a key without one.
         let method = if self.layout.exact { LookupMethod::Unsorted } else { method };

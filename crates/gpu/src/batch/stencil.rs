@@ -1,0 +1,278 @@
+//! Stencils in device memory, and the keys that they select.
+
+use std::ops::Range;
+
+use warpset_base::filter::LengthMismatch;
+use warpset_kernels::batch::keys::KeySlice;
+use warpset_kernels::batch::{results, stencil as kernels};
+use warpset_simt::{Global, LaunchConfig};
+
+use super::keys::sealed;
+use super::{Answers, DeviceKeys, Hashing, KernelKeys, expect_room};
+use crate::error::Result;
+use crate::{Device, DeviceSlice, DeviceVec, Stream};
+
+/// For which keys of a batch on a device an operation is meant: bytes of which 0 is a no, or bits, as the answers of
+/// filters are. What is longer than the keys is cut.
+///
+/// ```
+/// use warpset_gpu::Device;
+/// use warpset_gpu::batch::Stencil;
+///
+/// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
+/// let (bytes, bits) = (device.from_slice(&[1u8, 0, 1])?, device.from_slice(&[0b101u64])?);
+/// assert_eq!((Stencil::from(&bytes).room(), Stencil::from(&bits).room()), (3, 64));
+/// # Ok::<(), warpset_gpu::GpuError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum Stencil<'a> {
+    /// One byte per key.
+    Bytes(DeviceSlice<'a, u8>),
+    /// One bit per key: bit `i % 64` of word `i / 64` is for key `i`.
+    Bits(DeviceSlice<'a, u64>),
+}
+
+impl<'a> From<DeviceSlice<'a, u8>> for Stencil<'a> {
+    fn from(bytes: DeviceSlice<'a, u8>) -> Self {
+        Stencil::Bytes(bytes)
+    }
+}
+
+impl<'a> From<DeviceSlice<'a, u64>> for Stencil<'a> {
+    fn from(words: DeviceSlice<'a, u64>) -> Self {
+        Stencil::Bits(words)
+    }
+}
+
+impl<'a> From<&'a DeviceVec<u8>> for Stencil<'a> {
+    fn from(bytes: &'a DeviceVec<u8>) -> Self {
+        Stencil::Bytes(bytes.as_slice())
+    }
+}
+
+impl<'a> From<&'a DeviceVec<u64>> for Stencil<'a> {
+    fn from(words: &'a DeviceVec<u64>) -> Self {
+        Stencil::Bits(words.as_slice())
+    }
+}
+
+impl<'a> Stencil<'a> {
+    /// For how many keys there is room.
+    pub fn room(&self) -> usize {
+        match self {
+            Stencil::Bytes(bytes) => bytes.len(),
+            Stencil::Bits(words) => words.len().saturating_mul(64),
+        }
+    }
+
+    /// The device that it is on.
+    pub fn device(&self) -> &'a Device {
+        match self {
+            Stencil::Bytes(bytes) => bytes.device(),
+            Stencil::Bits(words) => words.device(),
+        }
+    }
+
+    /// An error unless it is for `keys` keys at least.
+    pub fn expect_for(&self, keys: usize) -> Result<(), LengthMismatch> {
+        expect_room(keys, keys, self.room())
+    }
+
+    /// The part for the keys of a range that starts at a multiple of 64. There is room for them.
+    #[must_use]
+    pub fn part(&self, range: Range<usize>) -> Stencil<'a> {
+        match self {
+            Stencil::Bytes(bytes) => Stencil::Bytes(bytes.slice(range)),
+            Stencil::Bits(words) => Stencil::Bits(words.slice(range.start / 64..range.end.div_ceil(64))),
+        }
+    }
+
+    /// Queues what makes the answers to `n` keys a no where the stencil does not mean the key.
+    ///
+    /// # Safety
+    /// - `answers` are those to `n` keys, bytes or bits; the stencil is for as many.
+    /// - Until `stream` has passed this work, both stay allocated; nothing writes the stencil, and nothing else accesses the
+    ///   answers.
+    pub unsafe fn apply(&self, stream: &Stream, answers: Answers, n: usize) -> Result<()> {
+        if n == 0 {
+            return Ok(()); // the driver rejects a grid of zero blocks
+        }
+        let Answers { words: answers, form } = answers;
+        // SAFETY: the caller's promise is the kernels' contract.
+        unsafe {
+            match self {
+                Stencil::Bits(bits) if form == results::BITS => {
+                    let (words, resident) = (n.div_ceil(64), stream.device().properties().multiprocessors * 8);
+                    let grid = LaunchConfig::covering(words, kernels::BLOCK).grid.x.min(resident);
+                    kernels::stencil_and { answers, stencil: bits.global(), words }
+                        .launch(stream, LaunchConfig::new(grid, kernels::BLOCK))
+                }
+                _ => {
+                    let (stencil, stencil_form) = match self {
+                        Stencil::Bits(bits) => (bits.global(), results::BITS),
+                        Stencil::Bytes(bytes) => {
+                            let words = Global::from_raw_parts(bytes.global().as_ptr().cast(), n.div_ceil(8));
+                            (words, results::BYTES)
+                        }
+                    };
+                    let config = LaunchConfig::new(n.div_ceil(kernels::BLOCK as usize) as u32, kernels::BLOCK);
+                    kernels::stencil_apply { answers, form, stencil, stencil_form, n }.launch(stream, config)
+                }
+            }
+        }
+    }
+}
+
+/// Keys as kernels take them, by their words.
+#[derive(Clone, Copy)]
+pub enum KeyWords<'a> {
+    /// Of 32 bits.
+    Narrow(DeviceSlice<'a, u32>),
+    /// Of 64 bits: integers or hashes.
+    Wide(DeviceSlice<'a, u64>),
+}
+
+/// Keys that were copied out of a batch for one structure, integers as they were and strings by their hashes; see
+/// [`SelectedKeys::as_keys`].
+pub struct SelectedKeys {
+    words: SelectedWords,
+    kind: u32,
+    spread: u64,
+    string_hashes: Option<DeviceVec<u32>>,
+    len: usize,
+}
+
+enum SelectedWords {
+    Narrow(DeviceVec<u32>),
+    Wide(DeviceVec<u64>),
+}
+
+/// What selects words for [`SelectedKeys`]: those that a stencil means go to `to`, from place `at` on, where there is room for
+/// all; returns how many those are, when it has waited for them.
+pub trait SelectWords<E> {
+    /// Words of 32 bits.
+    fn narrow(
+        &mut self,
+        words: DeviceSlice<'_, u32>,
+        stencil: Stencil<'_>,
+        to: &mut DeviceVec<u32>,
+        at: usize,
+    ) -> Result<usize, E>;
+
+    /// Words of 64 bits.
+    fn wide(
+        &mut self,
+        words: DeviceSlice<'_, u64>,
+        stencil: Stencil<'_>,
+        to: &mut DeviceVec<u64>,
+        at: usize,
+    ) -> Result<usize, E>;
+}
+
+impl SelectedKeys {
+    /// The keys of a batch that a stencil means, as a structure with this hashing takes them, by what selects words.
+    ///
+    /// Takes as much memory as the keys do, or their hashes.
+    ///
+    /// # Errors
+    /// Of an allocation or a launch, and what the selection adds.
+    ///
+    /// # Safety
+    /// - The stencil is for as many keys, on their device, which `stream` is of too.
+    /// - Until `stream` has been waited for, keys and stencil stay allocated, and nothing writes them.
+    pub unsafe fn new<K: DeviceKeys, E: From<crate::GpuError>>(
+        stream: &Stream,
+        keys: K,
+        hashing: &Hashing,
+        stencil: Stencil<'_>,
+        mut select: impl SelectWords<E>,
+    ) -> Result<SelectedKeys, E> {
+        let (n, mut len, mut kind, mut spread) = (keys.count(), 0, 0, 0);
+        let mut words = match keys.part(0..0).is_narrow() {
+            true => SelectedWords::Narrow(stream.alloc_uninit(n)?),
+            false => SelectedWords::Wide(stream.alloc_uninit(n)?),
+        };
+        let has_strings = hashing.string_hash().is_some();
+        let mut string_hashes = if has_strings { Some(stream.alloc_uninit(n)?) } else { None };
+        let at_a_time = keys.at_a_time(hashing);
+        for first in (0..n).step_by(at_a_time) {
+            let range = first..n.min(first + at_a_time);
+            let (part, stencil) = (keys.part(range.clone()), stencil.part(range));
+            // SAFETY: the caller's promise; scratch is freed in the order of the stream.
+            let hashed = unsafe { part.kernel_keys(hashing, stream)? };
+            (kind, spread) = (hashed.keys.kind, hashed.keys.spread);
+            if let (Some(to), Some(from)) = (&mut string_hashes, hashed.string_hash_slice()) {
+                select.narrow(from, stencil, to, len)?;
+            }
+            len += match (&mut words, part.words(&hashed)?) {
+                (SelectedWords::Narrow(to), KeyWords::Narrow(from)) => select.narrow(from, stencil, to, len)?,
+                (SelectedWords::Wide(to), KeyWords::Wide(from)) => select.wide(from, stencil, to, len)?,
+                _ => unreachable!("keys of one batch are of one width"),
+            };
+        }
+        Ok(SelectedKeys { words, kind, spread, string_hashes, len })
+    }
+
+    /// They, for an operation of the structure that they were selected for.
+    pub fn as_keys(&self) -> SelectedSlice<'_> {
+        SelectedSlice { from: self, first: 0, len: self.len }
+    }
+}
+
+/// Some of [`SelectedKeys`].
+#[derive(Clone, Copy)]
+pub struct SelectedSlice<'a> {
+    from: &'a SelectedKeys,
+    first: usize,
+    len: usize,
+}
+
+impl DeviceKeys for SelectedSlice<'_> {}
+
+impl sealed::OnDevice for SelectedSlice<'_> {
+    fn count(&self) -> usize {
+        self.len
+    }
+    fn device(&self) -> &Device {
+        match &self.from.words {
+            SelectedWords::Narrow(words) => words.device(),
+            SelectedWords::Wide(words) => words.device(),
+        }
+    }
+    fn part(&self, range: Range<usize>) -> Self {
+        SelectedSlice { first: self.first + range.start, len: range.len(), ..*self }
+    }
+}
+
+impl sealed::DeviceKeys for SelectedSlice<'_> {
+    fn at_a_time(&self, _hashing: &Hashing) -> usize {
+        self.len.max(1)
+    }
+    unsafe fn kernel_keys(&self, _hashing: &Hashing, stream: &Stream) -> Result<KernelKeys> {
+        let SelectedKeys { kind, spread, string_hashes, .. } = self.from;
+        let range = self.first..self.first + self.len;
+        let keys = match &self.from.words {
+            SelectedWords::Narrow(words) => KeySlice::new(words.slice(range.clone()).global(), *kind, *spread),
+            SelectedWords::Wide(words) => KeySlice::new(words.slice(range.clone()).global(), *kind, *spread),
+        };
+        let string_hashes = match string_hashes {
+            Some(all) => {
+                let mut hashes = stream.alloc_uninit(self.len)?;
+                stream.copy(&mut hashes, all.slice(range))?;
+                Some(hashes)
+            }
+            None => None,
+        };
+        Ok(KernelKeys::new(keys, string_hashes))
+    }
+    fn is_narrow(&self) -> bool {
+        matches!(self.from.words, SelectedWords::Narrow(_))
+    }
+    fn words<'k>(&'k self, _hashed: &'k KernelKeys) -> Result<KeyWords<'k>> {
+        let range = self.first..self.first + self.len;
+        Ok(match &self.from.words {
+            SelectedWords::Narrow(words) => KeyWords::Narrow(words.slice(range)),
+            SelectedWords::Wide(words) => KeyWords::Wide(words.slice(range)),
+        })
+    }
+}
