@@ -14,6 +14,15 @@ pub enum Effort {
 }
 
 impl Effort {
+    /// The word on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Effort::Quick => "quick",
+            Effort::Standard => "standard",
+            Effort::Full => "full",
+        }
+    }
+
     /// At least this many repeats, unless one takes longer than [`Self::patience`].
     fn repeats(self) -> usize {
         match self {

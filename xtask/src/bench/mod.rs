@@ -14,12 +14,12 @@ mod machine;
 mod primitives;
 mod progress;
 mod quotient;
-pub mod record;
 mod recsplit;
 mod screen;
 mod suite;
-pub mod table;
+mod table;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
@@ -30,6 +30,8 @@ use warpset_benches::genome::Genome;
 use warpset_benches::shipped;
 use warpset_benches::text::Lines;
 
+use crate::record::file::{About, Output, Run};
+use crate::{headline, record, report};
 use clock::{Counted, Effort};
 use progress::Progress;
 use suite::{Input, Session, Setup, Suite, Target};
@@ -44,6 +46,9 @@ fn suites() -> Vec<Box<dyn Suite>> {
         Box::new(recsplit::RecSplit),
     ]
 }
+
+/// Other libraries that are measured in the same process.
+const PEERS: [&str; 9] = ["fastbloom", "parquet", "qfilter", "redb", "boomphf", "ph", "ptr_hash", "sux", "xorf"];
 
 /// The arguments of `bench`.
 #[derive(clap::Args)]
@@ -77,9 +82,15 @@ pub struct Args {
     /// Makes one first call and prints its seconds
     #[arg(long, hide = true)]
     first_call: Option<String>,
-    /// Write all rows to this file
+    /// Print every table and every row, not one screen of them
+    #[arg(long)]
+    all: bool,
+    /// Write all rows to this file instead of `target/warpset/bench.json`
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write the page to this file instead of `target/warpset/bench.html`
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Keys of your own instead of the shipped words: one per line, any length, plain or gzip. Given again: keys to look up
     /// in them; without, as many others are made
     #[arg(long, value_name = "FILE")]
@@ -109,7 +120,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         (_, true) => Effort::Full,
         _ => Effort::Standard,
     };
-    let output = args.json.as_deref().map(record::Output::create).transpose()?;
+    let outputs = Outputs::create(args)?;
     let input = read_input(args)?;
     let targets = targets(&args.backend)?;
     print_machine(&targets);
@@ -130,37 +141,93 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if args.structure.is_empty() {
         steps.extend(first_use::steps(&setup));
     }
-
     if !args.step.is_empty() {
         steps.retain(|step| args.step.iter().any(|text| step.title.contains(text)));
         ensure!(!steps.is_empty(), "no step has {} in its title", args.step.join(" or "));
     }
     let mut session = Session::new(effort, machine::processor(), Progress::new(steps.len()), input)?;
-    if args.least {
-        session.counted = Counted::Least;
-    }
+    session.counted = if args.least { Counted::Least } else { Counted::Median };
+    session.shows_studies = args.all;
+    let about = about(args, &setup);
     let outcome = steps.into_iter().try_for_each(|step| session.run(step));
-    let (mut records, failures, time) = session.finish();
-    if let Some(output) = output {
-        output.write(&records)?;
-    }
+    let (mut rows, failures, time) = session.finish();
     // The machine's own rows last: they explain the column "of limit".
-    records.sort_by_key(|record| record.structure == "machine");
-    println!("\n{}", table::render(&records));
-    println!(
-        "\n{} rows in {:.1} s{}",
-        records.len(),
-        time.as_secs_f64(),
-        match &args.json {
-            Some(path) => format!(", written to {}", path.display()),
-            None => String::new(),
-        }
-    );
+    rows.sort_by_key(|row| row.structure == "machine");
+    let run = Run { about: About { date: machine::now(), seconds: time.as_secs_f64(), ..about }, rows };
+    if args.all {
+        println!("\n{}\n", table::render(&run.rows));
+    }
+    println!("{}", headline::screen(&run));
+    outputs.write(run)?;
     outcome?;
     if !failures.is_empty() {
         bail!("{} wrong results:\n  {}", failures.len(), failures.join("\n  "));
     }
     Ok(())
+}
+
+/// Where the rows and the page go.
+struct Outputs {
+    json: Output,
+    html: Output,
+}
+
+impl Outputs {
+    /// Makes sure, before minutes of work, that both can be written.
+    fn create(args: &Args) -> anyhow::Result<Outputs> {
+        // A run of some structures leaves the files of other runs alone.
+        let name = [&["bench".to_owned()], &args.structure[..]].concat().join("-");
+        let path = |asked: &Option<PathBuf>, ending| match asked {
+            Some(path) => Ok(path.clone()),
+            None => Ok::<_, anyhow::Error>(default_folder()?.join(&name).with_extension(ending)),
+        };
+        Ok(Outputs {
+            json: Output::create(&path(&args.json, "json")?)?,
+            html: Output::create(&path(&args.html, "html")?)?,
+        })
+    }
+
+    fn write(self, run: Run) -> anyhow::Result<()> {
+        let (rows, seconds) = (run.rows.len(), run.about.seconds);
+        let json = self.json.write(&run.to_json()?)?;
+        let html = self.html.write(&report::Page::of(vec![run]).html())?;
+        println!("\n{rows} rows in {seconds:.1} s: {}, as a page {}", json.display(), html.display());
+        Ok(())
+    }
+}
+
+/// `target/warpset`, which exists afterwards.
+fn default_folder() -> anyhow::Result<PathBuf> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+    let folder = crate::workspace_root().join(target).join("warpset");
+    let made = std::fs::create_dir_all(&folder);
+    made.with_context(|| format!("cannot make {}; `--json FILE --html FILE` name other places", folder.display()))?;
+    Ok(folder)
+}
+
+/// What the rows will be of.
+fn about(args: &Args, setup: &Setup) -> About {
+    let mut devices = BTreeMap::new();
+    for target in &setup.targets {
+        let device = match target {
+            Target::Cpu => machine::processor(),
+            Target::Gpu(device) => machine::gpu(device),
+        };
+        devices.entry(target.name().to_owned()).or_insert(device);
+    }
+    // The host is part of a device's figures too.
+    devices.entry("cpu".to_owned()).or_insert_with(machine::processor);
+    About {
+        version: env!("CARGO_PKG_VERSION").into(),
+        effort: setup.effort.name().into(),
+        counted: if args.least { "least" } else { "median" }.into(),
+        arguments: std::env::args().skip_while(|word| word != "bench").skip(1).collect(),
+        devices,
+        threads: machine::threads(),
+        driver: machine::driver(),
+        peers: PEERS.map(|peer| (peer.to_owned(), machine::version(peer).to_owned())).into(),
+        ..About::default()
+    }
 }
 
 fn read_input(args: &Args) -> anyhow::Result<Input> {
@@ -205,8 +272,7 @@ fn print_machine(targets: &[Target]) {
             println!("{:9} {}", target.name(), machine::gpu(device));
         }
     }
-    let peers = ["fastbloom", "parquet", "qfilter", "redb", "boomphf", "ph", "ptr_hash", "sux", "xorf"];
-    println!("peers     {}", peers.map(|peer| format!("{peer} {}", machine::version(peer))).join(", "));
+    println!("peers     {}", PEERS.map(|peer| format!("{peer} {}", machine::version(peer))).join(", "));
     println!();
 }
 

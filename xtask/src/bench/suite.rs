@@ -127,6 +127,8 @@ pub struct Session {
     pub effort: Effort,
     /// Which of the repeats counts, on the CPU.
     pub counted: Counted,
+    /// Whether studies print their tables.
+    pub shows_studies: bool,
     /// CPU limits measured so far.
     pub limits: Limits,
     gpu_limits: GpuLimits,
@@ -158,6 +160,7 @@ impl Session {
         Ok(Self {
             effort,
             counted: Counted::Median,
+            shows_studies: false,
             limits: Limits::default(),
             gpu_limits: GpuLimits::default(),
             devices: Vec::new(),
@@ -305,7 +308,7 @@ impl Session {
     pub fn verify(&mut self, right: bool, what: impl FnOnce() -> String) -> bool {
         if !right {
             let what = what();
-            self.print(&format!("WRONG: {what}"));
+            self.progress.print(&format!("WRONG: {what}"));
             self.failures.push(what);
         }
         right
@@ -334,9 +337,11 @@ impl Session {
         self.progress.part()
     }
 
-    /// Prints something at once, above the progress bar.
+    /// Prints a study's results at once, above the progress bar, if studies print.
     pub fn print(&self, text: &str) {
-        self.progress.print(text);
+        if self.shows_studies {
+            self.progress.print(text);
+        }
     }
 
     pub(super) fn run(&mut self, step: Step) -> anyhow::Result<()> {
@@ -351,7 +356,7 @@ impl Session {
         let rows = self.limits.rows().into_iter().map(|row| Record { device: self.processor.clone(), ..row });
         self.records.extend(rows);
         self.records.extend(self.devices.iter().flat_map(|device| self.gpu_limits.rows(device)));
-        super::record::compare_with_peers(&mut self.records);
+        crate::record::compare_with_peers(&mut self.records);
         (self.records, self.failures, self.progress.finish())
     }
 }

@@ -4,8 +4,8 @@ use super::Figure;
 use super::chart::{Axis, Scale, Series, Style, short_percent, short_rate};
 use super::page::Grid;
 use super::rows::{self, groups, series, study};
-use crate::bench::record::Record;
-use crate::bench::table::bytes;
+use crate::record::Record;
+use crate::show::bytes;
 
 const FPR: Axis = Axis { label: "false-positive rate", scale: Scale::Log10, show: short_percent };
 const FILTER_SIZE: Axis = Axis { label: "filter size", scale: Scale::Log2, show: bytes };

@@ -4,7 +4,7 @@ use super::Figure;
 use super::chart::{Axis, Scale, Style, short_rate};
 use super::page::Grid;
 use super::rows::{groups, series, study};
-use crate::bench::record::Record;
+use crate::record::Record;
 
 const STUDY: &str = "equal rate";
 const BITS: Axis = Axis { label: "bits per key", scale: Scale::Linear, show: |bits| format!("{bits:.0}") };

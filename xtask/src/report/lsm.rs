@@ -9,8 +9,8 @@ use super::Figure;
 use super::chart::{Axis, Scale, Series, Style, short_rate};
 use super::page::Grid;
 use super::rows::{groups, study};
-use crate::bench::record::Record;
-use crate::bench::table::rate;
+use crate::record::Record;
+use crate::show::rate;
 
 /// The paper's numbers of one table: by batch size.
 #[derive(Deserialize)]

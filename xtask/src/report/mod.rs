@@ -15,7 +15,8 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 
-use crate::bench::record::{self, Record};
+use crate::record::Record;
+use crate::record::file::Run;
 use chart::{Axis, Chart, Series};
 
 /// The arguments of `report`.
@@ -55,31 +56,51 @@ impl Figure {
     }
 }
 
+/// Everything that rows of some runs give a page.
+pub struct Page {
+    runs: Vec<Run>,
+    figures: Vec<Figure>,
+    tables: Vec<page::Grid>,
+}
+
+impl Page {
+    /// The page of these runs; rows of all are put together.
+    pub fn of(runs: Vec<Run>) -> Page {
+        let records: Vec<Record> = runs.iter().flat_map(|run| run.rows.iter().cloned()).collect();
+        let mut figures = choice::figures(&records);
+        figures.extend(bloom::figures(&records));
+        figures.extend(quotient::figures(&records));
+        figures.extend(lsm::figures(&records));
+        figures.extend(primitives::figures(&records));
+        figures.extend(recsplit::figures(&records));
+        figures.retain(|figure| !figure.chart.is_empty());
+        let mut tables = choice::tables(&records);
+        tables.extend(bloom::tables(&records));
+        tables.extend(quotient::tables(&records));
+        tables.extend(lsm::tables(&records));
+        tables.extend(recsplit::tables(&records));
+        Page { runs, figures, tables }
+    }
+
+    /// The page as HTML.
+    pub fn html(&self) -> String {
+        page::render(&self.runs, &self.figures, &self.tables)
+    }
+}
+
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let files = args.json.iter().map(|path| record::read(path)).collect::<anyhow::Result<Vec<_>>>()?;
-    let records: Vec<Record> = files.into_iter().flatten().collect();
-    let mut figures = choice::figures(&records);
-    figures.extend(bloom::figures(&records));
-    figures.extend(quotient::figures(&records));
-    figures.extend(lsm::figures(&records));
-    figures.extend(primitives::figures(&records));
-    figures.extend(recsplit::figures(&records));
-    figures.retain(|figure| !figure.chart.is_empty());
-    let mut tables = choice::tables(&records);
-    tables.extend(bloom::tables(&records));
-    tables.extend(quotient::tables(&records));
-    tables.extend(lsm::tables(&records));
-    tables.extend(recsplit::tables(&records));
-
+    let runs = args.json.iter().map(|path| Run::read(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    let rows: usize = runs.iter().map(|run| run.rows.len()).sum();
+    let page = Page::of(runs);
     let written = |path: &PathBuf, text: String| {
         std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
     };
-    written(&args.out, page::render(&records, &figures, &tables))?;
-    println!("{}: {} rows, {} figures", args.out.display(), records.len(), figures.len());
+    written(&args.out, page.html())?;
+    println!("{}: {rows} rows, {} figures", args.out.display(), page.figures.len());
     if let Some(folder) = &args.plots {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        for figure in &figures {
+        for figure in &page.figures {
             written(&folder.join(&figure.name).with_extension("svg"), figure.chart.svg() + "\n")?;
         }
     }

@@ -3,8 +3,10 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::Figure;
-use crate::bench::record::Record;
-use crate::bench::table::{parameters, percent, rate};
+use crate::headline;
+use crate::record::Record;
+use crate::record::file::Run;
+use crate::show::{parameters, percent, rate};
 
 /// A table that is no list of rows: a paper's table, redrawn.
 pub struct Grid {
@@ -35,9 +37,10 @@ th { border-bottom: 1px solid #999; } tr.peer td { color: #777; }
 ";
 
 /// The whole page.
-pub fn render(records: &[Record], figures: &[Figure], grids: &[Grid]) -> String {
+pub fn render(runs: &[Run], figures: &[Figure], grids: &[Grid]) -> String {
+    let records: Vec<&Record> = runs.iter().flat_map(|run| &run.rows).collect();
     let mut devices: Vec<(&str, &str)> = Vec::new();
-    for record in records {
+    for record in &records {
         let device = (record.backend.as_str(), record.device.as_str());
         if !devices.contains(&device) {
             devices.push(device);
@@ -56,13 +59,41 @@ pub fn render(records: &[Record], figures: &[Figure], grids: &[Grid]) -> String 
                 h1 { "Warpset: measurements" }
                 p { "Written by " code { "cargo xtask report" } " from " (records.len()) " rows of " code { "cargo xtask bench" } "." }
                 ul { @for (backend, device) in &devices { li { (backend) ": " (device) } } }
+                (headline_markup(runs))
                 @for figure in figures { (figure_markup(figure)) }
                 @for grid in grids { (grid_markup(grid)) }
-                (rows_markup(records))
+                (rows_markup(&records))
             } }
         }
     };
     page.into_string()
+}
+
+/// One row per structure and operation.
+fn headline_markup(runs: &[Run]) -> Markup {
+    let number = |value: Option<f64>, show: fn(f64) -> String| value.map(show).unwrap_or_default();
+    html! {
+        h2 id="headline" { "One row per structure and operation" }
+        div.table { table {
+            tr {
+                th.left { "structure" } th.left { "operation" } th.left { "on" } th { "n" } th { "items/s" } th { "bits/item" }
+                th { "of limit" } th.left { "peer" } th { "ratio" } th.left { "machine" } th.left { "date" }
+            }
+            @for line in headline::lines(runs) {
+                tr {
+                    td.left { (line.row.structure) } td.left { (line.title) } td.left { (line.on()) }
+                    td { (headline::count(line.row.n as f64)) }
+                    td { (number(line.row.items_per_second, rate)) }
+                    td { (number(line.row.bits_per_item, |bits| format!("{bits:.2}"))) }
+                    td { (number(line.row.limit_fraction, |part| format!("{:.0} %", 100.0 * part))) }
+                    td.left { (line.row.peer.as_deref().unwrap_or_default()) }
+                    td { (number(line.row.peer_ratio, headline::ratio)) }
+                    td.left { (line.row.device) } td.left { (line.about.day()) }
+                }
+            }
+        } }
+        @for sentence in headline::sentences(runs.iter().flat_map(|run| &run.rows)) { p.note { (sentence) } }
+    }
 }
 
 fn figure_markup(figure: &Figure) -> Markup {
@@ -87,7 +118,7 @@ fn grid_markup(grid: &Grid) -> Markup {
     }
 }
 
-fn rows_markup(records: &[Record]) -> Markup {
+fn rows_markup(records: &[&Record]) -> Markup {
     let number = |value: Option<f64>, show: fn(f64) -> String| value.map(show).unwrap_or_default();
     html! {
         h2 { "All rows" }

@@ -3,7 +3,7 @@
 use super::Figure;
 use super::chart::{Axis, Scale, Style, short_rate};
 use super::rows::series;
-use crate::bench::record::Record;
+use crate::record::Record;
 
 /// Every figure; those that the rows do not fill are empty.
 pub fn figures(records: &[Record]) -> Vec<Figure> {

@@ -5,7 +5,7 @@ use super::Figure;
 use super::chart::{Axis, Scale, Style, short_rate};
 use super::page::Grid;
 use super::rows::{self, groups, series, study};
-use crate::bench::record::Record;
+use crate::record::Record;
 
 const LOAD: Axis =
     Axis { label: "load", scale: Scale::Linear, show: |load| format!("{}", (load * 100.0).round() / 100.0) };

@@ -7,7 +7,7 @@ use super::Figure;
 use super::chart::{Axis, Scale, Series, Style, short_rate};
 use super::page::Grid;
 use super::rows::{groups, series, study};
-use crate::bench::record::Record;
+use crate::record::Record;
 
 const LEAF: Axis = Axis { label: "leaf size", scale: Scale::Near, show: |leaf| format!("{leaf:.0}") };
 const BUILD: Axis = Axis { label: "nanoseconds to build each key", scale: Scale::Log10, show: short_rate };

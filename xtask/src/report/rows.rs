@@ -2,7 +2,7 @@
 
 use super::chart::{Series, Style};
 use super::page::Grid;
-use crate::bench::record::Record;
+use crate::record::Record;
 
 /// The distinct values of `key` over the rows, in order of appearance.
 pub fn groups<T: PartialEq>(rows: &[&Record], key: impl Fn(&Record) -> Option<T>) -> Vec<T> {

@@ -1,13 +1,13 @@
 //! Whole builds on a GPU over the leaf sizes and bucket sizes of the thesis, with its methods and ours, over all buckets at once and bucket
 //! by bucket as the thesis goes (figures 6.12, 6.18, 6.20 and 6.21, table 6.1): from keys in device memory to words in device memory, by the host's
-//! clock. Beside them one thread of the host without vectors and rotation, which is what the thesis's speed-ups refer to.
+//! clock. Of each function one thread of the host asks for keys (figures 6.13 and 6.14). Beside them one thread of the host without vectors and rotation, which is what the thesis's speed-ups refer to.
 
 use std::time::Instant;
 
 use warpset::gpu::{Device, DeviceVec};
 use warpset_benches::keys::KeySpace;
 use warpset_recsplit::gpu::Strategy;
-use warpset_recsplit::{Method, Remix};
+use warpset_recsplit::{Method, RecSplit, Remix};
 
 use super::super::clock::Effort;
 use super::super::record::Record;
@@ -102,7 +102,8 @@ fn shapes(session: &mut Session, device: &Device, bucket: u32) -> anyhow::Result
             original(session, Settings::new(leaf, bucket, Method::BruteForce).sequential())?;
         }
     }
-    let wanted = |row: &Record| row.number("bucket") == Some(bucket.into()) && row.backend != "cpu";
+    let wanted =
+        |row: &Record| row.number("bucket") == Some(bucket.into()) && row.backend != "cpu" && row.operation == "build";
     let leaf = |row: &Record| format!("leaf {}", row.number("leaf").unwrap_or_default());
     let cell = |row: &Record| row.items_per_second.map_or_else(String::new, |rate| format!("{:.2}", 1e9 / rate));
     let title = format!("Nanoseconds to build each key on a device, bucket size {bucket} (empty: too slow)");
@@ -155,6 +156,27 @@ fn run(
     }
     row.bits_per_item = Some(function.bits_per_key());
     session.add(&Target::Gpu(device.clone()), Threads::All, row, right);
+    // The same function whatever the strategy.
+    if strategy == Strategy::AllBuckets { ask(session, settings, &function, &keys) } else { Ok(()) }
+}
+
+/// Keys that one thread of the host asks for, one by one (figures 6.13 and 6.14).
+const ASKED_FOR: usize = 1 << 16;
+
+/// Queries of what was built.
+fn ask(session: &mut Session, settings: Settings, function: &RecSplit, keys: &[u64]) -> anyhow::Result<()> {
+    let asked = &keys[..keys.len().min(ASKED_FOR)];
+    let mut sum = 0;
+    let seconds = session.time(Threads::One, &mut sum, |sum| {
+        *sum = asked.iter().fold(0, |sum: u64, key| sum.wrapping_add(function.get(*key)));
+        Ok(())
+    })?;
+    let right = sum == function.get_bulk(asked).into_iter().fold(0, u64::wrapping_add);
+    let row = Record::new("recsplit", "query", asked.len()).param("study", STUDY).param("keys", keys.len());
+    let row = row.param("leaf", settings.leaf).param("bucket", settings.bucket).by(settings.name(), false);
+    let mut row = row.time(seconds);
+    row.bits_per_item = Some(function.bits_per_key());
+    session.add(&Target::Cpu, Threads::One, row, right);
     Ok(())
 }
 
@@ -202,6 +224,9 @@ mod tests {
             assert!(rows.iter().any(|row| row.text("variant") == Some(&name) && row.checked), "{name}");
         }
         assert!(rows.iter().any(|row| row.text("variant") == Some("rotation, bucket by bucket")));
-        assert!(rows.iter().all(|row| row.structure == "machine" || row.number("hashes_per_second") > Some(0.0)));
+        let builds = || rows.iter().filter(|row| row.operation == "build");
+        assert!(builds().all(|row| row.number("hashes_per_second") > Some(0.0)));
+        let asked = rows.iter().filter(|row| row.operation == "query" && row.backend == "cpu" && row.checked);
+        assert_eq!(asked.count(), builds().filter(|row| !row.name().contains("bucket by bucket")).count());
     }
 }

@@ -2,7 +2,7 @@
 
 use super::thesis::{self, Point};
 use super::{BUILD, LEAF, nanoseconds};
-use crate::bench::record::Record;
+use crate::record::Record;
 use crate::report::Figure;
 use crate::report::chart::{Axis, Scale, Series, Style};
 use crate::report::page::Grid;

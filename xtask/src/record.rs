@@ -1,15 +1,14 @@
-//! One row of results, as `--json` writes it and `cargo xtask report` reads it.
+//! One row of results, as `bench` writes it and `report` reads it.
 
-use std::path::{Path, PathBuf};
+pub mod file;
 
-use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// Parameters of a row: plain words to numbers and strings.
 pub type Params = Map<String, Value>;
 
-/// One measured operation. A field is `None` (JSON null) where it does not apply.
+/// One measured operation. A field is `None`, and left out of files, where it does not apply.
 ///
 /// A row of ours names the fastest peer that did the same work in the same run. Each peer's own row
 /// is there too, with its name and version as parameter `implementation`.
@@ -23,27 +22,35 @@ pub struct Record {
     /// `cpu`, `cuda` or `emulator`.
     pub backend: String,
     /// The processor or GPU.
+    #[serde(default)]
     pub device: String,
     /// Items that the operation took.
     pub n: u64,
     /// Variant, sizes, threads, input.
     pub params: Params,
     /// Time of the operation: the median of the repeats, or the least with `--least`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
     /// `n / seconds`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub items_per_second: Option<f64>,
     /// Bytes that the operation has to read and write at the least, over its time.
-    #[serde(default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_per_second: Option<f64>,
     /// Memory of the structure over the items in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub bits_per_item: Option<f64>,
     /// Measured false-positive rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub fpr: Option<f64>,
     /// Rate over the limit that was measured in this run for the same memory access.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit_fraction: Option<f64>,
     /// The fastest peer for the same work.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,
     /// Our rate over that peer's.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub peer_ratio: Option<f64>,
     /// Whether the answers of this very operation were verified.
     pub checked: bool,
@@ -155,64 +162,6 @@ pub fn ratios<'a>(row: &Record, peers: impl IntoIterator<Item = &'a Record>) -> 
     peers.into_iter().filter_map(ratio).collect()
 }
 
-/// A file of rows that takes its place once all of them are there: until then what stood there before stays.
-pub struct Output {
-    path: PathBuf,
-    /// The file beside it that is renamed at the end; none where the path is no ordinary file, such as `/dev/stdout`.
-    part: Option<PathBuf>,
-}
-
-impl Output {
-    /// Makes sure that the file can be written: better before than after minutes of work.
-    pub fn create(path: &Path) -> anyhow::Result<Output> {
-        let in_place = path.metadata().is_ok_and(|metadata| !metadata.is_file());
-        let part = if in_place {
-            std::fs::OpenOptions::new().write(true).open(path).map(|_| None)
-        } else {
-            let mut name = path.as_os_str().to_owned();
-            name.push(format!(".{}.part", std::process::id()));
-            std::fs::File::create(&name).map(|_| Some(PathBuf::from(name)))
-        };
-        let part = part.with_context(|| format!("cannot write {}", path.display()))?;
-        Ok(Output { path: path.to_owned(), part })
-    }
-
-    /// Writes all rows as one JSON array, one row per line.
-    pub fn write(mut self, records: &[Record]) -> anyhow::Result<()> {
-        let to = self.part.as_ref().unwrap_or(&self.path);
-        let mut written = std::fs::write(to, to_json(records)?);
-        if let (Ok(()), Some(part)) = (&written, &self.part) {
-            written = std::fs::rename(part, &self.path);
-        }
-        written.with_context(|| format!("cannot write {}", self.path.display()))?;
-        self.part = None;
-        Ok(())
-    }
-}
-
-impl Drop for Output {
-    fn drop(&mut self) {
-        if let Some(part) = &self.part {
-            // Nothing is lost with it.
-            let _ = std::fs::remove_file(part);
-        }
-    }
-}
-
-fn to_json(records: &[Record]) -> serde_json::Result<String> {
-    let rows = records.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;
-    Ok(format!("[\n{}\n]\n", rows.join(",\n")))
-}
-
-/// Reads what an [`Output`] wrote.
-pub fn read(path: &Path) -> anyhow::Result<Vec<Record>> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let records: Vec<Record> = serde_json::from_str(&text)
-        .with_context(|| format!("{} is not what `cargo xtask bench --json` writes", path.display()))?;
-    ensure!(!records.is_empty(), "{} holds no rows", path.display());
-    Ok(records)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -228,65 +177,5 @@ mod tests {
         compare_with_peers(&mut rows);
         assert_eq!((rows[0].peer.as_deref(), rows[0].peer_ratio), (Some("fast"), Some(2.0)));
         assert!(rows[1..].iter().all(|row| row.peer.is_none()));
-    }
-
-    #[test]
-    fn json_has_the_schema_and_comes_back() {
-        let mut full = Record::new("bloom", "contains hit", 1000).param("variant", "split block").param("threads", 2);
-        full = full.time(0.5);
-        full.device = "a processor".into();
-        full.bits_per_item = Some(16.0);
-        full.fpr = Some(0.0013);
-        full.limit_fraction = Some(0.9);
-        full.peer = Some("fastbloom".into());
-        full.peer_ratio = Some(3.25);
-        full.checked = true;
-        let records = [full, Record::new("machine", "memory copy", 0)];
-        let json = to_json(&records).unwrap();
-
-        let value: Value = serde_json::from_str(&json).unwrap();
-        let rows = value.as_array().unwrap();
-        for row in rows {
-            let mut names: Vec<&str> = row.as_object().unwrap().keys().map(String::as_str).collect();
-            names.sort_unstable();
-            let mut schema = [
-                "structure",
-                "operation",
-                "backend",
-                "device",
-                "n",
-                "params",
-                "seconds",
-                "items_per_second",
-                "bytes_per_second",
-                "bits_per_item",
-                "fpr",
-                "limit_fraction",
-                "peer",
-                "peer_ratio",
-                "checked",
-            ];
-            schema.sort_unstable();
-            assert_eq!(names, schema);
-        }
-        assert_eq!(rows[0]["items_per_second"], 2000.0);
-        assert!(rows[1]["fpr"].is_null() && rows[1]["peer"].is_null());
-
-        let path = std::env::temp_dir().join(format!("warpset-record-{}.json", std::process::id()));
-        Output::create(&path).unwrap().write(&records).unwrap();
-        assert_eq!(read(&path).unwrap(), records);
-        // Work that ends early leaves what was there, and nothing else.
-        let output = Output::create(&path).unwrap();
-        let part = output.part.clone().unwrap();
-        assert!(part.exists() && read(&path).unwrap() == records);
-        drop(output);
-        assert!(!part.exists() && read(&path).unwrap() == records);
-        Output::create(Path::new("/dev/null")).unwrap().write(&records).unwrap();
-        assert!(Output::create(Path::new("/no/such/folder/x.json")).is_err());
-        std::fs::write(&path, "{}").unwrap();
-        assert!(read(&path).is_err());
-        std::fs::write(&path, "[]").unwrap();
-        assert!(read(&path).is_err());
-        std::fs::remove_file(&path).unwrap();
     }
 }
