@@ -190,7 +190,7 @@ impl Outputs {
     fn write(self, run: Run) -> anyhow::Result<()> {
         let (rows, seconds) = (run.rows.len(), run.about.seconds);
         let json = self.json.write(&run.to_json()?)?;
-        let html = self.html.write(&report::Page::of(vec![run]).html())?;
+        let html = self.html.write(&report::Page::of(vec![run]).html(true))?;
         println!("\n{rows} rows in {seconds:.1} s: {}, as a page {}", json.display(), html.display());
         Ok(())
     }

@@ -188,8 +188,37 @@ fn first_level_hashes(rows: &[&Record]) -> Grid {
                 let cells = loads.iter().map(|&load| cell(hash, load));
                 [hash.0.clone(), hash.1.to_string()].into_iter().chain(cells).collect()
             })
+            .chain(of_paper(&loads))
             .collect(),
     }
+}
+
+/// The paper's Table 1, on page 3: restarts at loads of 80, 85, 90 and 95 %.
+const PAPER: [(&str, [&str; 4]); 11] = [
+    ("RS", ["0", "1", "6", "++"]),
+    ("JS", ["0", "0", "20", "++"]),
+    ("PJW", ["++", "++", "++", "++"]),
+    ("ELF", ["++", "++", "++", "++"]),
+    ("BKDR", ["0", "0", "1", "++"]),
+    ("SDBM", ["0", "2", "14", "++"]),
+    ("DJB", ["0", "0", "3", "++"]),
+    ("DEK", ["0", "0", "18", "++"]),
+    ("BP", ["++", "++", "++", "++"]),
+    ("FNV", ["0", "1", "5", "++"]),
+    ("AP", ["0", "26", "++", "++"]),
+];
+
+/// The paper's lines for these loads, where there are any of ours.
+fn of_paper(loads: &[f64]) -> Vec<Vec<String>> {
+    let cell = |cells: &[&str; 4], load: f64| {
+        let place = [0.8, 0.85, 0.9, 0.95].iter().position(|known| (known - load).abs() < 1e-9);
+        place.map_or_else(String::new, |place| cells[place].to_owned())
+    };
+    let line = |(hash, cells): &(&str, [&str; 4])| {
+        let own = [format!("paper: {hash}"), "1".into()];
+        own.into_iter().chain(loads.iter().map(|&load| cell(cells, load))).collect()
+    };
+    if loads.is_empty() { Vec::new() } else { PAPER.iter().map(line).collect() }
 }
 
 /// The screens on real input: what the filters say beside the truth.
@@ -245,6 +274,7 @@ mod tests {
             iterations.map_or(row.clone(), |n| row.param("iterations", n))
         };
         let grids = tables(&[row("BKDR", 0.8, Some(0)), row("BKDR", 0.95, None), row("PJW", 0.8, None)]);
-        assert_eq!(grids[0].rows, [["BKDR", "1", "0", "++"], ["PJW", "1", "++", ""]]);
+        assert_eq!(grids[0].rows[..2], [["BKDR", "1", "0", "++"], ["PJW", "1", "++", ""]]);
+        assert!(grids[0].rows[2..].iter().any(|row| row[..] == ["paper: AP", "1", "0", "++"]));
     }
 }

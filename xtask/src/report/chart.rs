@@ -1,14 +1,57 @@
 //! Line charts as SVG: linear or logarithmic axes, a legend, no script.
 
-use svg::Document;
-use svg::node::element::{Circle, Group, Line, Path, Rectangle, Text, Title, path::Data};
+mod range;
 
-const WIDTH: f64 = 860.0;
-const HEIGHT: f64 = 430.0;
-/// The plotting area: left, top, right, bottom. The legend is to the right of it.
-const AREA: (f64, f64, f64, f64) = (78.0, 40.0, 610.0, 374.0);
+use svg::Document;
+use svg::node::element::{Group, Line, Path, Rectangle, Text, Title, path::Data};
+
+use range::Range;
+
+/// Where a drawing is shown: its size, the plotting area (left, top, right, bottom), its colours.
+struct Frame {
+    width: f64,
+    height: f64,
+    area: (f64, f64, f64, f64),
+    paper: &'static str,
+    ink: &'static str,
+    grid: &'static str,
+    axis: &'static str,
+    /// Whether it is part of a page, which has titles, legends and colours of its own.
+    on_page: bool,
+}
+
+/// A file of its own: the legend is to the right of the plotting area.
+const FILE: Frame = Frame {
+    width: 860.0,
+    height: 430.0,
+    area: (78.0, 40.0, 610.0, 374.0),
+    paper: "#ffffff",
+    ink: "#222222",
+    grid: "#e4e4e4",
+    axis: "#444444",
+    on_page: false,
+};
+/// On a page: with room for letters that a phone shows large.
+const PAGE: Frame = Frame {
+    width: 600.0,
+    height: 400.0,
+    area: (96.0, 12.0, 588.0, 334.0),
+    paper: "var(--paper)",
+    ink: "var(--ink)",
+    grid: "var(--grid)",
+    axis: "var(--axis)",
+    on_page: true,
+};
+
+impl Frame {
+    fn colour(&self, number: usize) -> String {
+        let number = number % COLOURS.len();
+        if self.on_page { format!("var(--c{number})") } else { COLOURS[number].into() }
+    }
+}
+
 /// Okabe and Ito's colours, told apart by everybody; yellow left out, too light for lines.
-const COLOURS: [&str; 13] = [
+pub const COLOURS: [&str; 13] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c564b", "#9467bd", "#7f7f7f",
     "#bcbd22", "#00bfa5", "#ad1457",
 ];
@@ -57,6 +100,10 @@ pub enum Style {
     Theory,
     /// A dashed line without marks: a limit.
     Limit,
+    /// Hollow squares: a paper's own values.
+    Paper,
+    /// Hollow triangles: other people's code, run elsewhere.
+    Anchor,
 }
 
 /// A number without needless zeros, with a prefix: `10 k`, `2.5 M`.
@@ -112,55 +159,85 @@ impl Chart {
         self.series.iter().all(|series| series.points.is_empty())
     }
 
-    /// Draws the chart.
+    /// The chart as a drawing that stands alone.
     pub fn svg(&self) -> String {
-        let (left, top, right, bottom) = AREA;
+        self.draw(&FILE)
+    }
+
+    /// The chart for a page: without title and legend, in the page's colours.
+    pub fn svg_on_page(&self) -> String {
+        self.draw(&PAGE)
+    }
+
+    /// The legend of a page: a small drawing and a name per series.
+    pub fn legend(&self) -> Vec<(String, String)> {
+        let named = self.series.iter().filter(|series| !series.name.is_empty() && !series.points.is_empty());
+        let entry = |series: &Series| {
+            let swatch = Document::new().set("viewBox", (0, 0, 28, 12)).set("width", 28).set("height", 12);
+            let drawn = legend_mark(series.style, &PAGE.colour(series.colour), PAGE.paper, 2.0, 6.0);
+            (swatch.set("aria-hidden", "true").add(drawn).to_string(), series.name.clone())
+        };
+        named.map(entry).collect()
+    }
+
+    fn draw(&self, frame: &Frame) -> String {
+        let (left, top, right, bottom) = frame.area;
         let points = || self.series.iter().flat_map(|series| series.points.iter());
         let x = Range::over(self.x.scale, points().map(|point| point.0));
         let y = Range::over(self.y.scale, points().map(|point| point.1));
-        let place = |(a, b): (f64, f64)| (left + x.part(a) * (right - left), bottom - y.part(b) * (bottom - top));
+        let place =
+            |(a, b): (f64, f64)| (tenth(left + x.part(a) * (right - left)), tenth(bottom - y.part(b) * (bottom - top)));
 
-        let mut document = Document::new()
-            .set("xmlns", "http://www.w3.org/2000/svg")
-            .set("viewBox", (0.0, 0.0, WIDTH, HEIGHT))
-            .set("width", WIDTH)
-            .set("height", HEIGHT)
-            .set("role", "img")
-            .set("font-family", "system-ui, 'Helvetica Neue', Arial, sans-serif")
-            .set("font-size", 12)
-            .add(Title::new(self.title.clone()))
-            .add(Rectangle::new().set("width", WIDTH).set("height", HEIGHT).set("fill", "#ffffff"))
-            .add(text(left, 22.0, "start", &self.title).set("font-size", 15).set("font-weight", 600));
-
-        for tick in x.ticks(9) {
+        let mut document = Document::new().set("viewBox", (0.0, 0.0, frame.width, frame.height)).set("role", "img");
+        if !frame.on_page {
+            document = document
+                .set("xmlns", "http://www.w3.org/2000/svg")
+                .set("width", frame.width)
+                .set("height", frame.height)
+                .set("font-family", "system-ui, 'Helvetica Neue', Arial, sans-serif")
+                .set("font-size", 12);
+        }
+        document = document.add(Title::new(self.title.clone()));
+        if !frame.on_page {
+            let background = Rectangle::new().set("width", frame.width).set("height", frame.height);
+            let title = text(frame, left, 22.0, "start", &self.title).set("font-size", 15).set("font-weight", 600);
+            document = document.add(background.set("fill", frame.paper)).add(title);
+        }
+        for (number, tick) in x.ticks(9).into_iter().enumerate() {
             let at = place((tick, y.low)).0;
-            document =
-                document.add(grid(at, top, at, bottom)).add(text(at, bottom + 17.0, "middle", &(self.x.show)(tick)));
+            // Where letters are large, there is room for every second one.
+            let class = if number % 2 == 1 { "odd" } else { "even" };
+            let label = text(frame, at, bottom + 19.0, "middle", &(self.x.show)(tick)).set("class", class);
+            document = document.add(grid(frame, at, top, at, bottom)).add(label);
         }
         for tick in y.ticks(8) {
             let at = place((x.low, tick)).1;
-            document =
-                document.add(grid(left, at, right, at)).add(text(left - 7.0, at + 4.0, "end", &(self.y.show)(tick)));
+            let label = text(frame, left - 7.0, at + 4.0, "end", &(self.y.show)(tick));
+            document = document.add(grid(frame, left, at, right, at)).add(label);
         }
-        let frame = Path::new()
+        let axes = Path::new()
             .set("d", Data::new().move_to((left, top)).vertical_line_to(bottom).horizontal_line_to(right))
             .set("fill", "none")
-            .set("stroke", "#444444");
-        document = document.add(frame).add(text((left + right) / 2.0, HEIGHT - 14.0, "middle", self.x.label)).add(
-            text(0.0, 0.0, "middle", self.y.label)
-                .set("transform", format!("translate(16 {}) rotate(-90)", (top + bottom) / 2.0)),
-        );
+            .set("stroke", frame.axis);
+        let y_label = text(frame, 0.0, 0.0, "middle", self.y.label)
+            .set("transform", format!("translate(16 {}) rotate(-90)", (top + bottom) / 2.0));
+        document = document
+            .add(axes)
+            .add(text(frame, (left + right) / 2.0, frame.height - 14.0, "middle", self.x.label))
+            .add(y_label);
 
         let mut legend = top + 8.0;
         for series in &self.series {
-            let colour = COLOURS[series.colour % COLOURS.len()];
+            let colour = frame.colour(series.colour);
             // A logarithm has no place for zero.
             let shown = |&(a, b): &(f64, f64)| x.shows(a) && y.shows(b);
             let mut sorted: Vec<(f64, f64)> = series.points.iter().copied().filter(shown).collect();
             sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
-            document = document.add(series_group(series, &sorted, colour, place, self));
-            if !series.name.is_empty() {
-                document = document.add(legend_entry(series, colour, legend));
+            document = document.add(series_group(series, &sorted, &colour, frame.paper, place, self));
+            if !series.name.is_empty() && !frame.on_page {
+                let x = right + 18.0;
+                let name = text(frame, x + 31.0, legend + 4.0, "start", &series.name);
+                document = document.add(legend_mark(series.style, &colour, frame.paper, x, legend).add(name));
                 legend += 19.0;
             }
         }
@@ -168,37 +245,57 @@ impl Chart {
     }
 }
 
-fn text(x: f64, y: f64, anchor: &str, content: &str) -> Text {
-    Text::new(content).set("x", x).set("y", y).set("text-anchor", anchor).set("fill", "#222222")
+fn text(frame: &Frame, x: f64, y: f64, anchor: &str, content: &str) -> Text {
+    Text::new(content).set("x", x).set("y", y).set("text-anchor", anchor).set("fill", frame.ink)
 }
 
-fn grid(x1: f64, y1: f64, x2: f64, y2: f64) -> Line {
-    Line::new().set("x1", x1).set("y1", y1).set("x2", x2).set("y2", y2).set("stroke", "#e4e4e4")
+fn grid(frame: &Frame, x1: f64, y1: f64, x2: f64, y2: f64) -> Line {
+    Line::new().set("x1", x1).set("y1", y1).set("x2", x2).set("y2", y2).set("stroke", frame.grid)
 }
 
 fn stroke(style: Style) -> Option<(f64, &'static str)> {
     match style {
         Style::Measured => Some((2.0, "none")),
         Style::Points => None,
-        Style::Peer => Some((1.0, "2 3")),
+        Style::Peer | Style::Paper | Style::Anchor => Some((1.0, "2 3")),
         Style::Theory => Some((1.3, "none")),
         Style::Limit => Some((1.5, "6 4")),
     }
 }
 
 fn marked(style: Style) -> bool {
-    matches!(style, Style::Measured | Style::Points | Style::Peer)
+    !matches!(style, Style::Theory | Style::Limit)
 }
 
-fn dot(style: Style, x: f64, y: f64, colour: &str) -> Circle {
-    let fill = if style == Style::Peer { "#ffffff" } else { colour };
-    Circle::new().set("cx", x).set("cy", y).set("r", 3.5).set("fill", fill).set("stroke", colour)
+/// The mark of a point, with what it says when it is pointed at.
+fn mark(style: Style, x: f64, y: f64, colour: &str, paper: &str, note: Option<String>) -> Path {
+    let start = |dx: f64, dy: f64| Data::new().move_to((tenth(x + dx), tenth(y + dy)));
+    let shape = match style {
+        Style::Paper => start(-4.0, -4.0).horizontal_line_by(8).vertical_line_by(8).horizontal_line_by(-8).close(),
+        Style::Anchor => start(0.0, -5.0).line_by((4.5, 8)).line_by((-9, 0)).close(),
+        _ => start(-3.5, 0.0)
+            .elliptical_arc_by((3.5, 3.5, 0, 1, 0, 7, 0))
+            .elliptical_arc_by((3.5, 3.5, 0, 1, 0, -7, 0))
+            .close(),
+    };
+    let hollow = matches!(style, Style::Peer | Style::Paper | Style::Anchor);
+    let path = Path::new().set("d", shape).set("fill", if hollow { paper } else { colour }).set("stroke", colour);
+    match note {
+        Some(note) => path.add(Title::new(note)),
+        None => path,
+    }
+}
+
+/// Places to a tenth of a unit, which is less than a screen shows.
+fn tenth(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
 }
 
 fn series_group(
     series: &Series,
     sorted: &[(f64, f64)],
     colour: &str,
+    paper: &str,
     place: impl Fn((f64, f64)) -> (f64, f64),
     chart: &Chart,
 ) -> Group {
@@ -216,91 +313,26 @@ fn series_group(
                 .set("stroke-linejoin", "round"),
         );
     }
-    for &point in sorted.iter().filter(|_| marked(series.style)) {
+    // A line of one point has no length.
+    for &point in sorted.iter().filter(|_| marked(series.style) || sorted.len() == 1) {
         let (x, y) = place(point);
         let note = format!("{}: {}, {}", series.name, (chart.x.show)(point.0), (chart.y.show)(point.1));
-        group = group.add(dot(series.style, x, y, colour).add(Title::new(note)));
+        group = group.add(mark(series.style, x, y, colour, paper, Some(note)));
     }
     group
 }
 
-fn legend_entry(series: &Series, colour: &str, y: f64) -> Group {
-    let x = AREA.2 + 18.0;
+/// How a series looks, 24 units wide.
+fn legend_mark(style: Style, colour: &str, paper: &str, x: f64, y: f64) -> Group {
     let mut group = Group::new();
-    if let Some((width, dashes)) = stroke(series.style) {
+    if let Some((width, dashes)) = stroke(style) {
         let line = Line::new().set("x1", x).set("y1", y).set("x2", x + 24.0).set("y2", y);
         group = group.add(line.set("stroke", colour).set("stroke-width", width).set("stroke-dasharray", dashes));
     }
-    if marked(series.style) {
-        group = group.add(dot(series.style, x + 12.0, y, colour));
+    if marked(style) {
+        group = group.add(mark(style, x + 12.0, y, colour, paper, None));
     }
-    group.add(text(x + 31.0, y + 4.0, "start", &series.name))
-}
-
-/// The part of an axis that is shown.
-struct Range {
-    scale: Scale,
-    low: f64,
-    high: f64,
-}
-
-impl Range {
-    fn over(scale: Scale, values: impl Iterator<Item = f64>) -> Self {
-        let usable = values.filter(|value| value.is_finite() && (scale.is_even() || *value > 0.0));
-        let (low, high) = usable.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
-        let (low, high) = if low > high { (1.0, 2.0) } else { (low, high) };
-        match scale {
-            Scale::Linear => Self { scale, low: low.min(0.0), high: if high > 0.0 { high * 1.08 } else { 1.0 } },
-            // A little air, and never an empty range.
-            Scale::Near => {
-                let air = ((high - low) * 0.05).max(1e-3 * high.abs()).max(1e-9);
-                Self { scale, low: low - air, high: high + air }
-            }
-            Scale::Log10 => Self { scale, low: low / 1.4, high: high * 1.4 },
-            Scale::Log2 => Self { scale, low: low / 1.1, high: high * 1.1 },
-        }
-    }
-
-    fn shows(&self, value: f64) -> bool {
-        value.is_finite() && (self.scale.is_even() || value > 0.0)
-    }
-
-    /// Where a value lies, from 0 to 1; values that a logarithm cannot show lie at 0.
-    fn part(&self, value: f64) -> f64 {
-        let part = match self.scale {
-            Scale::Linear | Scale::Near => (value - self.low) / (self.high - self.low),
-            _ if value <= 0.0 => 0.0,
-            _ => (value / self.low).ln() / (self.high / self.low).ln(),
-        };
-        part.clamp(0.0, 1.0)
-    }
-
-    /// At most about `wanted` round numbers within the range.
-    fn ticks(&self, wanted: usize) -> Vec<f64> {
-        let inside = |value: &f64| *value >= self.low && *value <= self.high;
-        match self.scale {
-            Scale::Linear | Scale::Near => {
-                let rough = (self.high - self.low) / wanted as f64;
-                let decade = 10f64.powf(rough.log10().floor());
-                let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * decade).into_iter().find(|step| *step >= rough);
-                let step = step.unwrap_or(decade);
-                let first = (self.low / step).ceil() as i64;
-                (0..=wanted as i64).map(|i| (first + i) as f64 * step).filter(inside).collect()
-            }
-            Scale::Log10 => {
-                let decades = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
-                let per_decade: &[f64] = if (self.high / self.low).log10() < 3.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
-                let stride = (decades.clone().count() * per_decade.len()).div_ceil(2 * wanted).max(1);
-                let all = decades.step_by(stride).flat_map(|e| per_decade.iter().map(move |m| m * 10f64.powi(e)));
-                all.filter(inside).collect()
-            }
-            Scale::Log2 => {
-                let powers = self.low.log2().ceil() as i32..=self.high.log2().floor() as i32;
-                let stride = powers.clone().count().div_ceil(wanted).max(1);
-                powers.step_by(stride).map(|e| 2f64.powi(e)).collect()
-            }
-        }
-    }
+    group
 }
 
 #[cfg(test)]
@@ -318,6 +350,8 @@ mod tests {
         for scale in [Scale::Linear, Scale::Near, Scale::Log10, Scale::Log2] {
             for points in [vec![], vec![(1.0, 1.0)], vec![(0.0, 0.0), (5.0, -1.0)], vec![(1e-9, 3.0), (1e9, 1e12)]] {
                 let svg = chart(scale, points).svg();
+                let page = chart(scale, vec![(1.0, 2.0), (3.0, 4.0)]).svg_on_page();
+                assert!(page.contains("var(--c0)") && !page.contains('#'), "{page}");
                 assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
                 assert!(svg.contains("a &lt; b"), "{svg}");
             }
@@ -328,14 +362,5 @@ mod tests {
     fn labels_are_short() {
         assert_eq!([10_000.0, 2.5e6, 1e9, 7.0].map(short_rate), ["10 k", "2.5 M", "1 G", "7"]);
         assert_eq!([0.1, 0.00013, 1e-7, 0.0, 1.0].map(short_percent), ["10 %", "0.013 %", "0.00001 %", "0 %", "100 %"]);
-    }
-
-    #[test]
-    fn ticks_are_round() {
-        let ticks = |scale, low, high| Range { scale, low, high }.ticks(8);
-        assert_eq!(ticks(Scale::Linear, 0.0, 32.0), [0.0, 5.0, 10.0, 15.0, 20.0, 25.0, 30.0]);
-        assert_eq!(ticks(Scale::Log2, 60.0, 300.0), [64.0, 128.0, 256.0]);
-        assert_eq!(ticks(Scale::Log10, 0.5, 2e4), [1.0, 10.0, 100.0, 1e3, 1e4]);
-        assert_eq!(ticks(Scale::Log10, 0.9, 6.0), [1.0, 2.0, 5.0]);
     }
 }

@@ -3,9 +3,11 @@
 
 mod bloom;
 mod chart;
+mod check;
 mod choice;
 mod lsm;
 mod page;
+mod papers;
 mod primitives;
 mod quotient;
 mod recsplit;
@@ -31,6 +33,12 @@ pub struct Args {
     /// Also write each figure to a file of its own in this folder, as the documentation shows them
     #[arg(long, value_name = "FOLDER")]
     plots: Option<PathBuf>,
+    /// Leave the list of all rows out: the page is smaller by half
+    #[arg(long)]
+    without_rows: bool,
+    /// Open the page in headless Chromium at three widths, with pictures beside it
+    #[arg(long)]
+    check: bool,
 }
 
 /// One figure of the page.
@@ -73,6 +81,7 @@ impl Page {
         figures.extend(lsm::figures(&records));
         figures.extend(primitives::figures(&records));
         figures.extend(recsplit::figures(&records));
+        papers::add(&mut figures);
         figures.retain(|figure| !figure.chart.is_empty());
         let mut tables = choice::tables(&records);
         tables.extend(bloom::tables(&records));
@@ -82,9 +91,9 @@ impl Page {
         Page { runs, figures, tables }
     }
 
-    /// The page as HTML.
-    pub fn html(&self) -> String {
-        page::render(&self.runs, &self.figures, &self.tables)
+    /// The page as HTML, with the list of all rows or without.
+    pub fn html(&self, with_rows: bool) -> String {
+        page::render(&self.runs, &self.figures, &self.tables, with_rows)
     }
 }
 
@@ -96,7 +105,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let written = |path: &PathBuf, text: String| {
         std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
     };
-    written(&args.out, page.html())?;
+    written(&args.out, page.html(!args.without_rows))?;
     println!("{}: {rows} rows, {} figures", args.out.display(), page.figures.len());
     if let Some(folder) = &args.plots {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -104,5 +113,5 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             written(&folder.join(&figure.name).with_extension("svg"), figure.chart.svg() + "\n")?;
         }
     }
-    Ok(())
+    if args.check { check::check(&args.out) } else { Ok(()) }
 }

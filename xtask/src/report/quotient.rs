@@ -188,8 +188,29 @@ fn memory(rows: &[&Record]) -> Grid {
                 let cells = rates.iter().map(|&rate| cell(who, rate));
                 [who.0.clone(), format!("{}", who.1)].into_iter().chain(cells).collect()
             })
+            .chain(of_paper(&rates))
             .collect(),
     }
+}
+
+/// The paper's own bytes per item at error rates of 0.03, 0.0001 and 5e-7.
+const PAPER: [(&str, &str, [&str; 3]); 4] = [
+    ("standard", "0.75", ["1.3", "2.7", "4.0"]),
+    ("rank-and-select", "0.95", ["0.94", "2.0", "3.0"]),
+    ("BloomGPU", "", ["7.7", "20.4", "45.2"]),
+    ("Bloom, 1 bit", "", ["0.96", "2.6", "5.7"]),
+];
+
+fn of_paper(rates: &[f64]) -> Vec<Vec<String>> {
+    let cell = |bytes: &[&str; 3], rate: f64| {
+        let place = [0.03, 1e-4, 5e-7].iter().position(|known: &f64| (known / rate - 1.0).abs() < 1e-6);
+        place.map_or_else(String::new, |place| bytes[place].to_owned())
+    };
+    let line = |(name, load, bytes): &(&str, &str, [&str; 3])| {
+        let own = [format!("paper: {name}"), (*load).to_owned()];
+        own.into_iter().chain(rates.iter().map(|&rate| cell(bytes, rate))).collect()
+    };
+    if rates.is_empty() { Vec::new() } else { PAPER.iter().map(line).collect() }
 }
 
 fn screens(rows: &[&Record]) -> Grid {
@@ -240,6 +261,7 @@ mod tests {
             row
         };
         let grids = tables(&[memory("packed", 0.03, 10.88), memory("packed", 1e-4, 21.76)]);
-        assert_eq!(grids[0].rows, [["packed", "0.75", "1.36 (r = 5)", "2.72 (r = 5)"]]);
+        assert_eq!(grids[0].rows[0], ["packed", "0.75", "1.36 (r = 5)", "2.72 (r = 5)"]);
+        assert_eq!(grids[0].rows[1], ["paper: standard", "0.75", "1.3", "2.7"]);
     }
 }

@@ -1,5 +1,6 @@
 //! The figures and tables of chapter 6 of the thesis, drawn from our measurements.
 
+mod ablations;
 mod device;
 mod thesis;
 
@@ -39,6 +40,7 @@ pub fn figures(records: &[Record]) -> Vec<Figure> {
     let choices: Vec<&Record> = rows.iter().copied().filter(taken).collect();
     figures.extend(fronts(&choices));
     figures.extend(device::figures(&rows));
+    figures.extend(ablations::figures(&rows));
     figures
 }
 

@@ -207,6 +207,8 @@ pub fn beside_the_thesis(rows: &[&Record]) -> Grid {
             .filter_map(|row| nanoseconds(row))
             .reduce(f64::min)
             .map(|time| format!("{time:.2} below 1.575 bits")),
+        "Figure 6.13" | "Figure 6.14" | "Figure 6.15" | "Figure 6.19" => Some("drawn above".into()),
+        "Figure 6.16" | "Figure 6.17" => Some("not measured: no kernels of the other form".into()),
         _ => None,
     };
     let line = |point: Point| {
