@@ -56,7 +56,7 @@ pub struct Run {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Stored {
-    Run { about: About, rows: Vec<Record> },
+    Run { about: Box<About>, rows: Vec<Record> },
     Rows(Vec<Record>),
 }
 
@@ -72,7 +72,7 @@ impl Run {
 
     fn of_json(text: &str) -> serde_json::Result<Run> {
         let (mut about, mut rows) = match serde_json::from_str(text)? {
-            Stored::Run { about, rows } => (about, rows),
+            Stored::Run { about, rows } => (*about, rows),
             Stored::Rows(rows) => (About::default(), rows),
         };
         for row in &mut rows {

@@ -140,7 +140,7 @@ fn headline_markup(runs: &[Run]) -> Markup {
                     td { (number(line.row.limit_fraction, |part| format!("{:.0} %", 100.0 * part))) }
                     td.left { (line.row.peer.as_deref().unwrap_or_default()) }
                     td { (number(line.row.peer_ratio, headline::ratio)) }
-                    td.left { (line.row.device) } td.left { (line.about.day()) }
+                    td.left { (line.row.device.split(", compute").next().unwrap_or_default()) } td.left { (line.about.day()) }
                 }
             }
         } }
