@@ -113,5 +113,5 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             written(&folder.join(&figure.name).with_extension("svg"), figure.chart.svg() + "\n")?;
         }
     }
-    if args.check { check::check(&args.out) } else { Ok(()) }
+    if args.check { check::check(&args.out, &check::WIDTHS) } else { Ok(()) }
 }
