@@ -38,8 +38,15 @@ pub mod batch {
 }
 
 /// Bloom filters.
-#[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "bloom"))]
+#[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "bloom", feature = "filters"))]
 pub mod bloom {
+    #[cfg(any(
+        not(target_arch = "nvptx64"),
+        warpset_module = "bloom_blocked",
+        warpset_module = "bloom_split_block",
+        feature = "filters"
+    ))]
+    pub mod ask;
     pub mod claims;
     pub mod parts;
     pub mod recent;
@@ -106,7 +113,7 @@ pub mod lsm {
 }
 
 /// Quotient filters.
-#[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "quotient"))]
+#[cfg(any(not(target_arch = "nvptx64"), warpset_folder = "quotient", feature = "filters"))]
 pub mod quotient {
     pub mod answers;
     pub mod keys;
@@ -116,6 +123,8 @@ pub mod quotient {
 
     /// Those with the slots of the rank-and-select quotient filter.
     pub mod rank_select {
+        #[cfg(any(not(target_arch = "nvptx64"), feature = "filters"))]
+        pub mod ask;
         pub mod form;
         pub mod runs;
         pub mod search;

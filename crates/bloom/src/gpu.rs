@@ -18,6 +18,7 @@ use warpset_simt::LaunchConfig;
 
 use crate::{AlignedWords, BlockedLayout, Error, Layout, OutOfMemory, RaoLayout, SplitBlockLayout, cpu};
 
+mod ask;
 mod build;
 mod host;
 mod insert;
@@ -31,6 +32,7 @@ mod stencil;
 mod test_and_insert;
 mod traits;
 
+pub use ask::{BlockedQuery, SplitBlockQuery};
 pub use build::Builder;
 pub use insert::Grouping;
 use kernels::BLOCK;

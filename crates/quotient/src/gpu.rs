@@ -41,6 +41,7 @@ pub use slot_kind::DeviceSlotKind;
 pub use warpset_gpu::batch::{DeviceKey, DeviceKeys, DeviceStrings, Stencil};
 
 pub use crate::builder::DeviceBuilder;
+pub use crate::rank_select::gpu::RankSelectQuery;
 pub use crate::standard::gpu::UpdateMethod;
 
 /// [`crate::QuotientFilter`] in device memory.

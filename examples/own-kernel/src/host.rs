@@ -1,9 +1,11 @@
 //! Launches the kernels.
 
+use warpset_bloom::gpu::{BlockedBloom, SplitBlockBloom};
 use warpset_gpu::{Device, LaunchConfig};
 use warpset_primitives::{Result, reduce};
+use warpset_quotient::gpu::RankSelectQuotientFilter;
 
-use crate::{Extremes, pair};
+use crate::{Extremes, pair, sum_known, weigh};
 
 /// The lowest and the highest reading; `None` if there is none.
 ///
@@ -27,4 +29,70 @@ pub fn extremes(device: &Device, readings: &[u32]) -> Result<Option<(u32, u32)>>
     }
     let pair = result.to_vec()?[0];
     Ok(Some((pair as u32, (pair >> 32) as u32)))
+}
+
+/// The sum of the readings whose sensors are in a split-block filter, and of those whose sensors are in a blocked one.
+///
+/// # Errors
+/// What the device says: no memory, or something on another device.
+///
+/// # Panics
+/// Unless there is a sensor for each reading.
+pub fn sums_of_known(
+    split: &SplitBlockBloom,
+    blocked: &BlockedBloom,
+    sensors: &[u64],
+    readings: &[u32],
+) -> Result<(u64, u64)> {
+    assert_eq!(sensors.len(), readings.len(), "a sensor for each reading");
+    let (device, n) = (split.device(), readings.len());
+    device.expect_same(blocked.device(), "a sum of known readings")?;
+    if n == 0 {
+        return Ok((0, 0));
+    }
+    let stream = device.new_stream()?;
+    let (sensors, readings) = (device.from_slice(sensors)?, device.from_slice(readings)?);
+    let mut sums = device.alloc_zeroed::<u64>(2)?;
+    // SAFETY: all vectors have the lengths that the kernel asks for, and live, as the filters do, until `to_vec` has waited.
+    unsafe {
+        sum_known {
+            split_words: split.words().global(),
+            split: split.query(),
+            blocked_words: blocked.words().global(),
+            blocked: blocked.query(),
+            sensors: sensors.global(),
+            readings: readings.global(),
+            sums: sums.global_mut(),
+            n,
+        }
+        .launch(&stream, LaunchConfig::covering(n, 256))?;
+    }
+    let sums = sums.to_vec()?;
+    Ok((sums[0], sums[1]))
+}
+
+/// Each reading times the copies of its sensor in a filter.
+///
+/// # Errors
+/// What the device says: no memory.
+///
+/// # Panics
+/// Unless there is a sensor for each reading.
+pub fn weighed(filter: &RankSelectQuotientFilter, sensors: &[u64], readings: &[u32]) -> Result<Vec<u64>> {
+    assert_eq!(sensors.len(), readings.len(), "a sensor for each reading");
+    let (device, n) = (filter.device(), readings.len());
+    if n == 0 {
+        return Ok(Vec::new());
+    }
+    let stream = device.new_stream()?;
+    let (sensors, readings) = (device.from_slice(sensors)?, device.from_slice(readings)?);
+    let mut weighed = device.alloc_uninit::<u64>(n)?;
+    let (words, filter) = (filter.words().global(), filter.query());
+    // SAFETY: as above.
+    unsafe {
+        let (sensors, readings) = (sensors.global(), readings.global());
+        weigh { words, filter, sensors, readings, weighed: weighed.global_mut(), n }
+            .launch(&stream, LaunchConfig::covering(n, 256))?;
+    }
+    Ok(weighed.to_vec()?)
 }

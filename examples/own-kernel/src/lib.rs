@@ -2,11 +2,16 @@
 //!
 //! A reduction reads values and combines them to one. To get two results at once, a kernel makes a [`pair`] of each
 //! reading, and the reduction combines pairs by [`Extremes`].
+//!
+//! Two more kernels ask filters: [`sum_known`] adds up the readings of known sensors, in one pass over both, and
+//! [`weigh`] multiplies each reading by how often its sensor was counted.
 
 #![cfg_attr(target_arch = "nvptx64", no_std, feature(abi_ptx))]
 
+use warpset_kernels::bloom::ask::{BlockedQuery, SplitBlockQuery};
+use warpset_kernels::quotient::rank_select::ask::RankSelectQuery;
 use warpset_kernels::{operators::Operator, reduce_kernels};
-use warpset_simt::{Global, GlobalMut, kernel, thread};
+use warpset_simt::{Global, GlobalMut, atomic, kernel, thread};
 
 /// Combines pairs: the lower lows (the low half of the word), the higher highs (the high half).
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +62,64 @@ kernel! {
     }
 }
 
+kernel! {
+    #![module(crate::ptx)]
+
+    /// Adds to `sums[0]` the readings whose sensor is in the split-block filter, and to `sums[1]` those whose sensor is in
+    /// the blocked filter.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid, blocks of at most 256 threads, no shared memory.
+    /// - `split_words`, `blocked_words`: those of `split` and `blocked`, not written while the kernel runs.
+    /// - `sensors`, `readings`: valid for `n` reads; not written while the kernel runs.
+    /// - `sums`: two words, only accessed atomically while the kernel runs.
+    #[launch_bounds(256)]
+    pub unsafe fn sum_known(
+        split_words: Global<u32>, split: SplitBlockQuery, blocked_words: Global<u32>, blocked: BlockedQuery,
+        sensors: Global<u64>, readings: Global<u32>, sums: GlobalMut<u64>, n: usize,
+    ) {
+        let (mut in_split, mut in_blocked) = (0u64, 0u64);
+        for i in thread::grid_stride(n) {
+            // SAFETY: `i < n`; the words are those of the filters.
+            unsafe {
+                let (sensor, reading) = (sensors.read(i), readings.read(i) as u64);
+                if split.contains(split_words, sensor) {
+                    in_split += reading;
+                }
+                if blocked.contains(blocked_words, sensor) {
+                    in_blocked += reading;
+                }
+            }
+        }
+        // SAFETY: there are two words, only accessed atomically.
+        unsafe {
+            atomic::reduce_add(sums, in_split);
+            atomic::reduce_add(sums.at(1), in_blocked);
+        }
+    }
+
+    /// `weighed[i]` becomes reading `i` times the copies of its sensor in the filter, 0 where it has none.
+    ///
+    /// # Safety
+    /// - Launch: 1-D, any grid, blocks of at most 256 threads, no shared memory.
+    /// - `words`: those of `filter`, not written while the kernel runs.
+    /// - `sensors`, `readings`: valid for `n` reads; not written while the kernel runs.
+    /// - `weighed`: valid for `n` writes; no other thread accesses it while the kernel runs.
+    #[launch_bounds(256)]
+    pub unsafe fn weigh(
+        words: Global<u64>, filter: RankSelectQuery, sensors: Global<u64>, readings: Global<u32>,
+        weighed: GlobalMut<u64>, n: usize,
+    ) {
+        for i in thread::grid_stride(n) {
+            // SAFETY: `i < n`; the words are those of the filter; one thread has each `i`.
+            unsafe {
+                let copies = if filter.contains(words, sensors.read(i)) { filter.count(words, sensors.read(i)) } else { 0 };
+                weighed.write(i, copies * readings.read(i) as u64);
+            }
+        }
+    }
+}
+
 reduce_kernels! {
     #![module(crate::ptx)]
     reduce_extremes: Extremes;
@@ -65,4 +128,4 @@ reduce_kernels! {
 #[cfg(not(target_arch = "nvptx64"))]
 mod host;
 #[cfg(not(target_arch = "nvptx64"))]
-pub use host::extremes;
+pub use host::{extremes, sums_of_known, weighed};

@@ -12,6 +12,7 @@
 
 use crate::batch::keys::mix_at;
 use crate::batch::results;
+use crate::bloom::ask::in_block;
 use crate::bloom::claims::Claims;
 use crate::bloom::parts::{self, Parts};
 use warpset_core::bloom::blocked::{BlockShape, Pattern, block_of};
@@ -164,27 +165,6 @@ unsafe fn contains_lanes<const LANES: usize>(
     found
 }
 
-/// Whether the filter contains a hash, bit by bit; for any shape, and lanes that come alone.
-///
-/// # Safety
-/// `words` holds `blocks > 0` blocks of `shape`, not written while the kernel runs.
-#[inline(always)]
-unsafe fn contains_one(words: Global<u32>, blocks: u64, shape: BlockShape, hash: u64) -> bool {
-    let first = block_of(hash, blocks) as usize * (shape.block_bits() / 32) as usize;
-    let pattern = Pattern::of(hash);
-    let mut i = 0;
-    while i < shape.hashes() {
-        let bit = pattern.bit(shape, i);
-        // SAFETY: `bit` lies inside the block, and `block_of` stays below `blocks`.
-        let word = unsafe { words.read_nc(first + (bit / 32) as usize) };
-        if word >> (bit % 32) & 1 == 0 {
-            return false;
-        }
-        i += 1;
-    }
-    true
-}
-
 /// The body of the insert kernels.
 ///
 /// # Safety
@@ -313,7 +293,7 @@ kernel! {
                 let mut absent = false;
                 if i < n && (parts.bits == 0 || results::get(form, out, i)) {
                     let hash = mix_at(keys, kind, spread, i);
-                    absent = parts.bits != 0 || !contains_one(words, blocks, shape, hash);
+                    absent = parts.bits != 0 || !in_block(words, blocks, shape, hash);
                     if absent && parts.overflowed(counts, hash) {
                         Claims::new(table, table_bits).claim(hash, i, |j| mix_at(keys, kind, spread, j));
                     }

@@ -6,11 +6,12 @@
 
 use crate::batch::keys::xxh64_at;
 use crate::batch::results;
+use crate::bloom::ask::in_split_block;
 #[cfg(doc)]
 use crate::bloom::claims;
 use crate::bloom::claims::Claims;
 use crate::bloom::parts::{self, Insertion, Parts};
-use warpset_core::bloom::split_block::{SALT, WORDS_PER_BLOCK, block_mask, block_of};
+use warpset_core::bloom::split_block::{SALT, WORDS_PER_BLOCK, block_of};
 use warpset_simt::shared::Shared;
 use warpset_simt::{Global, GlobalMut, atomic, thread, warp};
 
@@ -88,24 +89,6 @@ impl Insertion for SplitBlockInsertion {
     }
 }
 
-/// Whether the filter contains a hash.
-///
-/// # Safety
-/// `words` holds `blocks > 0` blocks, 16-byte aligned, not written while the kernel runs.
-#[inline(always)]
-unsafe fn contains_one(words: Global<u32>, blocks: u64, hash: u64) -> bool {
-    let first = block_of(hash, blocks) as usize * WORDS_PER_BLOCK;
-    // SAFETY: `block_of` stays below `blocks`.
-    let (a, b) = unsafe { (words.read4_nc(first), words.read4_nc(first + 4)) };
-    let mask = block_mask(hash);
-    let mut missing = 0;
-    for i in 0..4 {
-        missing |= mask[i] & !a[i];
-        missing |= mask[i + 4] & !b[i];
-    }
-    missing == 0
-}
-
 kernel! {
     /// Inserts `n` keys, one per thread.
     ///
@@ -141,7 +124,7 @@ kernel! {
         let i = thread::block_idx_x() as usize * BLOCK as usize + thread::thread_idx_x() as usize;
         // SAFETY: `i < n`; all threads reach `put`.
         unsafe {
-            let found = i < n && contains_one(words, blocks, xxh64_at(keys, kind, i));
+            let found = i < n && in_split_block(words, blocks, xxh64_at(keys, kind, i));
             results::put(form, out, i, n, found);
         }
     }
@@ -171,7 +154,7 @@ kernel! {
                 let mut absent = false;
                 if i < n && (parts.bits == 0 || results::get(form, out, i)) {
                     let hash = xxh64_at(keys, kind, i);
-                    absent = parts.bits != 0 || !contains_one(words, blocks, hash);
+                    absent = parts.bits != 0 || !in_split_block(words, blocks, hash);
                     if absent && parts.overflowed(counts, hash) {
                         Claims::new(table, table_bits).claim(hash, i, |j| xxh64_at(keys, kind, j));
                     }

@@ -23,11 +23,13 @@ use crate::gpu::{DeviceSlotKind, LookupMethod, QuotientFilter};
 use crate::slot_kind::{Change, Tally};
 use crate::{Error, Layout, RankSelect};
 
+mod ask;
 mod counted;
 mod lookup;
 mod rebuild;
 mod update;
 
+pub use ask::RankSelectQuery;
 pub use update::UpdateMethod;
 
 /// A word that holds a fingerprint, for which rank-and-select quotient filters have all their kernels.

@@ -1,0 +1,21 @@
+//! What kernels of others need to ask a filter.
+
+pub use warpset_kernels::bloom::ask::{BlockedQuery, SplitBlockQuery};
+
+use super::{BlockedBloom, SplitBlockBloom};
+
+impl SplitBlockBloom {
+    /// What a kernel asks this filter with, beside its [`words`](SplitBlockBloom::words): see
+    /// [`warpset_kernels::bloom::ask`], and the chapter on kernels of your own in the project's documentation.
+    pub fn query(&self) -> SplitBlockQuery {
+        SplitBlockQuery::new(crate::Layout::blocks(&self.layout), self.layout.is_int32())
+    }
+}
+
+impl BlockedBloom {
+    /// What a kernel asks this filter with, beside its [`words`](BlockedBloom::words): see
+    /// [`warpset_kernels::bloom::ask`], and the chapter on kernels of your own in the project's documentation.
+    pub fn query(&self) -> BlockedQuery {
+        BlockedQuery::new(crate::Layout::blocks(&self.layout), self.layout.shape(), self.layout.seed())
+    }
+}

@@ -1,0 +1,53 @@
+//! Kernels that ask filters, on the emulator, and on CUDA where there is a device: as the filters themselves answer.
+
+use own_kernel::{sums_of_known, weighed};
+use warpset_bloom::{BlockedBloom, SplitBlockBloom};
+use warpset_gpu::testing::devices;
+use warpset_quotient::{Duplicates, RankSelectQuotientFilter};
+
+const N: usize = 3000;
+
+/// Sensors, some of them twice, and their readings.
+fn sensors() -> (Vec<u64>, Vec<u32>) {
+    let sensors = (0..N as u64).map(|i| (i % 2500).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20).collect();
+    (sensors, (0..N as u32).map(|i| i.wrapping_mul(0x9e37_79b9) >> 16).collect())
+}
+
+fn sum(readings: &[u32], found: &[bool]) -> u64 {
+    readings.iter().zip(found).filter(|(_, found)| **found).map(|(&reading, _)| u64::from(reading)).sum()
+}
+
+#[test]
+fn sums_are_those_of_the_filters_answers() {
+    let (sensors, readings) = sensors();
+    for device in &devices(3) {
+        let split = SplitBlockBloom::builder(1000).fpr(0.05).on(device).build_from(&sensors[..1000]).unwrap();
+        for (block, word, hashes) in [(64, 64, 3), (256, 32, 8), (512, 64, 11), (1024, 32, 5)] {
+            let blocked = BlockedBloom::builder(1000).block_bits(block).word_bits(word).hashes(hashes).seed(9);
+            let blocked = blocked.on(device).build_from(&sensors[500..1500]).unwrap();
+            let found = (split.contains_bulk(&sensors).unwrap(), blocked.contains_bulk(&sensors).unwrap());
+            let expected = (sum(&readings, &found.0), sum(&readings, &found.1));
+            assert_eq!(sums_of_known(&split, &blocked, &sensors, &readings).unwrap(), expected);
+        }
+    }
+}
+
+#[test]
+fn weights_are_the_filters_counts() {
+    let (sensors, readings) = sensors();
+    for device in &devices(4) {
+        for duplicates in [Duplicates::Dropped, Duplicates::Kept, Duplicates::Counted] {
+            for fpr in [0.03, 0.001] {
+                let filter = RankSelectQuotientFilter::builder(N as u64).fpr(fpr).duplicates(duplicates);
+                for filter in [filter, filter.exact(44), filter.exact(45)] {
+                    let filter = filter.on(device).build_from(&sensors[..N / 2]).unwrap();
+                    let mut asked = sensors.clone();
+                    asked[0] = u64::MAX; // not a key of an exact filter
+                    let counts = filter.count_bulk(&asked).unwrap();
+                    let expected: Vec<u64> = counts.iter().zip(&readings).map(|(c, &r)| c * u64::from(r)).collect();
+                    assert_eq!(weighed(&filter, &asked, &readings).unwrap(), expected);
+                }
+            }
+        }
+    }
+}

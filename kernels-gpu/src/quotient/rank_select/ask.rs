@@ -1,0 +1,115 @@
+//! What one thread of a kernel asks of a rank-and-select quotient filter in device memory, for kernels of others (feature
+//! `filters`): as [`bloom::ask`](crate::bloom::ask) does of Bloom filters, with the functions that the kernels here use.
+
+use warpset_core::bits::lowest;
+use warpset_core::hash::{self, permute};
+use warpset_core::quotient::Split;
+use warpset_core::quotient::rank_select::fields;
+use warpset_simt::Global;
+
+use crate::quotient::memory::ReadOnly;
+use crate::quotient::rank_select::search::Runs;
+
+/// A rank-and-select quotient filter, without its words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct RankSelectQuery {
+    blocks: u64,
+    spread: u64,
+    fields: u64,
+    quotient_bits: u32,
+    remainder_bits: u32,
+    counted: u32,
+    exact: u32,
+}
+
+const _: () = assert!(size_of::<RankSelectQuery>() == 40);
+
+impl RankSelectQuery {
+    /// A filter of `blocks` blocks; `is_counted` if its slots have counters, `is_exact` if its fingerprints are bijections of
+    /// integers.
+    pub const fn new(blocks: u64, split: Split, seed: u64, is_counted: bool, is_exact: bool) -> RankSelectQuery {
+        let Split { quotient_bits, remainder_bits } = split;
+        let spread = if is_exact { permute::spread_of(seed) } else { hash::spread_seed(seed) };
+        let (counted, exact) = (is_counted as u32, is_exact as u32);
+        RankSelectQuery {
+            blocks,
+            spread,
+            fields: fields(remainder_bits),
+            quotient_bits,
+            remainder_bits,
+            counted,
+            exact,
+        }
+    }
+
+    #[inline(always)]
+    const fn split(self) -> Split {
+        Split { quotient_bits: self.quotient_bits, remainder_bits: self.remainder_bits }
+    }
+
+    /// The fingerprint of an integer by its value in 64 bits, a signed one with its sign carried; none if the filter is exact
+    /// and the value has more bits.
+    #[inline(always)]
+    pub fn fingerprint(self, key: u64) -> Option<u64> {
+        let bits = self.split().fingerprint_bits();
+        if self.exact != 0 {
+            return (key <= lowest(bits)).then(|| permute::permute(key, bits, self.spread));
+        }
+        Some(self.split().fingerprint(hash::mix_spread(key, self.spread)))
+    }
+
+    /// Whether the filter may contain an integer, by its value in 64 bits.
+    ///
+    /// # Safety
+    /// `words` are those of the filter, at an address that is a multiple of 16, not written while the kernel runs.
+    #[inline(always)]
+    pub unsafe fn contains(self, words: Global<u64>, key: u64) -> bool {
+        let Some(fingerprint) = self.fingerprint(key) else { return false };
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.contains_fingerprint(words, fingerprint) }
+    }
+
+    /// How many copies of an integer's fingerprint are stored.
+    ///
+    /// # Safety
+    /// As for [`RankSelectQuery::contains`].
+    #[inline(always)]
+    pub unsafe fn count(self, words: Global<u64>, key: u64) -> u64 {
+        let Some(fingerprint) = self.fingerprint(key) else { return 0 };
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.count_fingerprint(words, fingerprint) }
+    }
+
+    /// Whether a fingerprint of this filter is stored.
+    ///
+    /// # Safety
+    /// As for [`RankSelectQuery::contains`].
+    #[inline(always)]
+    pub unsafe fn contains_fingerprint(self, words: Global<u64>, fingerprint: u64) -> bool {
+        let (quotient, remainder) = (self.split().quotient(fingerprint), self.split().remainder(fingerprint));
+        if self.counted != 0 {
+            Runs::<false, true, _>::new(ReadOnly(words), self.blocks, self.remainder_bits, self.fields)
+                .contains_counted(quotient, remainder)
+        } else {
+            Runs::<false, false, _>::new(ReadOnly(words), self.blocks, self.remainder_bits, self.fields)
+                .contains(quotient, remainder)
+        }
+    }
+
+    /// How many copies of a fingerprint of this filter are stored.
+    ///
+    /// # Safety
+    /// As for [`RankSelectQuery::contains`].
+    #[inline(always)]
+    pub unsafe fn count_fingerprint(self, words: Global<u64>, fingerprint: u64) -> u64 {
+        let (quotient, remainder) = (self.split().quotient(fingerprint), self.split().remainder(fingerprint));
+        if self.counted != 0 {
+            Runs::<false, true, _>::new(ReadOnly(words), self.blocks, self.remainder_bits, self.fields)
+                .count_counted(quotient, remainder)
+        } else {
+            Runs::<false, false, _>::new(ReadOnly(words), self.blocks, self.remainder_bits, self.fields)
+                .count(quotient, remainder)
+        }
+    }
+}
