@@ -161,7 +161,10 @@ impl Chart {
 
     /// The chart as a drawing that stands alone.
     pub fn svg(&self) -> String {
-        self.draw(&FILE)
+        // As wide as the longest name in the legend asks for.
+        let letters = self.series.iter().map(|series| series.name.chars().count()).max().unwrap_or_default();
+        let width = FILE.width.max(FILE.area.2 + 56.0 + 6.6 * letters as f64);
+        self.draw(&Frame { width, ..FILE })
     }
 
     /// The chart for a page: without title and legend, in the page's colours.

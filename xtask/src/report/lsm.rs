@@ -140,14 +140,14 @@ fn effective(rows: &[&Record], paper: &Paper) -> Figure {
         all.push(Series { name: format!("b = 2^{:.0}", batch.log2()), points, style: Style::Measured, colour });
         // The mean of table II is the effective rate at the end.
         if let Some(mean) = paper.insertion.rates(row)[2] {
-            all.push(Series { name: String::new(), points: vec![(row.n as f64, mean)], style: Style::Peer, colour });
+            all.push(Series { name: String::new(), points: vec![(row.n as f64, mean)], style: Style::Paper, colour });
         }
     }
     Figure::new(
         "lsm-figure-4b",
         "Effective insertion rate",
         format!(
-            "Figure 4b of the paper: all elements so far over the time of all batches so far. Hollow points: the paper's harmonic \
+            "Figure 4b of the paper: all elements so far over the time of all batches so far. Hollow squares: the paper's harmonic \
              mean at 2^27 elements ({}), on a Tesla K40c.",
             paper.insertion.place
         ),
@@ -171,13 +171,13 @@ fn by_batch(name: &str, title: &str, rows: &[&Record], paper: &Paper) -> Figure 
         let theirs = rows().filter_map(|row| Some((row.number("batch")?, paper.of(row)?.rates(row)[2]?)));
         // The paper has one way to look up.
         if !group.ends_with("prepared") {
-            all.push(Series { name: String::new(), points: theirs.collect(), style: Style::Peer, colour });
+            all.push(Series { name: String::new(), points: theirs.collect(), style: Style::Paper, colour });
         }
     }
     Figure::new(
         name,
         title,
-        "Harmonic means over the numbers of resident batches, measured (filled points) and in the paper on a Tesla K40c (hollow points of \
+        "Harmonic means over the numbers of resident batches, measured (filled points) and in the paper on a Tesla K40c (hollow squares of \
          the same colour).",
         (BATCH, PER_SECOND),
         all,

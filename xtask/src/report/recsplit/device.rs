@@ -102,7 +102,7 @@ pub fn figures(rows: &[&Record]) -> Vec<Figure> {
             format!("Speed-up on a GPU, bucket size {bucket}"),
             format!(
                 "Figure 6.21 of the thesis for bucket size {bucket}: speed-up over one thread without vectors and rotation, at the same \
-                 shape. Hollow: the thesis's greatest, from its table 6.1, over the original implementation on its own machine."
+                 shape. Hollow squares: the thesis's greatest, from its table 6.1, over the original implementation on its own machine."
             ),
             (LEAF, SPEED_UP),
             all,
@@ -114,8 +114,8 @@ pub fn figures(rows: &[&Record]) -> Vec<Figure> {
 
 /// A point of the thesis as a series.
 fn of_thesis(point: &Point, colour: usize) -> Option<Series> {
-    let name = format!("thesis, {}", point.implementation);
-    Some(Series { name, points: vec![(point.leaf?, point.value?)], style: Style::Peer, colour })
+    let name = format!("paper: {}", point.implementation);
+    Some(Series { name, points: vec![(point.leaf?, point.value?)], style: Style::Paper, colour })
 }
 
 /// Ratios of the times of two kinds of builds over the leaf size, one series per bucket size and method.
