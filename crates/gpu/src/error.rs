@@ -144,6 +144,16 @@ pub enum GpuError {
         /// Items in the target.
         target_len: usize,
     },
+    /// An array of another library that cannot be adopted as it is.
+    #[error("an array of another library has {field} {found}, and what takes it asks for {expected}")]
+    ForeignArray {
+        /// The field of its description.
+        field: &'static str,
+        /// What it says there.
+        found: String,
+        /// What fits.
+        expected: String,
+    },
     /// Bytes that cannot be seen as items of this type.
     #[error("{bytes} bytes cannot be seen as items of {item_size} bytes, aligned to {alignment}")]
     InvalidCast {

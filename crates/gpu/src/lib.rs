@@ -56,6 +56,7 @@ mod backend;
 pub mod batch;
 #[cfg(feature = "cuda")]
 mod cuda;
+mod cuda_array;
 mod device;
 mod devices;
 mod emulated;
@@ -78,6 +79,7 @@ mod vector;
 
 pub use adopt::AdoptedMemory;
 pub use backend::{BACKEND_VARIABLE, Backend};
+pub use cuda_array::{ArrayItem, CudaArrayInterface};
 pub use device::Device;
 pub use devices::Devices;
 pub use emulated::EmulatorOptions;
