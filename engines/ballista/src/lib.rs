@@ -19,10 +19,12 @@
 
 mod client;
 mod executor;
+mod local_cluster;
 mod scheduler;
 
 pub use client::{NoAnswer, collect_within, remote, remote_with, session_config, session_state};
 pub use executor::{ExecutorOptions, run_executor};
+pub use local_cluster::LocalCluster;
 pub use scheduler::{SchedulerOptions, run_scheduler};
 
 /// Bytes of the largest message between processes: a filter as a literal, or a task with one, has to fit.

@@ -3,7 +3,7 @@
 use datafusion::error::Result;
 use datafusion::prelude::SessionConfig;
 
-use crate::plans::fastest;
+use crate::measure::here;
 
 pub async fn run(rows: u64, partitions: usize) -> Result<()> {
     let context = crate::context(SessionConfig::new().with_target_partitions(partitions))?;
@@ -58,11 +58,25 @@ pub async fn run(rows: u64, partitions: usize) -> Result<()> {
         ),
     ];
     println!("{rows} rows, {partitions} partitions\n");
-    println!("| aggregate | seconds | million rows per second |\n| --- | ---: | ---: |");
+    println!(
+        "| query | seconds | processor seconds | million rows per processor second | the same without making the rows |"
+    );
+    println!("| --- | ---: | ---: | ---: | ---: |");
+    let mut making = 0.0;
     for (name, sql) in queries {
-        match fastest(&context, &sql, 2).await {
-            Ok(ran) => println!("| {name} | {:.2} | {:.0} |", ran.seconds, rows as f64 / ran.seconds / 1e6),
-            Err(error) => println!("| {name} | {error} | |"),
+        let cost = match here(&context, &sql, 2).await {
+            Ok(cost) => cost,
+            Err(error) => {
+                println!("| {name} | {error} | | | |");
+                continue;
+            }
+        };
+        let used = cost.processor_seconds;
+        let rate = |seconds: f64| rows as f64 / seconds / 1e6;
+        let own = if making == 0.0 { String::new() } else { format!("{:.0}", rate(used - making)) };
+        println!("| {name} | {:.2} | {used:.2} | {:.0} | {own} |", cost.seconds, rate(used));
+        if making == 0.0 {
+            making = used;
         }
     }
     Ok(())

@@ -1,19 +1,22 @@
-//! What Warpset's functions cost in Apache DataFusion, beside the engine's own: `cargo run --release -p
-//! warpset-engines-bench`. Everything runs in this process; set `RAYON_NUM_THREADS=1` with one partition for rates per
-//! core.
+//! What Warpset's functions cost in Apache DataFusion and Ballista, beside the engines' own: `cargo run --release -p
+//! warpset-engines-bench`, after `cargo build --release -p warpset-ballista` for the queries on a cluster. Set
+//! `RAYON_NUM_THREADS=1` for rates per core.
 
 mod aggregates;
-mod plans;
+mod duplicates;
+mod jobs;
+mod measure;
 mod star_join;
 
 use clap::Parser;
 use datafusion::error::Result;
 use datafusion::prelude::{SessionConfig, SessionContext};
+use jobs::Engines;
 
 /// What to measure.
 #[derive(Parser)]
 enum Bench {
-    /// Aggregates and lookups of generated integers.
+    /// Aggregates and lookups of generated integers, in this process.
     Aggregates {
         /// Rows.
         #[arg(long, default_value_t = 100_000_000)]
@@ -27,9 +30,16 @@ enum Bench {
         /// Rows of the table of facts.
         #[arg(long, default_value_t = 20_000_000)]
         rows: u64,
-        /// Partitions, which run at the same time.
-        #[arg(long, default_value_t = 2)]
-        partitions: usize,
+        #[command(flatten)]
+        engines: Engines,
+    },
+    /// Rows that occur in several files, with a filter that counts and without.
+    Duplicates {
+        /// Rows of all files.
+        #[arg(long, default_value_t = 20_000_000)]
+        rows: u64,
+        #[command(flatten)]
+        engines: Engines,
     },
 }
 
@@ -37,7 +47,8 @@ enum Bench {
 async fn main() -> Result<()> {
     match Bench::parse() {
         Bench::Aggregates { rows, partitions } => aggregates::run(rows, partitions).await,
-        Bench::StarJoin { rows, partitions } => star_join::run(rows, partitions).await,
+        Bench::StarJoin { rows, engines } => star_join::run(rows, engines).await,
+        Bench::Duplicates { rows, engines } => duplicates::run(rows, engines).await,
     }
 }
 

@@ -7,6 +7,8 @@
 
 use std::fmt::Debug;
 
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
 use warpset_base::key::Key;
 
 use crate::error::Cause;
@@ -16,9 +18,19 @@ const TAG: [u8; 8] = *b"WARPFEW\0";
 
 /// A filter that can be filled with items in place of keys.
 pub(crate) trait Filter: Debug + Send + Sync + Sized + 'static {
+    /// The name in SQL of the aggregate of keys.
+    const OF_KEYS: &'static str;
+    /// The name in SQL of the aggregate of filters.
+    const OF_FILTERS: &'static str;
+    /// Whether `DISTINCT` changes nothing.
+    const IGNORES_COPIES: bool;
+    /// Names and types of the arguments of the aggregate of keys, after the first.
+    const PARAMETERS: &'static [(&'static str, DataType)];
     /// What is the same for all groups.
     type Layout: Debug + Copy + Send + Sync + 'static;
 
+    /// The layout that the parameters ask for, those that are there, which have their types.
+    fn layout(parameters: &[ScalarValue]) -> Result<Self::Layout, Cause>;
     /// What the filter stores of a key.
     fn item<K: Key>(layout: &Self::Layout, key: K) -> u64;
     /// Bytes of memory of a filter.

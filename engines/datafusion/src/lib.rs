@@ -48,12 +48,17 @@
 //! all have that size, whatever they hold. More keys raise the rate of false positives of a Bloom filter; a quotient filter
 //! grows. `column` names a Parquet column's physical type, for [`PhysicalType::Int32`](warpset_bloom::PhysicalType):
 //! such columns hash integers as four bytes.
+//!
+//! **On a GPU**: [`might_contain_on`] gives a `might_contain` that looks large batches up on a device; nothing else
+//! needs one. The feature `cuda` binds the driver at run time.
 
 mod aggregate;
 mod blobs;
 mod bloom;
 mod convert;
+mod device;
 mod error;
+mod filters;
 mod gather;
 mod growing;
 mod keys;
@@ -70,22 +75,25 @@ use std::sync::Arc;
 use datafusion::common::Result;
 use datafusion::execution::FunctionRegistry;
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
+use warpset_bloom::SplitBlockBloom;
+use warpset_quotient::RankSelectQuotientFilter;
 
+pub use device::might_contain_on;
 pub use error::{Cause, Error};
 
 use aggregate::Aggregate;
-use bloom::{BloomOfBlooms, BloomOfKeys};
+use filters::{FilterOfFilters, FilterOfKeys};
 use lookup::{Lookup, MightContain};
 use perfect_hash::{PerfectHashIndex, PerfectHashOfKeys};
-use quotient::{QuotientFilterCount, QuotientOfKeys, QuotientOfQuotients};
+use quotient::QuotientFilterCount;
 
 /// All aggregates.
 pub fn aggregates() -> Vec<Arc<AggregateUDF>> {
     vec![
-        Aggregate::<BloomOfKeys>::function(),
-        Aggregate::<BloomOfBlooms>::function(),
-        Aggregate::<QuotientOfKeys>::function(),
-        Aggregate::<QuotientOfQuotients>::function(),
+        Aggregate::<FilterOfKeys<SplitBlockBloom>>::function(),
+        Aggregate::<FilterOfFilters<SplitBlockBloom>>::function(),
+        Aggregate::<FilterOfKeys<RankSelectQuotientFilter>>::function(),
+        Aggregate::<FilterOfFilters<RankSelectQuotientFilter>>::function(),
         Aggregate::<PerfectHashOfKeys>::function(),
     ]
 }
@@ -94,9 +102,9 @@ pub fn aggregates() -> Vec<Arc<AggregateUDF>> {
 pub fn scalars() -> Vec<Arc<ScalarUDF>> {
     let [to_parquet, to_presto] = convert::functions();
     vec![
-        Lookup::<MightContain>::function(),
-        Lookup::<QuotientFilterCount>::function(),
-        Lookup::<PerfectHashIndex>::function(),
+        Lookup::function(MightContain),
+        Lookup::function(QuotientFilterCount),
+        Lookup::function(PerfectHashIndex),
         quotient::intersection_count(),
         to_parquet,
         to_presto,

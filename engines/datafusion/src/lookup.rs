@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray};
@@ -27,7 +26,7 @@ pub(crate) trait Ask: Send + Sync + 'static {
     type Answer: Copy + Default + Send + Sync;
 
     /// Asks a saved structure, whose bytes lie at a multiple of 8, for keys.
-    fn ask<K: Key>(saved: &[u8], keys: &[K], answers: &mut [Self::Answer]) -> Result<(), Cause>;
+    fn ask<K: Key>(&self, saved: &[u8], keys: &[K], answers: &mut [Self::Answer]) -> Result<(), Cause>;
     /// Answers as an array.
     fn array(answers: Vec<Self::Answer>, nulls: Option<NullBuffer>) -> ArrayRef;
 }
@@ -40,7 +39,7 @@ impl Ask for MightContain {
     const RETURNS: DataType = DataType::Boolean;
     type Answer = bool;
 
-    fn ask<K: Key>(saved: &[u8], keys: &[K], answers: &mut [bool]) -> Result<(), Cause> {
+    fn ask<K: Key>(&self, saved: &[u8], keys: &[K], answers: &mut [bool]) -> Result<(), Cause> {
         let view: View<'_, SplitBlockLayout> = verified::open(saved, View::from_bytes, View::from_bytes_unverified)?;
         Ok(view.contains_bulk_into(keys, answers)?)
     }
@@ -53,21 +52,21 @@ impl Ask for MightContain {
 /// The function that asks `A`.
 pub(crate) struct Lookup<A> {
     signature: Signature,
-    ask: PhantomData<fn() -> A>,
+    asker: A,
 }
 
 impl<A: Ask> Lookup<A> {
     /// The function as one that can be registered.
-    pub(crate) fn function() -> Arc<ScalarUDF> {
+    pub(crate) fn function(asker: A) -> Arc<ScalarUDF> {
         let signature = Signature::user_defined(Volatility::Immutable);
-        Arc::new(ScalarUDF::from(Lookup::<A> { signature, ask: PhantomData }))
+        Arc::new(ScalarUDF::from(Lookup { signature, asker }))
     }
 }
 
 /// Asks for a batch of keys; says which rows have no structure.
 struct Batch<'a, A> {
     structures: blobs::Argument<'a>,
-    ask: PhantomData<A>,
+    asker: &'a A,
 }
 
 impl<A: Ask> Visitor for Batch<'_, A> {
@@ -79,7 +78,7 @@ impl<A: Ask> Visitor for Batch<'_, A> {
             blobs::Argument::One(None) => Some(NullBuffer::new_null(keys.len())),
             blobs::Argument::One(Some(saved)) => {
                 if !keys.is_empty() {
-                    A::ask(blobs::aligned(saved).bytes(), keys, &mut answers)?;
+                    self.asker.ask(blobs::aligned(saved).bytes(), keys, &mut answers)?;
                 }
                 None
             }
@@ -89,7 +88,7 @@ impl<A: Ask> Visitor for Batch<'_, A> {
                     match saved {
                         None => there[rows].fill(false),
                         Some(saved) => {
-                            A::ask(blobs::aligned(saved).bytes(), &keys[rows.clone()], &mut answers[rows])?;
+                            self.asker.ask(blobs::aligned(saved).bytes(), &keys[rows.clone()], &mut answers[rows])?;
                         }
                     }
                 }
@@ -129,7 +128,7 @@ impl<A: Ask> ScalarUDFImpl for Lookup<A> {
         let keys = key.to_array(if both_scalar { 1 } else { args.number_rows })?;
         let answer = || -> Result<ArrayRef, Cause> {
             let structures = blobs::Argument::of(structure)?;
-            let (answers, nulls) = keys::visit(&keys, Batch::<A> { structures, ask: PhantomData })??;
+            let (answers, nulls) = keys::visit(&keys, Batch { structures, asker: &self.asker })??;
             Ok(A::array(answers, NullBuffer::union(nulls.as_ref(), keys.logical_nulls().as_ref())))
         };
         let answers = answer().map_err(|cause| cause.of(A::NAME))?;
@@ -146,7 +145,7 @@ impl<A: Ask> fmt::Debug for Lookup<A> {
     }
 }
 
-// Functions of one name are the same.
+// Functions of one name have the same answers.
 impl<A> PartialEq for Lookup<A> {
     fn eq(&self, _: &Lookup<A>) -> bool {
         true

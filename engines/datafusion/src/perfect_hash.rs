@@ -122,7 +122,7 @@ impl Ask for PerfectHashIndex {
     const RETURNS: DataType = DataType::Int64;
     type Answer = u64;
 
-    fn ask<K: Key>(saved: &[u8], keys: &[K], answers: &mut [u64]) -> Result<(), Cause> {
+    fn ask<K: Key>(&self, saved: &[u8], keys: &[K], answers: &mut [u64]) -> Result<(), Cause> {
         Ok(View::from_bytes(saved)?.get_bulk_into(keys, answers)?)
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, Int64Array};
+use datafusion::arrow::array::{ArrayRef, Int64Array};
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, ScalarValue};
@@ -11,11 +11,9 @@ use warpset_base::key::Key;
 use warpset_quotient::{Duplicates, Error, Layout, RankSelectBuilder, RankSelectQuotientFilter, RankSelectView};
 
 use crate::error::Cause;
-use crate::gather::{Gather, OfKeys, Slots, add_blobs, add_keys};
-use crate::growing::{Filter, Growing};
+use crate::growing::Filter;
 use crate::lookup::Ask;
-use crate::rows::Rows;
-use crate::{blobs, keys, parameters, verified};
+use crate::{blobs, parameters, verified};
 
 /// Does `change` to the filter; where it is full, doubles it and tries again. A fingerprint keeps its bits, so the rate of
 /// false positives grows as it does with more keys, and the size follows from what the filter holds, not from the order.
@@ -46,7 +44,20 @@ fn merge(filter: &mut RankSelectQuotientFilter, other: RankSelectQuotientFilter)
 }
 
 impl Filter for RankSelectQuotientFilter {
+    const OF_KEYS: &'static str = "quotient_filter_agg";
+    const OF_FILTERS: &'static str = "quotient_filter_merge";
+    const IGNORES_COPIES: bool = false;
+    const PARAMETERS: &'static [(&'static str, DataType)] = &[("items", DataType::Int64), ("fpr", DataType::Float64)];
     type Layout = Layout;
+
+    fn layout(parameters: &[ScalarValue]) -> Result<Layout, Cause> {
+        let builder = RankSelectQuotientFilter::builder(parameters::items(parameters.first())?);
+        let builder = match parameters::rate(parameters.get(1))? {
+            None => builder,
+            Some(fpr) => builder.fpr(fpr),
+        };
+        Ok(builder.duplicates(Duplicates::Counted).layout()?)
+    }
 
     fn item<K: Key>(layout: &Layout, key: K) -> u64 {
         // Filters that are not exact have fingerprints of all keys.
@@ -89,106 +100,6 @@ impl Filter for RankSelectQuotientFilter {
     }
 }
 
-/// `quotient_filter_agg(x [, items [, fpr]])`.
-#[derive(Debug)]
-pub(crate) struct QuotientOfKeys(Growing<RankSelectQuotientFilter>);
-
-impl Gather for QuotientOfKeys {
-    const NAME: &'static str = "quotient_filter_agg";
-    const IGNORES_COPIES: bool = false;
-    const PARAMETERS: &'static [(&'static str, DataType)] = &[("items", DataType::Int64), ("fpr", DataType::Float64)];
-    type Settings = Layout;
-
-    fn check_type(argument: &DataType) -> Result<(), Cause> {
-        keys::check_type(argument)
-    }
-
-    fn settings(parameters: &[ScalarValue]) -> Result<Layout, Cause> {
-        let builder = RankSelectQuotientFilter::builder(parameters::items(parameters.first())?);
-        let builder = match parameters::rate(parameters.get(1))? {
-            None => builder,
-            Some(fpr) => builder.fpr(fpr),
-        };
-        Ok(builder.duplicates(Duplicates::Counted).layout()?)
-    }
-
-    fn add(layout: &Layout, slots: &mut Slots<Self>, values: &dyn Array, rows: &Rows) -> Result<(), Cause> {
-        add_keys(layout, slots, values, rows)
-    }
-
-    fn merge(layout: &Layout, slot: &mut Option<Self>, partial: &[u8]) -> Result<(), Cause> {
-        slot.get_or_insert_with(|| QuotientOfKeys(Growing::empty())).0.merge(layout, partial)
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.0.memory_bytes()
-    }
-
-    fn partial(&mut self) -> Result<Vec<u8>, Cause> {
-        Ok(self.0.partial())
-    }
-
-    fn result(&mut self, layout: &Layout) -> Result<Vec<u8>, Cause> {
-        self.0.result(layout)
-    }
-}
-
-impl OfKeys for QuotientOfKeys {
-    fn empty() -> Self {
-        QuotientOfKeys(Growing::empty())
-    }
-
-    fn insert<K: Key + Copy>(&mut self, layout: &Layout, key: K) -> Result<(), Cause> {
-        self.0.insert(layout, key)
-    }
-
-    fn insert_bulk<K: Key + Copy>(&mut self, layout: &Layout, keys: &[K]) -> Result<(), Cause> {
-        self.0.insert_bulk(layout, keys)
-    }
-}
-
-/// `quotient_filter_merge(filter)`.
-#[derive(Debug)]
-pub(crate) struct QuotientOfQuotients(RankSelectQuotientFilter);
-
-impl Gather for QuotientOfQuotients {
-    const NAME: &'static str = "quotient_filter_merge";
-    const IGNORES_COPIES: bool = false;
-    type Settings = ();
-
-    fn check_type(argument: &DataType) -> Result<(), Cause> {
-        blobs::check_type(argument)
-    }
-
-    fn settings(_: &[ScalarValue]) -> Result<(), Cause> {
-        Ok(())
-    }
-
-    fn add(settings: &(), slots: &mut Slots<Self>, values: &dyn Array, rows: &Rows) -> Result<(), Cause> {
-        add_blobs(settings, slots, values, rows)
-    }
-
-    fn merge((): &(), slot: &mut Option<Self>, partial: &[u8]) -> Result<(), Cause> {
-        match slot {
-            Some(QuotientOfQuotients(filter)) => filter.merge_saved(partial)?,
-            None => *slot = Some(QuotientOfQuotients(Filter::open(partial)?)),
-        }
-        Ok(())
-    }
-
-    fn memory_bytes(&self) -> usize {
-        Filter::memory_bytes(&self.0)
-    }
-
-    fn partial(&mut self) -> Result<Vec<u8>, Cause> {
-        Ok(self.0.to_bytes())
-    }
-
-    fn result(&mut self, (): &()) -> Result<Vec<u8>, Cause> {
-        Ok(self.0.to_bytes())
-    }
-}
-
 /// `quotient_filter_count(filter, x)`.
 pub(crate) struct QuotientFilterCount;
 
@@ -197,7 +108,7 @@ impl Ask for QuotientFilterCount {
     const RETURNS: DataType = DataType::Int64;
     type Answer = u64;
 
-    fn ask<K: Key>(saved: &[u8], keys: &[K], answers: &mut [u64]) -> Result<(), Cause> {
+    fn ask<K: Key>(&self, saved: &[u8], keys: &[K], answers: &mut [u64]) -> Result<(), Cause> {
         let view = verified::open(saved, RankSelectView::from_bytes, RankSelectView::from_bytes_unverified)?;
         Ok(view.count_bulk_into(keys, answers)?)
     }

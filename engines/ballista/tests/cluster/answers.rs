@@ -1,14 +1,14 @@
 //! The answers of a cluster are those of DataFusion.
 
-use ballista::prelude::SessionConfigExt;
 use datafusion::prelude::SessionConfig;
+use warpset_ballista::LocalCluster;
 
 use crate::processes::Cluster;
 use crate::{local, run, table};
 
 /// Everything that another executor wrote is fetched through the network, also on one machine.
 fn remote_reads() -> SessionConfig {
-    warpset_ballista::session_config().with_target_partitions(4).with_ballista_shuffle_reader_force_remote_read(true)
+    LocalCluster::session_config().with_target_partitions(4)
 }
 
 const QUERIES: &[&str] = &[
@@ -40,7 +40,7 @@ async fn two_executors_answer_as_one_process_does() {
         assert_eq!(table(&context, sql).await, table(&local, sql).await, "{sql}");
     }
     for executor in [0, 1] {
-        assert!(cluster.written(executor) > 0, "executor {executor} had no work");
+        assert!(cluster.written_bytes(executor) > 0, "executor {executor} had no work");
     }
 }
 

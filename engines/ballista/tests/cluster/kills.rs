@@ -60,7 +60,7 @@ async fn a_dead_executor_is_an_error_and_no_wrong_answer() {
     let query = context.sql(sql).await.unwrap();
     let killer = async {
         tokio::time::sleep(Duration::from_millis(1500)).await;
-        cluster.kill(1);
+        cluster.kill(1).unwrap();
     };
     let (answer, ()) = tokio::join!(warpset_ballista::collect_within(query, Duration::from_secs(30)), killer);
     match answer {
@@ -89,7 +89,7 @@ async fn an_executor_dies() {
                 let whole = started.elapsed();
                 let killer = async {
                     tokio::time::sleep(whole.mul_f64(share)).await;
-                    cluster.kill(1);
+                    cluster.kill(1).unwrap();
                 };
                 let (outcome, ()) = tokio::join!(outcome(&context, sql, &expected), killer);
                 println!(

@@ -4,6 +4,7 @@
 mod blobs;
 mod bloom;
 mod columns;
+mod device;
 mod groups;
 mod joins;
 mod perfect_hash;
