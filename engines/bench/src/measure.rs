@@ -1,12 +1,11 @@
 //! Running queries in this process and on a cluster, and what it cost.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::error::Result;
-use datafusion::physical_plan::{ExecutionPlan, collect};
+use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionContext;
 use warpset_ballista::LocalCluster;
 
@@ -60,23 +59,17 @@ pub async fn here(context: &SessionContext, sql: &str, times: usize) -> Result<C
         let cost = Cost {
             seconds: started.elapsed().as_secs_f64(),
             processor_seconds: processor_seconds("self") - before,
-            rows_exchanged: counted(&plan, "RepartitionExec", "output_rows"),
-            bytes_exchanged: counted(&plan, "RepartitionExec", "output_bytes"),
+            rows_exchanged: 0,
+            bytes_exchanged: 0,
             answer: table(&batches)?,
         };
         best = Cost::least(best, cost);
     }
-    Ok(best.expect("run at least once"))
-}
-
-/// A counter, summed over the operators of this name.
-fn counted(plan: &Arc<dyn ExecutionPlan>, operator: &str, counter: &str) -> u64 {
-    let mut sum = 0;
-    if plan.name() == operator {
-        let counted = plan.metrics().and_then(|metrics| metrics.sum_by_name(counter));
-        sum += counted.map_or(0, |value| value.as_usize() as u64);
-    }
-    sum + plan.children().into_iter().map(|child| counted(child, operator, counter)).sum::<u64>()
+    let mut best = best.expect("run at least once");
+    let plan = analyzed(context, sql).await?;
+    best.rows_exchanged = counted(&plan, "RepartitionExec: partitioning=Hash", "output_rows=");
+    best.bytes_exchanged = counted(&plan, "RepartitionExec: partitioning=Hash", "output_bytes=");
+    Ok(best)
 }
 
 /// Runs a query on a cluster `times` times, and returns the cheapest.
@@ -97,7 +90,7 @@ pub async fn there(cluster: &LocalCluster, context: &SessionContext, sql: &str, 
         best = Cost::least(best, cost);
     }
     let mut best = best.expect("run at least once");
-    best.rows_exchanged = rows_written(&analyzed(context, sql).await?);
+    best.rows_exchanged = counted(&analyzed(context, sql).await?, "ShuffleWriter", "output_rows=");
     Ok(best)
 }
 
@@ -108,20 +101,22 @@ pub async fn analyzed(context: &SessionContext, sql: &str) -> Result<String> {
     Ok(rows.flatten().collect::<Vec<&str>>().join("\n"))
 }
 
-/// Rows that the stages of a cluster wrote for other stages, from their counters.
-fn rows_written(plan: &str) -> u64 {
-    let writers = plan.lines().filter(|line| line.contains("ShuffleWriter"));
-    let rows = writers.filter_map(|line| line.split("output_rows=").nth(1));
-    rows.map(|rows| number(rows.split([',', ']']).next().unwrap_or_default())).sum()
+/// A counter, summed over the lines of a plan that hold `operator`.
+fn counted(plan: &str, operator: &str, counter: &str) -> u64 {
+    let operators = plan.lines().filter(|line| line.contains(operator));
+    let counts = operators.filter_map(|line| line.split(counter).nth(1));
+    counts.map(|count| number(count.split([',', ']']).next().unwrap_or_default())).sum()
 }
 
-/// A counter as the engine prints it, such as `12`, `1.5 K` or `20.00 M`.
+/// A counter as the engine prints it, such as `12`, `1.5 K`, `20.00 M` or `16.9 MB`.
 fn number(printed: &str) -> u64 {
     let (digits, unit) = printed.trim().split_once(' ').unwrap_or((printed.trim(), ""));
     let scale = match unit {
         "K" => 1e3,
         "M" => 1e6,
-        "B" => 1e9,
+        "KB" => 1024.0,
+        "MB" => 1024.0 * 1024.0,
+        "GB" => 1024.0 * 1024.0 * 1024.0,
         _ => 1.0,
     };
     digits.parse::<f64>().map_or(0, |digits| (digits * scale) as u64)
