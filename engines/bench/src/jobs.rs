@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ballista::prelude::SessionConfigExt;
+use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use tempfile::TempDir;
@@ -75,7 +76,7 @@ impl Job {
                     eprintln!("{name}, {query}\n{}\n", analyzed(&context, sql).await?);
                 }
                 print(name, query, &cost);
-                answers.push(cost.answer);
+                answers.push(pretty_format_batches(&cost.answer)?.to_string());
             }
         }
         if engines.executors > 0 {
@@ -91,7 +92,7 @@ impl Job {
                 for (query, sql) in &self.queries {
                     let cost = there(&cluster, &context, sql, engines.times).await?;
                     print(name, query, &cost);
-                    answers.push(cost.answer);
+                    answers.push(pretty_format_batches(&cost.answer)?.to_string());
                     if engines.plans {
                         eprintln!("{name}, {query}\n{}\n", analyzed(&context, sql).await?);
                     }

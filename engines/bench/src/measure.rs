@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use datafusion::arrow::array::{AsArray, RecordBatch};
-use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::error::Result;
 use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionContext;
@@ -32,7 +31,7 @@ pub struct Cost {
     /// Bytes of these rows: in memory, or as a cluster writes them.
     pub bytes_exchanged: u64,
     /// The answer.
-    pub answer: String,
+    pub answer: Vec<RecordBatch>,
 }
 
 impl Cost {
@@ -43,10 +42,6 @@ impl Cost {
             _ => Some(cost),
         }
     }
-}
-
-fn table(batches: &[RecordBatch]) -> Result<String> {
-    Ok(pretty_format_batches(batches)?.to_string())
 }
 
 /// Runs a query in this process `times` times, and returns the cheapest.
@@ -61,7 +56,7 @@ pub async fn here(context: &SessionContext, sql: &str, times: usize) -> Result<C
             processor_seconds: processor_seconds("self") - before,
             rows_exchanged: 0,
             bytes_exchanged: 0,
-            answer: table(&batches)?,
+            answer: batches,
         };
         best = Cost::least(best, cost);
     }
@@ -85,7 +80,7 @@ pub async fn there(cluster: &LocalCluster, context: &SessionContext, sql: &str, 
             processor_seconds: processes() - before,
             rows_exchanged: 0,
             bytes_exchanged: written() - written_before,
-            answer: table(&batches)?,
+            answer: batches,
         };
         best = Cost::least(best, cost);
     }
