@@ -14,15 +14,17 @@ use super::{INSERTED, MAX_LOAD, Point, SEED, Size};
 
 /// The share of slots that different keys would take, one each, in multisets.
 const DIFFERENT: f64 = 0.35;
-/// Keys of a multiset on a GPU, and the most different ones of them.
+/// Keys of a multiset on a GPU, at the most so many per slot that their counters fit, and the most different ones of them.
 const KEYS: usize = 1 << 26;
+const KEYS_PER_SLOT: usize = 8;
 const MOST_DIFFERENT: usize = 1 << 24;
 
 /// Builds from multisets.
 pub fn builds(session: &mut Session, device: &Device, size: Size, _: &[f64]) -> anyhow::Result<()> {
     for skew in [Skew::Even, Skew::Zipf, Skew::SteepZipf] {
         let different = size.keys(DIFFERENT).min(MOST_DIFFERENT);
-        let n = if device.is_emulator() { size.keys(0.7) } else { KEYS };
+        let most = KEYS.min(KEYS_PER_SLOT << size.quotient_bits);
+        let n = if device.is_emulator() { size.keys(0.7) } else { most };
         let keys = skew.keys(different, n);
         let there = device.from_slice(&keys)?;
         let all = Multiset { size, skew, keys: there.as_slice(), on_host: &keys };
