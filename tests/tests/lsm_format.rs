@@ -214,3 +214,19 @@ fn files_and_mapped_views() {
     assert!(Lsm::<u32, u64>::read_from(&mut reader).unwrap() == tree());
     assert_eq!(reader, b"what follows");
 }
+
+/// A header may claim any number of updates; a fuzzer found that the next one overflowed.
+#[test]
+fn a_tree_of_the_most_updates_takes_more() {
+    let mut bytes = tree().to_bytes().unwrap();
+    bytes[72..80].copy_from_slice(&u64::MAX.to_le_bytes());
+    let Err(Error::File(FileError::Corrupted { found, .. })) = Lsm::<u32, u64>::from_bytes(&bytes) else {
+        panic!("the checksum covers the header");
+    };
+    bytes[120..128].copy_from_slice(&found.to_le_bytes());
+    let mut lsm = Lsm::<u32, u64>::from_bytes(&bytes).unwrap();
+    lsm.insert_bulk(&[1000, 1001], &[1, 2]).unwrap();
+    lsm.remove_bulk(&[1001]).unwrap();
+    assert_eq!((lsm.get(1000), lsm.get(1001)), (Some(1), None));
+    lsm.check_invariants().unwrap();
+}
