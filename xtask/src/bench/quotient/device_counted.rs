@@ -14,9 +14,11 @@ use super::{INSERTED, MAX_LOAD, Point, SEED, Size};
 
 /// The share of slots that different keys would take, one each, in multisets.
 const DIFFERENT: f64 = 0.35;
-/// Keys of a multiset on a GPU, at the most so many per slot that their counters fit, and the most different ones of them.
+/// Keys of a multiset on a GPU.
 const KEYS: usize = 1 << 26;
+/// The most keys per slot: with more of them, counters take more slots than there are.
 const KEYS_PER_SLOT: usize = 8;
+/// The most different keys.
 const MOST_DIFFERENT: usize = 1 << 24;
 
 /// Builds from multisets.
