@@ -308,19 +308,60 @@ fn kmers(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_kmers")).args(args).output().unwrap()
 }
 
-#[test]
-fn the_program_counts_merges_lists_and_screens() {
-    if !Path::new(env!("CARGO_BIN_EXE_kmers")).exists() {
+/// What the program prints; it must succeed.
+fn done(args: &[&str]) -> String {
+    let output = kmers(args);
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Whether the program is there. Where it is not, the test was packed for another machine.
+fn has_program() -> bool {
+    let is_there = Path::new(env!("CARGO_BIN_EXE_kmers")).exists();
+    if !is_there {
         eprintln!("skipped: this test was packed for another machine, without the program beside it");
+    }
+    is_there
+}
+
+#[test]
+fn the_program_counts_and_screens_whole_genomes() {
+    if !has_program() {
         return;
     }
     let files = Files::new();
     let name = |name: &str| files.path(name).to_str().unwrap().to_owned();
-    let done = |args: &[&str]| {
-        let output = kmers(args);
-        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    };
+    let data = |name: &str| format!("{}/../../data/{name}", env!("CARGO_MANIFEST_DIR"));
+    let (mg1655, dh1) = (data("ecoli-mg1655.fasta.gz"), data("ecoli-dh1.fasta.gz"));
+    done(&["count", "-k", "31", "--backend", "cpu", "-o", &name("mg1655"), &mg1655]);
+    done(&["count", "-k", "31", "--backend", "cpu", "-o", &name("dh1"), &dh1]);
+    done(&["merge", "-o", &name("both"), &name("mg1655"), &name("dh1")]);
+    // What `data/README.md` says of both: all k-mers, and different ones.
+    for (table, all, distinct) in [
+        ("mg1655", 4_639_645, 4_554_207),
+        ("dh1", 4_630_677, 4_538_929),
+        ("both", 4_639_645 + 4_630_677, 4_554_207 + 4_538_929 - 4_530_537),
+    ] {
+        let histogram = done(&["histogram", &name(table), "--most", "1000000"]);
+        let lines = histogram.lines().map(|line| line.split_once('\t').unwrap());
+        let counts: Vec<(u64, u64)> = lines.map(|(copies, n)| (copies.parse().unwrap(), n.parse().unwrap())).collect();
+        let sum = counts.iter().map(|(copies, n)| copies * n).sum::<u64>();
+        assert_eq!((sum, counts.iter().map(|count| count.1).sum()), (all, distinct), "{table}");
+    }
+    // At least as many windows of one genome are in the other as they have different k-mers in common.
+    let (matched, unmatched) = (name("matched.fa"), name("unmatched.fa"));
+    let least = ["--min-hits", "4530537", "--matched", &matched, "--unmatched", &unmatched];
+    done(&[&["screen", &name("mg1655"), &dh1][..], &least].concat());
+    assert!(fs::metadata(&matched).unwrap().len() > 4_630_677 && fs::metadata(&unmatched).unwrap().len() == 0);
+}
+
+#[test]
+fn the_program_counts_merges_lists_and_screens() {
+    if !has_program() {
+        return;
+    }
+    let files = Files::new();
+    let name = |name: &str| files.path(name).to_str().unwrap().to_owned();
     let sequences = sequences(10, 30, 300);
     files.write("a.fa", &fasta(&sequences, 60));
     files.write("b.fq.gz", &gzip(&fastq(&sequences)));
