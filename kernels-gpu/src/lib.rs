@@ -1,11 +1,11 @@
 //! Every device kernel of Warpset, one folder per structure: indexing and memory here, arithmetic in `warpset-core`.
 //!
 //! The crate is compiled twice. For the host it is an ordinary library with all modules: the kernels run in the
-//! emulator, and carry their PTX ([`MODULES`]). For `nvptx64-nvidia-cuda`, `cargo xtask ptx` compiles it once per
+//! emulator, and carry their PTX and device code ([`MODULES`]). For `nvptx64-nvidia-cuda`, `cargo xtask ptx` compiles it once per
 //! module, with `--cfg warpset_module="<module>" --cfg warpset_folder="<folder>"`, and writes `ptx/<module>.ptx`.
 //!
 //! A module's name is its path with `_` for `::`: `bloom::blocked` is `bloom_blocked`, and its folder is `bloom`. A new
-//! module is its `mod` with its `cfg` and a name in [`MODULES`], both here, and an empty PTX file until the first
+//! module is its `mod` with its `cfg` and a name in [`MODULES`], both here, and an empty file each in `ptx/` and `code/` until the first
 //! build. Files of a folder without kernels of their own are compiled for all modules of the folder.
 //!
 //! This file declares modules and holds nothing that reaches the PTX, so it is not part of what the PTX is stamped
@@ -270,14 +270,37 @@ pub use warpset_core::scan as operators;
 #[doc(hidden)]
 pub use warpset_simt as simt;
 
+/// Bytes where the driver may read their header as words.
+#[cfg(all(not(target_arch = "nvptx64"), feature = "device-code"))]
+#[repr(C, align(16))]
+struct Aligned<Bytes: ?Sized>(Bytes);
+
+/// The device code of a module.
+#[cfg(all(not(target_arch = "nvptx64"), feature = "device-code"))]
+macro_rules! device_code {
+    ($name:literal) => {{
+        static CODE: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!("../code/", $name, ".fatbin")));
+        Some(&CODE.0)
+    }};
+}
+#[cfg(all(not(target_arch = "nvptx64"), not(feature = "device-code")))]
+macro_rules! device_code {
+    ($name:literal) => {
+        None
+    };
+}
+
 #[cfg(not(target_arch = "nvptx64"))]
 macro_rules! modules {
     ($($name:literal,)*) => {
-        /// Every module that has kernels, with its PTX. For tools and tests: a program that names this holds the PTX of
-        /// all modules, while a kernel's `INFO` refers to that of its own module only.
+        /// Every module that has kernels, with its PTX and device code. For tools and tests: a program that names this holds those of
+        /// all modules, while a kernel's `INFO` refers to those of its own module only.
         pub const MODULES: &[&warpset_simt::Module] = &[$({
-            static MODULE: warpset_simt::Module =
-                warpset_simt::Module { name: $name, ptx: Some(include_str!(concat!("../ptx/", $name, ".ptx"))) };
+            static MODULE: warpset_simt::Module = warpset_simt::Module {
+                name: $name,
+                ptx: Some(include_str!(concat!("../ptx/", $name, ".ptx"))),
+                code: device_code!($name),
+            };
             &MODULE
         },)*];
     };

@@ -31,7 +31,7 @@ fn agrees(function: &RecSplit, device: &Device, asked: &[u64]) {
     assert!(wide.to_vec().unwrap() == expected);
     let mut half = device.alloc_uninit::<u32>(asked.len() + 3).unwrap();
     there.get_device(on_device.as_slice(), half.as_mut_slice()).unwrap();
-    assert!(half.to_vec().unwrap()[..asked.len()] == narrow);
+    assert!(half.slice(..asked.len()).to_vec().unwrap() == narrow);
 
     let table: Vec<u64> = (0..function.values().max(1)).map(|i| i * i + 1).collect();
     let small: Vec<f32> = table.iter().map(|&value| value as f32).collect();

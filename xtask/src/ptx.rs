@@ -2,8 +2,9 @@
 //!
 //! Each module of `kernels-gpu` becomes one file `kernels-gpu/ptx/<module>.ptx`, by `warpset-builder`. With `--check`
 //! nothing is written: what the sources compile to has to equal the file. Either way the text is linted and, where there is
-//! a `ptxas`, assembled for every architecture that we promise, with a table of what the kernels use. If one module does not
-//! compile, nothing is written.
+//! a `ptxas`, assembled for every architecture that we promise, with a table of what the kernels use. What it was assembled to
+//! becomes `kernels-gpu/code/<module>.fatbin`; without NVIDIA's tools that file is left empty, and drivers compile the PTX. If one
+//! module does not compile, nothing is written.
 
 use std::{
     fmt::Write as _,
@@ -14,7 +15,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail, ensure};
-use warpset_builder::{Assembler, Builder, DeviceToolchain, Resources, lint, summary};
+use warpset_builder::{Assembled, Assembler, Builder, Containers, DeviceToolchain, is_made_from, lint, summary};
 use warpset_kernels::MODULES;
 
 /// The arguments of `ptx`.
@@ -38,13 +39,27 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         }
         found => Some(found?),
     };
+    let containers = if args.check { None } else { containers(assembler.as_ref()) };
     eprintln!("device toolchain: {toolchain}");
 
     let root = crate::workspace_root();
     let mut faults = Vec::new();
     let mut table = Vec::new();
-    let made = make(&units, &toolchain, assembler.as_ref())?;
-    for (Unit { name, path, builder }, Made { ptx, on_each }) in units.iter().zip(made) {
+    let made = make(&units, &toolchain, assembler.as_ref(), if containers.is_some() { &ALSO } else { &[] })?;
+    for (Unit { name, path, code, .. }, Made { ptx, on_each }) in units.iter().zip(made) {
+        if let Some(code) = code {
+            let there = root.join(code);
+            if let Some(containers) = &containers {
+                let container = containers.bind(name, &ptx, &on_each)?;
+                fs::write(there, container).with_context(|| format!("cannot write {code}"))?;
+            } else if !fs::read(&there).is_ok_and(|container| is_made_from(&container, &ptx)) {
+                if args.check {
+                    faults.push(format!("{code} is not what {path} was assembled to: run `cargo xtask ptx`"));
+                } else {
+                    fs::write(there, []).with_context(|| format!("cannot write {code}"))?;
+                }
+            }
+        }
         if args.check {
             let checked_in = fs::read_to_string(root.join(path)).with_context(|| format!("cannot read {path}"))?;
             if let Some(difference) = first_difference(&checked_in, &ptx) {
@@ -55,12 +70,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         }
         faults.extend(summary(&lint(&ptx)).into_iter().map(|finding| format!("{path}:{finding}")));
         if assembler.is_some() {
-            let architectures = builder.architectures();
-            for (architecture, resources) in architectures.iter().zip(&on_each) {
-                let spills = resources.iter().filter(|kernel| kernel.spills() && !kernel.may_spill(&ptx));
+            for Assembled { architecture, kernels, .. } in on_each.iter().filter(|one| is_promised(one)) {
+                let spills = kernels.iter().filter(|kernel| kernel.spills() && !kernel.may_spill(&ptx));
                 faults.extend(spills.map(|kernel| format!("{path}: {} spills on {architecture}", kernel.name)));
             }
-            table.push(Row { module: name, architectures, on_each });
+            table.push(Row { module: name, on_each });
         }
     }
     print!("{}", render(&table));
@@ -69,11 +83,24 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What binds device code into containers, where there is device code.
+fn containers(assembler: Option<&Assembler>) -> Option<Containers> {
+    assembler?;
+    Containers::find().inspect_err(|missing| eprintln!("note: the device code is left out: {missing}")).ok()
+}
+
+/// Whether kernels must not spill on that architecture.
+fn is_promised(one: &Assembled) -> bool {
+    !ALSO.contains(&one.architecture.as_str())
+}
+
 /// What becomes one PTX file.
 struct Unit {
     name: String,
     /// The file, relative to the workspace.
     path: String,
+    /// The file of the device code, if it is checked in.
+    code: Option<String>,
     builder: Builder,
 }
 
@@ -86,34 +113,50 @@ fn units(root: &Path) -> Vec<Unit> {
             .not_stamped("kernels-gpu/src/lib.rs")
             .module(name)
             .cfg(format!("warpset_folder=\"{}\"", name.split('_').next().unwrap_or(name)));
-        Unit { name: name.to_owned(), path: format!("kernels-gpu/ptx/{name}.ptx"), builder }
+        Unit {
+            name: name.to_owned(),
+            path: format!("kernels-gpu/ptx/{name}.ptx"),
+            code: Some(format!("kernels-gpu/code/{name}.fatbin")),
+            builder,
+        }
     });
     let example = root.join("examples/own-kernel");
     let own_kernel = Unit {
         name: "own_kernel".to_owned(),
         path: "examples/own-kernel/ptx/own_kernel.ptx".to_owned(),
+        code: None,
         builder: Builder::new(example), // as its build script does
     };
     modules.chain([own_kernel]).collect()
 }
 
+/// Architectures whose device code is checked in too: code for `sm_80` also runs on 8.6 and 8.9, but not on later ones. What spills
+/// there, a little, is not refused.
+const ALSO: [&str; 1] = ["sm_120"];
+
 /// Compilers at once, at most: each compiles `core` first.
 const AT_ONCE: usize = 8;
 
-/// What a unit has become: its PTX, and what its kernels use on each architecture, unless there is no assembler.
+/// What a unit has become: its PTX, and what that is on each architecture, unless there is no assembler.
 struct Made {
     ptx: String,
-    on_each: Vec<Vec<Resources>>,
+    on_each: Vec<Assembled>,
 }
 
 /// Compiles and assembles all units. Either takes one thread per unit, so as many units are in work as there are processors.
-fn make(units: &[Unit], toolchain: &DeviceToolchain, assembler: Option<&Assembler>) -> anyhow::Result<Vec<Made>> {
+fn make(
+    units: &[Unit],
+    toolchain: &DeviceToolchain,
+    assembler: Option<&Assembler>,
+    also: &[&str],
+) -> anyhow::Result<Vec<Made>> {
     let root = crate::workspace_root();
     let one = |Unit { name, builder, .. }: &Unit, folder: &Path| -> anyhow::Result<Made> {
         let ptx = builder.clone().target_dir(folder).compile(toolchain)?;
         let assemble = |assembler: &Assembler| {
             let architectures = builder.architectures();
-            architectures.iter().map(|architecture| assembler.assemble(name, &ptx, architecture)).collect()
+            let all = architectures.iter().map(String::as_str).chain(also.iter().copied());
+            all.map(|architecture| assembler.assemble(name, &ptx, architecture)).collect()
         };
         let on_each = assembler.map_or_else(|| Ok(Vec::new()), assemble)?;
         Ok(Made { ptx, on_each })
@@ -184,15 +227,14 @@ fn first_difference(checked_in: &str, rebuilt: &str) -> Option<String> {
 /// What the kernels of one module use on each architecture.
 struct Row<'a> {
     module: &'a str,
-    architectures: Vec<String>,
-    on_each: Vec<Vec<Resources>>,
+    on_each: Vec<Assembled>,
 }
 
 /// One line per kernel: registers on each architecture, static shared memory, bytes spilled.
 fn render(table: &[Row]) -> String {
     let mut text = String::new();
     let Some(first) = table.first() else { return text };
-    let numbers: Vec<_> = first.architectures.iter().map(|name| name.trim_start_matches("sm_")).collect();
+    let numbers: Vec<_> = first.on_each.iter().map(|one| one.architecture.trim_start_matches("sm_")).collect();
     let _ = writeln!(
         text,
         "{:<18} {:<36} {:>22} {:>7} {:>14}",
@@ -202,11 +244,12 @@ fn render(table: &[Row]) -> String {
         "shared",
         "spilled bytes"
     );
-    for Row { module, on_each, .. } in table {
-        for kernel in on_each.first().into_iter().flatten() {
+    for Row { module, on_each } in table {
+        for kernel in on_each.first().into_iter().flat_map(|one| &one.kernels) {
+            let all = on_each.iter().map(|one| &one.kernels);
             let on_each: Vec<_> =
-                on_each.iter().filter_map(|all| all.iter().find(|other| other.name == kernel.name)).collect();
-            let joined = |number: fn(&Resources) -> u32| {
+                all.filter_map(|kernels| kernels.iter().find(|other| other.name == kernel.name)).collect();
+            let joined = |number: fn(&warpset_builder::Resources) -> u32| {
                 on_each.iter().map(|kernel| number(kernel).to_string()).collect::<Vec<_>>().join("/")
             };
             let _ = writeln!(

@@ -1,15 +1,13 @@
 //! NVIDIA's assembler `ptxas`: whether it takes the PTX, and what the kernels use.
 //!
-//! A tool for developers and CI. Programs need none: the driver compiles the PTX when it loads a module.
+//! A tool for developers and CI. Programs need none: they carry what it made, and the driver can compile the PTX.
 
 use std::{
-    env, fs,
     path::{Path, PathBuf},
     process::Command,
-    sync::atomic::{AtomicUsize, Ordering},
 };
 
-use crate::{Error, lint};
+use crate::{Error, lint, tools};
 
 /// The architectures that every kernel has to assemble for: A100, H100 and H200, B200.
 pub const ARCHITECTURES: [&str; 3] = ["sm_80", "sm_90", "sm_100"];
@@ -44,6 +42,17 @@ pub struct Resources {
     pub spilled_bytes: u32,
 }
 
+/// What a PTX file is on one architecture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assembled {
+    /// The architecture, as `sm_90`.
+    pub architecture: String,
+    /// What each kernel uses, by name.
+    pub kernels: Vec<Resources>,
+    /// The machine code: a `cubin`.
+    pub code: Vec<u8>,
+}
+
 impl Resources {
     /// Whether registers ran out.
     pub fn spills(&self) -> bool {
@@ -62,16 +71,7 @@ impl Assembler {
     /// # Errors
     /// There is none; the message says how to install it.
     pub fn find() -> Result<Self, NoAssembler> {
-        let named = env::var_os(VARIABLE).map(PathBuf::from);
-        let in_path = env::var_os("PATH").into_iter().flat_map(|path| env::split_paths(&path).collect::<Vec<_>>());
-        let candidates = named
-            .into_iter()
-            .chain(in_path.chain([PathBuf::from("/usr/local/cuda/bin")]).map(|folder| folder.join("ptxas")));
-        candidates
-            .chain(python_packages().iter().flat_map(|packages| in_packages(packages)))
-            .find(|program| program.is_file())
-            .map(|program| Self { program })
-            .ok_or(NoAssembler)
+        tools::find(VARIABLE, "ptxas").map(|program| Self { program }).ok_or(NoAssembler)
     }
 
     /// The executable.
@@ -79,53 +79,28 @@ impl Assembler {
         &self.program
     }
 
-    /// Assembles `ptx` for `architecture` (`sm_90`), and says what each kernel uses; the machine code is thrown away.
-    /// `name` is for messages.
+    /// Assembles `ptx` for `architecture` (`sm_90`). `name` is for messages.
     ///
     /// # Errors
     /// [`Error::DoesNotAssemble`] with what `ptxas` says; [`Error::Io`] if it does not run.
-    pub fn assemble(&self, name: &str, ptx: &str, architecture: &str) -> Result<Vec<Resources>, Error> {
-        static CALLS: AtomicUsize = AtomicUsize::new(0);
-        let call = CALLS.fetch_add(1, Ordering::Relaxed);
-        let folder = env::temp_dir().join(format!("warpset-ptxas-{}-{call}", std::process::id()));
-        fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
-        let (input, output) = (folder.join(format!("{name}.ptx")), folder.join("out.cubin"));
-        let result = fs::write(&input, ptx).map_err(Error::io("write", &input)).and_then(|()| {
-            Command::new(&self.program)
+    pub fn assemble(&self, name: &str, ptx: &str, architecture: &str) -> Result<Assembled, Error> {
+        tools::in_scratch(|folder| {
+            let (input, output) = (folder.join(format!("{name}.ptx")), folder.join("out.cubin"));
+            tools::write(&input, ptx.as_bytes())?;
+            let result = Command::new(&self.program)
                 .args(["-v", "--warn-on-spills", "-arch", architecture, "-o"])
                 .arg(&output)
                 .arg(&input)
                 .output()
-                .map_err(Error::io("start", &self.program))
-        });
-        // What stays behind in the system's temporary folder does no harm.
-        let _ = fs::remove_dir_all(&folder);
-        let result = result?;
-        let log = String::from_utf8_lossy(&result.stderr).into_owned() + &String::from_utf8_lossy(&result.stdout);
-        if !result.status.success() {
-            let (name, architecture) = (name.to_owned(), architecture.to_owned());
-            return Err(Error::DoesNotAssemble { name, architecture, log });
-        }
-        Ok(parse(&log))
+                .map_err(Error::io("start", &self.program))?;
+            let log = String::from_utf8_lossy(&result.stderr).into_owned() + &String::from_utf8_lossy(&result.stdout);
+            let architecture = architecture.to_owned();
+            if !result.status.success() {
+                return Err(Error::DoesNotAssemble { name: name.to_owned(), architecture, log });
+            }
+            Ok(Assembled { architecture, kernels: parse(&log), code: tools::read(&output)? })
+        })
     }
-}
-
-/// The folders where Python keeps packages, if there is a Python.
-fn python_packages() -> Vec<PathBuf> {
-    let script = "import site, sysconfig\n\
-                  print(sysconfig.get_paths()['purelib'])\n\
-                  print('\\n'.join(getattr(site, 'getsitepackages', list)()))\n\
-                  print(site.getusersitepackages())";
-    let Ok(output) = Command::new("python3").args(["-c", script]).output() else { return Vec::new() };
-    String::from_utf8_lossy(&output.stdout).lines().map(PathBuf::from).collect()
-}
-
-/// Where the package `nvidia-cuda-nvcc` puts the assembler: `nvidia/cu13/bin`, in older releases `nvidia/cuda_nvcc/bin`.
-fn in_packages(packages: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(packages.join("nvidia")) else { return Vec::new() };
-    let mut found: Vec<_> = entries.flatten().map(|entry| entry.path().join("bin/ptxas")).collect();
-    found.sort();
-    found
 }
 
 /// What `ptxas -v` says of each kernel, by name.

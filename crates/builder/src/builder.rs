@@ -266,8 +266,8 @@ impl Builder {
         }
         if let Ok(assembler) = Assembler::find() {
             for architecture in self.architectures() {
-                let resources = assembler.assemble(name, &made.0, &architecture)?;
-                let spilling = resources.into_iter().filter(|kernel| kernel.spills() && !kernel.may_spill(&made.0));
+                let kernels = assembler.assemble(name, &made.0, &architecture)?.kernels;
+                let spilling = kernels.into_iter().filter(|kernel| kernel.spills() && !kernel.may_spill(&made.0));
                 let kernels: Vec<_> = spilling.map(|kernel| kernel.name).collect();
                 if !kernels.is_empty() {
                     return Err(Error::Spills { name: name.to_owned(), architecture, kernels });
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn ptx_is_assembled_for_what_it_promises_to_run_on() {
         let architectures = |name: &str| Builder::new(".").architecture(name).architectures();
-        assert_eq!(Builder::new(".").architectures(), ["sm_80", "sm_90", "sm_100"]);
+        assert_eq!(Builder::new(".").architectures(), ARCHITECTURES);
         assert_eq!(architectures("sm_90"), ["sm_90", "sm_100"]);
         assert_eq!(architectures("sm_86"), ["sm_86", "sm_90", "sm_100"]);
         assert_eq!(architectures("sm_90a"), ["sm_90a"]);

@@ -67,6 +67,14 @@ pub enum Error {
         /// What `ptxas` says.
         log: String,
     },
+    /// `fatbinary` makes no container of the device code.
+    #[error("fatbinary makes no container of {name}:\n{log}")]
+    NoContainer {
+        /// The crate, or its module.
+        name: String,
+        /// What `fatbinary` says.
+        log: String,
+    },
     /// Kernels need more registers than there are, and did not ask to spill.
     #[error(
         "{name} spills registers on {architecture} in {}: keep fewer values per thread, lower the blocks of the \

@@ -21,7 +21,8 @@
 //!    its head names its sources and one hash over them.
 //! 4. [`lint`](lint()) refuses what compiles and runs, but costs speed or correctness: local memory, accesses to generic
 //!    addresses, system scope, calls.
-//! 5. Where there is a `ptxas` ([`Assembler`]), it has to take the text, and no kernel may spill registers.
+//! 5. Where there is a `ptxas` ([`Assembler`]), it has to take the text, and no kernel may spill registers. What it makes for each
+//!    architecture can be bound into one file ([`Containers`]) that the driver loads without compiling.
 //!
 //! The steps can be taken one by one, for a command that does more than a build script:
 //!
@@ -46,6 +47,7 @@ mod assemble;
 mod builder;
 mod canonical;
 mod compile;
+mod container;
 mod error;
 mod flags;
 mod launch_bounds;
@@ -54,9 +56,11 @@ mod manifest;
 mod script;
 mod stamp;
 mod toolchain;
+mod tools;
 
-pub use assemble::{Assembler, NoAssembler, Resources};
+pub use assemble::{Assembled, Assembler, NoAssembler, Resources};
 pub use builder::{Builder, PTX_VARIABLE, Ptx};
+pub use container::{Containers, NoContainers, is_made_from};
 pub use error::Error;
 pub use flags::{DEFAULT_ARCHITECTURE, DEFAULT_PTX_VERSION, RUST_RELEASE, TARGET};
 pub use launch_bounds::with_launch_bounds;

@@ -184,7 +184,7 @@ impl Device {
         PinnedVec::new(self, len)
     }
 
-    /// Compiles and loads a PTX module now rather than at the first launch.
+    /// Loads a module's kernels now rather than at their first launch: from its device code, or else compiled from its PTX.
     pub fn load_module(&self, module: &Module) -> Result<()> {
         match &self.0 {
             #[cfg(feature = "cuda")]
@@ -196,11 +196,11 @@ impl Device {
         }
     }
 
-    /// Runs `work`; meanwhile compiles and loads those of `kernels` that this device has not loaded, side by side on threads
-    /// of their own.
+    /// Runs `work` with those of `kernels` loaded, or on their way, that this device has not loaded.
     ///
-    /// A launch waits until its kernel is loaded, and the driver's compiler takes 10 to 200 ms per kernel where its cache
-    /// does not hold the result. So an operation of several kernels names them all before it launches the first: its first
+    /// A launch waits until its kernel is loaded. From device code a whole module takes less than a millisecond, and is loaded before
+    /// `work` begins. Where the driver compiles PTX instead, a kernel takes 10 to 200 ms if the driver's cache does not hold the result, and they
+    /// are compiled side by side on threads of their own while `work` runs. So an operation of several kernels names them all before it launches the first: its first
     /// call then waits for the slowest of them, which the list begins with, and not for their sum. Later calls find them loaded. A kernel that cannot
     /// be loaded is the error of its launch.
     pub fn with_kernels<R>(&self, kernels: &[&'static KernelInfo], work: impl FnOnce() -> R) -> R {

@@ -269,6 +269,7 @@ pub struct DriverCode(pub u32);
 #[cfg(feature = "cuda")]
 impl DriverCode {
     pub(crate) const INVALID_VALUE: Self = Self(1);
+    pub(crate) const INVALID_IMAGE: Self = Self(200);
     pub(crate) const INVALID_PTX: Self = Self(218);
     pub(crate) const OUT_OF_MEMORY: Self = Self(2);
     pub(crate) const STUB_LIBRARY: Self = Self(34);

@@ -2,7 +2,7 @@
 //!
 //! | | [`Device::cuda`] | [`Device::emulator`] |
 //! | --- | --- | --- |
-//! | runs kernels | on an NVIDIA GPU, from PTX | on the host, each GPU thread a coroutine |
+//! | runs kernels | on an NVIDIA GPU, from device code or PTX | on the host, each GPU thread a coroutine |
 //! | needs | feature `cuda`, and a driver for CUDA 12.0 or later when the program runs | nothing |
 //! | a launch | is queued, and faults show at a later call | has run when it returns, and reports its fault |
 //! | memory | device memory, from a pool of our own | host memory, poisoned, with every access checked |

@@ -17,9 +17,10 @@ pub struct LoadedKernel {
     pub module: &'static str,
     /// Its name.
     pub name: String,
-    /// Bytes of PTX that the driver is given for it.
+    /// Bytes of PTX that the driver has compiled for it: 0 where it took the device code that came with the module. On the emulator, those
+    /// that a driver without that would compile.
     pub ptx_bytes: usize,
-    /// How long the driver took to compile and load it; zero on the emulator.
+    /// How long the driver took to load it; zero on the emulator.
     pub time: Duration,
     /// Whether [`Device::with_kernels`](crate::Device::with_kernels) named it before a launch did.
     pub ahead: bool,

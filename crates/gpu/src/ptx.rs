@@ -130,6 +130,6 @@ mod tests {
         register_ptx("ptx_test_module", "one").unwrap();
         let error = register_ptx("ptx_test_module", "two").unwrap_err();
         assert!(matches!(error, GpuError::ModuleExists { .. }), "{error}");
-        assert_eq!(text(&Module { name: "ptx_test_module", ptx: None }).as_deref(), Some("one"));
+        assert_eq!(text(&Module { name: "ptx_test_module", ptx: None, code: None }).as_deref(), Some("one"));
     }
 }

@@ -60,6 +60,9 @@ pub struct Module {
     pub name: &'static str,
     /// Its PTX; `None` where a program registers it under the name.
     pub ptx: Option<&'static str>,
+    /// What the PTX was assembled to for some architectures, in a container (`warpset_builder::Containers`), which is loaded in place of the
+    /// PTX where a driver takes it; `None` or empty where the driver compiles the PTX.
+    pub code: Option<&'static [u8]>,
 }
 
 impl Module {
@@ -400,7 +403,7 @@ macro_rules! kernel_item {
         impl $name {
             const MODULE: &'static $crate::Module = match $module_at(module_path!()) {
                 Some(module) => module,
-                None => &$crate::Module { name: $crate::macro_support::top_module(module_path!()), ptx: None },
+                None => &$crate::Module { name: $crate::macro_support::top_module(module_path!()), ptx: None, code: None },
             };
 
             /// The kernel's name, PTX module and launch bounds.
@@ -529,8 +532,8 @@ mod tests {
 
     #[test]
     fn a_module_is_found_by_its_path() {
-        static SCAN: Module = Module { name: "primitives_scan", ptx: None };
-        static SELFTEST: Module = Module { name: "selftest", ptx: None };
+        static SCAN: Module = Module { name: "primitives_scan", ptx: None, code: None };
+        static SELFTEST: Module = Module { name: "selftest", ptx: None, code: None };
         let found = |path| Module::find(&[&SCAN, &SELFTEST], "warpset_kernels", path).map(|module| module.name);
         assert_eq!(found("warpset_kernels::primitives::scan"), Some("primitives_scan"));
         assert_eq!(found("warpset_kernels::primitives::scan::deep"), Some("primitives_scan"));

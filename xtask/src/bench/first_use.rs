@@ -1,5 +1,6 @@
 //! First calls on a device, each in a process of its own without the driver's cache of compiled kernels: what a user
-//! waits for on a machine that has never run the program.
+//! waits for on a machine that has never run the program. Each with the device code that comes with the kernels, and with PTX alone, as
+//! on a device of another architecture.
 
 use std::process::Command;
 use std::time::Instant;
@@ -289,16 +290,18 @@ pub fn call(name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One row per operation.
+/// Two rows per operation.
 pub fn steps(setup: &Setup) -> Vec<Step> {
     let devices = setup.devices().filter(|device| !device.is_emulator() && device.properties().ordinal == 0).cloned();
     devices
         .map(|device| {
             Step::new("first calls without the driver's cache", move |session| {
-                for (name, _) in CALLS {
+                let from = [("device code", "0"), ("PTX", "1")];
+                for ((name, _), (from, force)) in CALLS.iter().flat_map(|call| from.map(|from| (call, from))) {
                     let child = Command::new(std::env::current_exe()?)
                         .args(["bench", "--first-call", name])
                         .env("CUDA_CACHE_DISABLE", "1")
+                        .env("CUDA_FORCE_PTX_JIT", force) // the driver then refuses device code
                         .output()?;
                     ensure!(child.status.success(), "{name}: {}", String::from_utf8_lossy(&child.stderr));
                     let measured: Measured = serde_json::from_slice(&child.stdout)?;
@@ -306,6 +309,7 @@ pub fn steps(setup: &Setup) -> Vec<Step> {
                     let mut row = Record::new("machine", "first call", 1)
                         .time(measured.first)
                         .param("call", *name)
+                        .param("kernels_from", from)
                         .param("opened_ms", milliseconds(measured.opened))
                         .param("kernels", measured.kernels)
                         .param("ptx_bytes", measured.ptx_bytes)

@@ -279,12 +279,22 @@ impl Lane {
     /// Queues the download of the replies to a chunk.
     fn reply(&mut self, parts: &Parts, reply: Reply, range: Range<usize>) -> Result<()> {
         let words = reply.words(range.len());
-        if words > 0 {
-            let there = parts.replies..parts.replies + words;
-            // SAFETY: the pinned memory is the lane's, which waits before anyone reads it.
-            unsafe { self.stream.download_async(self.device.slice(there.clone()), &mut self.host[there])? };
-            self.waiting = Some(range);
+        if words == 0 {
+            return Ok(());
         }
+        let there = parts.replies..parts.replies + words;
+        let (from, to) = (self.device.slice(there.clone()), &mut self.host[there]);
+        // SAFETY: the pinned memory is the lane's, which waits before anyone reads it.
+        unsafe {
+            if reply == Reply::HalfWords {
+                // Of an odd number, the last word's other half is nobody's.
+                let to = bytemuck::cast_slice_mut::<u64, u32>(to);
+                self.stream.download_async(from.cast::<u32>()?.slice(..range.len()), &mut to[..range.len()])?;
+            } else {
+                self.stream.download_async(from, to)?;
+            }
+        }
+        self.waiting = Some(range);
         Ok(())
     }
 }

@@ -1,16 +1,16 @@
-//! PTX in the driver: compiled text that holds one kernel.
+//! Kernels in the driver: compiled text that holds one of them, or the device code of a whole module.
 //!
 //! A library of the driver rather than a module: while the driver compiles what a module is made of, it holds a lock of the
 //! context, so that the texts of several threads are compiled one after the other. Texts of libraries are compiled side
 //! by side. What they are compiled to is the same, and lies in the same cache.
 
-use std::ffi::{CString, c_void};
+use std::ffi::{CStr, CString, c_void};
 
 use super::binding;
 use super::driver::{self, Failure, Handle, check};
 use crate::error::DriverCode;
 
-/// A library of the driver, which holds one kernel: a first launch waits for the compilation of what it launches only.
+/// A library of the driver. One of text holds one kernel: a first launch waits for the compilation of what it launches only.
 pub(super) struct Library {
     raw: Handle,
     /// Its contents in the context that was current when it was loaded.
@@ -24,18 +24,34 @@ unsafe impl Sync for Library {}
 
 impl Library {
     /// Compiles PTX for the current context; a refusal comes with the compiler's log.
-    pub(super) fn load(text: &CString) -> Result<Self, (Failure, String)> {
+    pub(super) fn compile(text: &CStr) -> Result<Self, (Failure, String)> {
+        // SAFETY: text that ends with a zero.
+        unsafe { Self::load(text.as_ptr().cast()) }
+    }
+
+    /// Loads the code for the current context's device from a container; the driver refuses one without such code.
+    pub(super) fn load_code(container: &[u8]) -> Result<Self, Failure> {
+        if !is_whole(container) {
+            return Err(Failure { call: "cuLibraryLoadData", code: DriverCode::INVALID_IMAGE });
+        }
+        // SAFETY: a container that is as long as its header says.
+        unsafe { Self::load(container.as_ptr().cast()) }.map_err(|(failure, _)| failure)
+    }
+
+    /// # Safety
+    /// `image` is text that ends with a zero, or a whole container.
+    unsafe fn load(image: *const c_void) -> Result<Self, (Failure, String)> {
         let mut log = vec![0u8; 16 << 10];
         let mut options = [driver::JIT_ERROR_LOG_BUFFER, driver::JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
         // The driver takes integers by value in this array of pointers.
         let mut values = [log.as_mut_ptr().cast::<c_void>(), std::ptr::without_provenance_mut(log.len())];
         let mut this = Self { raw: std::ptr::null_mut(), module: std::ptr::null_mut() };
-        // SAFETY: two options of the compiler with their two values, and none of the library's; `text` ends with a zero,
-        // `log` has the size stated.
+        // SAFETY: two options of the compiler with their two values, and none of the library's; `image` is whole (the caller's
+        // promise), `log` has the size stated.
         let code = unsafe {
             binding::cuLibraryLoadData(
                 &mut this.raw,
-                text.as_ptr().cast(),
+                image,
                 options.as_mut_ptr(),
                 values.as_mut_ptr(),
                 2,
@@ -68,6 +84,14 @@ impl Library {
     }
 }
 
+/// Whether a container is as long as its header says: a magic number, version and header length, then the length of what follows.
+fn is_whole(container: &[u8]) -> bool {
+    const MAGIC: [u8; 4] = 0xba55_ed50u32.to_le_bytes();
+    let Some((header, rest)) = container.split_first_chunk::<16>() else { return false };
+    let [.., a, b, c, d, e, f, g, h] = *header;
+    header.starts_with(&MAGIC) && u64::from_le_bytes([a, b, c, d, e, f, g, h]) <= rest.len() as u64
+}
+
 impl Drop for Library {
     /// The context is current: the device drops its kernels before its context.
     fn drop(&mut self) {
@@ -75,5 +99,20 @@ impl Drop for Library {
             // SAFETY: loaded once, and every kernel of it holds it.
             unsafe { binding::cuLibraryUnload(self.raw) };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_whole;
+
+    #[test]
+    fn containers_are_as_long_as_they_say() {
+        for module in warpset_kernels::MODULES {
+            let code = module.code.expect("with CUDA there is device code");
+            assert!(is_whole(code) && !is_whole(&code[..code.len() - 1]), "{}", module.name);
+            assert_eq!(code.as_ptr().addr() % 16, 0, "{}", module.name);
+        }
+        assert!(!is_whole(&[]) && !is_whole(&[0; 64]));
     }
 }

@@ -1,4 +1,5 @@
-//! Kernels: compiled and loaded on first use, each once per device and by itself.
+//! Kernels: loaded on first use, each once per device. From the device code that came with their module, where the driver takes it:
+//! a whole module in less than a millisecond. Else from PTX, which the driver compiles, each kernel by itself.
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_int, c_void};
@@ -27,16 +28,18 @@ const SHARED_WITHOUT_REQUEST: u32 = 48 << 10;
 /// crates may share a name), and its own name.
 type Name = (&'static str, Option<usize>, String);
 
-/// Where a kernel goes when it has been compiled.
+/// Where a kernel goes when it has been loaded.
 type Place = Arc<Mutex<Option<Arc<Kernel>>>>;
 
 /// A device's loaded kernels.
 pub(super) struct Modules {
-    /// Every kernel has a place, which is locked while the driver compiles it: threads that want the same kernel wait, those
+    /// Every kernel has a place, which is locked while the driver loads it: threads that want the same kernel wait, those
     /// that want another one do not.
     places: Mutex<HashMap<Name, Place>>,
     /// By the address of the kernel's description, which is a static.
     kernels: RwLock<HashMap<usize, Arc<Kernel>>>,
+    /// By the address of the device code, which is a static; `None` where the driver has refused it.
+    codes: Mutex<HashMap<usize, Option<Arc<Library>>>>,
 }
 
 /// A kernel, with the library that it lives in.
@@ -45,13 +48,14 @@ pub(crate) struct Kernel {
     attributes: KernelAttributes,
     /// Dynamic shared memory granted so far.
     granted: Mutex<u32>,
+    /// Of PTX that the driver compiled; 0 for device code.
     ptx_bytes: usize,
     /// How long the driver took.
     time: Duration,
     /// Whether it was loaded ahead of its first launch.
     ahead: bool,
     launched: AtomicBool,
-    _library: Library,
+    _library: Arc<Library>,
 }
 
 // SAFETY: a function handle may be used from any thread in which its context is current.
@@ -61,13 +65,14 @@ unsafe impl Sync for Kernel {}
 
 impl Modules {
     pub(super) fn new() -> Self {
-        Self { places: Mutex::default(), kernels: RwLock::default() }
+        Self { places: Mutex::default(), kernels: RwLock::default(), codes: Mutex::default() }
     }
 
     /// Drops every module while the context is current.
     pub(super) fn unload_all(&mut self) {
         self.kernels.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
         self.places.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
+        self.codes.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     fn place(&self, name: Name) -> Place {
@@ -89,19 +94,26 @@ impl CudaDevice {
             let (code, log) = (DriverCode::INVALID_PTX, "the text holds no kernel".into());
             return Err(GpuError::PtxRejected { module: module.name.into(), code, log });
         }
-        let names: Vec<_> = ptx::kernels(&text).collect();
+        let mut names: Vec<_> = ptx::kernels(&text).collect();
+        if self.code_of(module)?.is_some() {
+            names.retain(|name| self.loaded(module, name, true).is_err());
+        }
         self.side_by_side(&names, |name| drop(self.loaded(module, name, true)), || ());
         // All are there, or this says why not.
         names.into_iter().try_for_each(|name| self.loaded(module, name, true).map(drop))
     }
 
-    /// Loads these kernels unless they are loaded, each on a thread of its own, while `work` runs on this one. What fails is
-    /// left to the launch.
+    /// Loads these kernels unless they are loaded, first those that are not to be compiled, then each other on a thread of its own, while
+    /// `work` runs on this one. What fails is left to the launch.
     pub(crate) fn with_kernels<R>(&self, kernels: &[&'static KernelInfo], work: impl FnOnce() -> R) -> R {
-        let missing: Vec<_> = {
+        let mut missing: Vec<_> = {
             let known = self.modules.kernels.read().unwrap_or_else(PoisonError::into_inner);
             kernels.iter().filter(|&&info| !known.contains_key(&address(info))).copied().collect()
         };
+        if !missing.is_empty() && self.enter().is_ok() {
+            let has_code = |info: &KernelInfo| matches!(self.code_of(info.module), Ok(Some(_)));
+            missing.retain(|&info| !has_code(info) || self.kernel(info, true).is_err());
+        }
         self.side_by_side(&missing, |info| drop(self.kernel(info, true)), work)
     }
 
@@ -159,30 +171,23 @@ impl CudaDevice {
         Ok(kernel)
     }
 
-    /// A kernel by name, which is compiled unless it is there.
+    /// A kernel by name, which is loaded unless it is there.
     fn loaded(&self, module: &Module, name: &str, ahead: bool) -> Result<Arc<Kernel>> {
         let place = self.modules.place((module.name, module.ptx.map(|text| text.as_ptr().addr()), name.into()));
         let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kernel) = &*place {
             return Ok(kernel.clone());
         }
-        let text = ptx::text(module).ok_or_else(|| GpuError::UnknownModule { module: module.name.into() })?;
-        let unknown = || GpuError::UnknownKernel { module: module.name.into(), kernel: name.into() };
-        let text = ptx::kernel_alone(&text, name).ok_or_else(unknown)?;
-        let rejected = |code, log| GpuError::PtxRejected { module: module.name.into(), code, log };
-        let Ok(text) = CString::new(text) else {
-            return Err(rejected(DriverCode::INVALID_VALUE, "the text contains a zero byte".into()));
-        };
-        let (ptx_bytes, start) = (text.as_bytes().len(), Instant::now());
-        let library = match Library::load(&text) {
-            Ok(library) => library,
-            Err((failure, _)) if failure.code.is_sticky() => return Err(self.error(failure, None)),
-            Err((failure, _)) if failure.code == DriverCode::OUT_OF_MEMORY => return Err(failure.into()),
-            Err((failure, log)) => return Err(rejected(failure.code, log)),
+        let start = Instant::now();
+        let (library, ptx_bytes) = match self.code_of(module)? {
+            Some(code) => (code, 0),
+            None => self.compiled(module, name)?,
         };
         let function = match library.function(name) {
             Ok(function) => function,
-            Err(failure) if failure.code == DriverCode::NOT_FOUND => return Err(unknown()),
+            Err(failure) if failure.code == DriverCode::NOT_FOUND => {
+                return Err(GpuError::UnknownKernel { module: module.name.into(), kernel: name.into() });
+            }
             Err(failure) => return Err(self.error(failure, None)),
         };
         let attribute = |attribute: c_int| -> Result<u32> {
@@ -204,6 +209,42 @@ impl CudaDevice {
             Arc::new(Kernel { function, attributes, granted, ptx_bytes, time, ahead, launched, _library: library });
         *place = Some(kernel.clone());
         Ok(kernel)
+    }
+
+    /// The device code of a module; `None` if it has none for this device that the driver takes.
+    fn code_of(&self, module: &Module) -> Result<Option<Arc<Library>>> {
+        let Some(container) = module.code.filter(|container| !container.is_empty()) else { return Ok(None) };
+        let mut codes = self.modules.codes.lock().unwrap_or_else(PoisonError::into_inner);
+        let address = container.as_ptr().addr();
+        if let Some(known) = codes.get(&address) {
+            return Ok(known.clone());
+        }
+        let library = match Library::load_code(container) {
+            Ok(library) => Some(Arc::new(library)),
+            Err(failure) if failure.code.is_sticky() => return Err(self.error(failure, None)),
+            Err(failure) if failure.code == DriverCode::OUT_OF_MEMORY => return Err(failure.into()),
+            // Another architecture, or a driver that is older than the container: it compiles the PTX.
+            Err(_) => None,
+        };
+        codes.insert(address, library.clone());
+        Ok(library)
+    }
+
+    /// One kernel of a module's PTX, and how long its text is.
+    fn compiled(&self, module: &Module, name: &str) -> Result<(Arc<Library>, usize)> {
+        let text = ptx::text(module).ok_or_else(|| GpuError::UnknownModule { module: module.name.into() })?;
+        let unknown = || GpuError::UnknownKernel { module: module.name.into(), kernel: name.into() };
+        let text = ptx::kernel_alone(&text, name).ok_or_else(unknown)?;
+        let rejected = |code, log| GpuError::PtxRejected { module: module.name.into(), code, log };
+        let Ok(text) = CString::new(text) else {
+            return Err(rejected(DriverCode::INVALID_VALUE, "the text contains a zero byte".into()));
+        };
+        match Library::compile(&text) {
+            Ok(library) => Ok((Arc::new(library), text.as_bytes().len())),
+            Err((failure, _)) if failure.code.is_sticky() => Err(self.error(failure, None)),
+            Err((failure, _)) if failure.code == DriverCode::OUT_OF_MEMORY => Err(failure.into()),
+            Err((failure, log)) => Err(rejected(failure.code, log)),
+        }
     }
 
     pub(crate) fn kernel_attributes(&self, info: &'static KernelInfo) -> Result<KernelAttributes> {

@@ -207,7 +207,7 @@ fn ptx_that_is_wrong_is_rejected_with_the_compilers_words() -> Result<()> {
         ("wrong_ptx_zero", ".version 8.0\0"),
     ];
     for (name, text) in texts {
-        match device.load_module(&warpset_simt::Module { name, ptx: Some(text) }) {
+        match device.load_module(&warpset_simt::Module { name, ptx: Some(text), code: None }) {
             Err(GpuError::PtxRejected { module, code, log }) => {
                 assert!(module == name && !log.is_empty());
                 eprintln!("{name}: {code}: {log}");
@@ -216,11 +216,67 @@ fn ptx_that_is_wrong_is_rejected_with_the_compilers_words() -> Result<()> {
         }
     }
     assert!(matches!(
-        device.load_module(&warpset_simt::Module { name: "nowhere", ptx: None }),
+        device.load_module(&warpset_simt::Module { name: "nowhere", ptx: None, code: None }),
         Err(GpuError::UnknownModule { .. })
     ));
     // The device is as good as before.
     suite::kernels(&device)
+}
+
+/// Says which modules' kernels the driver compiled. A process of its own, for its environment.
+#[test]
+fn modules_in_child() {
+    let Some(names) = std::env::var_os("WARPSET_GPU_MODULES") else { return };
+    let names = names.into_string().expect("names");
+    let device = cuda().expect("the parent has it");
+    let modules = warpset_kernels::MODULES.iter().filter(|module| names == "all" || names == module.name);
+    for module in modules {
+        device.load_module(module).unwrap_or_else(|error| panic!("{}: {error}", module.name));
+    }
+    let loaded = device.loaded_kernels();
+    let compiled = loaded.iter().filter(|kernel| kernel.ptx_bytes > 0).count();
+    println!("COMPILED {compiled} OF {}", loaded.len());
+}
+
+#[test]
+fn kernels_come_as_device_code_and_else_as_ptx() {
+    let Some((device, _guard)) = cuda_beside_others() else { return };
+    let said = |names: &str, force: bool| {
+        let mut child = std::process::Command::new(std::env::current_exe().expect("a path"));
+        child.args(["--exact", "executors::modules_in_child", "--nocapture"]).env("WARPSET_GPU_MODULES", names);
+        // The driver's own switch: it then refuses device code.
+        child.env("CUDA_FORCE_PTX_JIT", if force { "1" } else { "0" });
+        let output = child.output().expect("this executable starts");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+        let line = said.lines().find_map(|line| line.split_once("COMPILED ")).expect("it says so").1;
+        let (compiled, all) = line.split_once(" OF ").expect("two numbers");
+        [compiled, all].map(|number| number.parse::<usize>().expect("a number"))
+    };
+    let [compiled, all] = said("batch_stencil", true);
+    assert!(all > 0 && compiled == all, "{compiled} of {all}");
+    // Older drivers do not know the compression, and compile.
+    let [compiled, all] = said("all", false);
+    let major = device.properties().compute_capability.0;
+    eprintln!("{compiled} of {all} kernels compiled");
+    assert!(compiled == 0 || !matches!(major, 8 | 9 | 10 | 12) || compiled == all, "{compiled} of {all}");
+}
+
+#[test]
+fn device_code_that_is_refused_gives_way_to_ptx() -> Result<()> {
+    let Some((device, _guard)) = cuda_beside_others() else { return Ok(()) };
+    const TEXT: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n\tret;\n}\n";
+    // A container of nothing.
+    const HOLLOW: &[u8] = &[0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    for (name, code) in
+        [("no_code", &[] as &[u8]), ("short_code", &HOLLOW[..9]), ("zeros", &[0; 64]), ("hollow", HOLLOW)]
+    {
+        device.load_module(&warpset_simt::Module { name, ptx: Some(TEXT), code: Some(code) })?;
+        let loaded = device.loaded_kernels();
+        let kernel = loaded.iter().find(|kernel| kernel.module == name).expect("loaded");
+        assert_eq!((kernel.name.as_str(), kernel.ptx_bytes), ("k", TEXT.len()));
+    }
+    Ok(())
 }
 
 #[test]

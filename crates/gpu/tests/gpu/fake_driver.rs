@@ -71,7 +71,7 @@ fn every_call() -> Result<()> {
     assert!(stream.as_raw().is_some_and(|raw| !raw.is_null()));
     device.load_module(kernels::add::INFO.module)?;
     assert!(matches!(
-        device.load_module(&warpset_simt::Module { name: "nowhere", ptx: None }),
+        device.load_module(&warpset_simt::Module { name: "nowhere", ptx: None, code: None }),
         Err(GpuError::UnknownModule { .. })
     ));
     let attributes = device.kernel_attributes(kernels::add::INFO)?.expect("CUDA has them");

@@ -3,7 +3,7 @@
 //! Source: Geil, Farach-Colton, Owens, "Quotient Filters: Approximate Membership Queries on the GPU", IPDPS 2018, section
 //! V-A: one thread per key. How a thread finds a run: [`search`](super::search).
 
-use warpset_simt::{Global, GlobalMut, thread};
+use warpset_simt::{Global, GlobalMut, allow, thread};
 
 use crate::quotient::answers::{contains, contains_sorted};
 use crate::quotient::keys::fingerprint_at;
@@ -80,6 +80,7 @@ macro_rules! counts {
                 words: Global<u64>, blocks: u64, parameters: u32, fields: u64, keys: Global<u64>, kind: u32, spread: u64,
                 n: usize, out: GlobalMut<u64>,
             ) {
+                allow::spill(); // one or two registers, where the assembler is that of CUDA 12.9 or 13.0
                 let split = Parameters(parameters).split();
                 let i = thread::index_1d() as usize;
                 if i < n {

@@ -1,0 +1,111 @@
+//! Device code of several architectures in one container, which the driver loads without compiling anything.
+//!
+//! A tool for developers: what it makes is checked in beside the PTX. The driver takes the code of its device's
+//! architecture out of it, or refuses it, and then compiles the PTX.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::{Assembled, Error, tools};
+
+/// The environment variable that names `fatbinary`.
+pub(crate) const VARIABLE: &str = "WARPSET_FATBINARY";
+
+/// NVIDIA's `fatbinary` is not on this machine.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "there is no `fatbinary` in {VARIABLE}, PATH, /usr/local/cuda or Python's packages.\n\
+     Install it with `pip install nvidia-cuda-nvcc` (a virtual environment will do: put its `python3` first in PATH)."
+)]
+pub struct NoContainers;
+
+/// NVIDIA's `fatbinary`, which puts device code into containers.
+#[derive(Debug)]
+pub struct Containers {
+    program: PathBuf,
+}
+
+impl Containers {
+    /// The program that the environment names, else the first one found.
+    ///
+    /// # Errors
+    /// There is none; the message says how to install it.
+    pub fn find() -> Result<Self, NoContainers> {
+        tools::find(VARIABLE, "fatbinary").map(|program| Self { program }).ok_or(NoContainers)
+    }
+
+    /// The executable.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// A compressed container of the code that `ptx` was assembled to, with a mark that says so ([`is_made_from`]). The same input gives
+    /// the same bytes.
+    ///
+    /// # Errors
+    /// [`Error::NoContainer`] with what the program says; [`Error::Io`] if it does not run.
+    pub fn bind(&self, name: &str, ptx: &str, on_each: &[Assembled]) -> Result<Vec<u8>, Error> {
+        tools::in_scratch(|folder| {
+            let output = folder.join("out.fatbin");
+            let mut command = Command::new(&self.program);
+            command.args(["-64", "--compress-all", "--compress-mode=size"]);
+            command.arg(format!("--ident={}", mark(ptx))).arg(format!("--create={}", output.display()));
+            for Assembled { architecture, code, .. } in on_each {
+                let file = folder.join(format!("{architecture}.cubin"));
+                tools::write(&file, code)?;
+                let number = architecture.trim_start_matches("sm_");
+                command.arg(format!("--image3=kind=elf,sm={number},file={}", file.display()));
+            }
+            let result = command.output().map_err(Error::io("start", &self.program))?;
+            if !result.status.success() {
+                let log = String::from_utf8_lossy(&result.stderr).into_owned();
+                return Err(Error::NoContainer { name: name.to_owned(), log });
+            }
+            tools::read(&output)
+        })
+    }
+}
+
+/// Whether a container holds what this PTX was assembled to.
+pub fn is_made_from(container: &[u8], ptx: &str) -> bool {
+    let mark = mark(ptx);
+    container.windows(mark.len()).any(|bytes| bytes == mark.as_bytes())
+}
+
+/// What stands in a container for the PTX. Line ends depend on how the repository was checked out.
+fn mark(ptx: &str) -> String {
+    format!("warpset:{:032x}", xxh3_128(ptx.replace("\r\n", "\n").as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Assembler;
+
+    const PTX: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry nothing()\n{\n\tret;\n}\n";
+
+    #[test]
+    fn the_mark_is_that_of_the_text() {
+        let container = [b"....", mark(PTX).as_bytes(), b"...."].concat();
+        assert!(is_made_from(&container, PTX) && is_made_from(&container, &PTX.replace('\n', "\r\n")));
+        assert!(!is_made_from(&container, &PTX.replace("ret", "exit")) && !is_made_from(&[], PTX));
+    }
+
+    #[test]
+    fn a_container_is_made_where_the_tools_are() {
+        assert!(NoContainers.to_string().contains("pip install nvidia-cuda-nvcc"));
+        let (Ok(assembler), Ok(containers)) = (Assembler::find(), Containers::find()) else { return };
+        let on_each = ["sm_80", "sm_90"].map(|architecture| assembler.assemble("nothing", PTX, architecture).unwrap());
+        assert!(on_each.iter().all(|one| one.kernels[0].name == "nothing" && one.code.starts_with(b"\x7fELF")));
+        let container = containers.bind("nothing", PTX, &on_each).expect("made");
+        assert!(is_made_from(&container, PTX));
+        assert_eq!(container, containers.bind("nothing", PTX, &on_each).expect("made again"));
+        let broken = Assembled { code: b"no code".to_vec(), ..on_each[0].clone() };
+        let error = containers.bind("nothing", PTX, &[broken]);
+        assert!(matches!(&error, Err(Error::NoContainer { .. })), "{error:?}");
+    }
+}
