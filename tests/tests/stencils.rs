@@ -1,4 +1,5 @@
-//! Keys on a device under a stencil, for every filter and kind of key: what the same operation on the selected keys does.
+//! Keys on a device under a stencil, for every filter and kind of key: what the same operation on the selected keys does. And the
+//! lookups that all filters share, in every form of answers.
 
 use warpset_base::key::Hashed;
 use warpset_bloom::gpu::{DeviceKeys, StringVec};
@@ -6,6 +7,7 @@ use warpset_bloom::{BlockedBloom, FirstLevel, RaoBloom, SplitBlockBloom, StringH
 use warpset_gpu::batch::Stencil;
 use warpset_gpu::{Device, DeviceSliceMut, testing};
 use warpset_quotient::{Duplicates, RankSelectQuotientFilter, StandardQuotientFilter};
+use warpset_recsplit::StaticFilter;
 
 /// Keys of a batch: not a multiple of a word of bits.
 const N: usize = 1003;
@@ -178,6 +180,67 @@ fn removals_and_errors() {
         assert!(matches!(asked, Err(warpset_quotient::Error::Gpu(_))));
         assert_eq!(bloom.count_ones().unwrap(), 0);
         bloom.insert_if_device(keys.slice(..0), stencil.slice(..0)).unwrap();
+    }
+}
+
+/// All forms of answers of one filter on a device say what its answers to keys on the host do; memory of another device and places that
+/// are too few are refused.
+macro_rules! every_form {
+    ($device:expr, $filter:expr) => {{
+        let (device, filter, keys) = ($device, $filter, words());
+        let yes = filter.contains_bulk(&keys).unwrap();
+        let kept = |i: &usize| yes[*i];
+        let expected: Vec<u64> = (0..N).filter(kept).map(|i| keys[i]).collect();
+        assert!(expected.len() >= N / 2 && expected.len() < N / 2 + 50);
+        let mut left = keys.clone();
+        filter.retain_contained_bulk(&mut left).unwrap();
+        assert!(left == expected);
+        let mut bytes = vec![9; N];
+        filter.contains_bytes_bulk_into(&keys, &mut bytes).unwrap();
+        assert!(bytes.iter().zip(&yes).all(|(&byte, &yes)| byte == u8::from(yes)));
+
+        let there = device.from_slice(&keys).unwrap();
+        let mut answers = device.from_slice(&[!0u64; N.div_ceil(64)]).unwrap();
+        filter.contains_bitmap_device(there.as_slice(), answers.as_mut_slice()).unwrap();
+        assert!(answers.to_vec().unwrap() == bits(&bytes));
+        assert_eq!(filter.count_contained_device(there.as_slice()).unwrap(), expected.len());
+        let mut retained = device.from_slice(&[7u64; N]).unwrap();
+        let count = filter.retain_contained_device(there.as_slice(), retained.as_mut_slice()).unwrap();
+        assert!(count == expected.len() && retained.to_vec().unwrap()[..count] == expected);
+        let count = filter.retain_contained_indices_device(there.as_slice(), retained.as_mut_slice()).unwrap();
+        let places = retained.to_vec().unwrap();
+        assert!(places[..count].iter().map(|&place| place as usize).eq((0..N).filter(kept)));
+        let stencil = device.from_slice(&flags(5)).unwrap();
+        filter.contains_if_bitmap_device(there.as_slice(), &stencil, answers.as_mut_slice()).unwrap();
+        let meant: Vec<u8> = bytes.iter().zip(flags(5)).map(|(&answer, flag)| answer & (flag >> 7)).collect();
+        assert!(answers.to_vec().unwrap() == bits(&meant));
+
+        let mut few = device.alloc_zeroed::<u64>(2).unwrap();
+        let refused = filter.contains_bitmap_device(there.as_slice(), few.as_mut_slice()).unwrap_err();
+        assert!(refused.to_string().contains("1003 keys"), "{refused}");
+        let refused = filter.contains_if_bitmap_device(there.as_slice(), few.as_slice(), answers.as_mut_slice());
+        assert!(refused.unwrap_err().to_string().contains("1003 keys"));
+        assert!(filter.retain_contained_device(there.as_slice(), few.as_mut_slice()).is_err());
+        let mut elsewhere = Device::emulator(Default::default()).from_slice(&keys).unwrap();
+        assert!(filter.contains_bitmap_device(elsewhere.as_slice(), answers.as_mut_slice()).is_err());
+        assert!(filter.contains_bitmap_device(there.as_slice(), elsewhere.as_mut_slice()).is_err());
+        assert!(filter.contains_if_bitmap_device(there.as_slice(), &elsewhere, answers.as_mut_slice()).is_err());
+        assert!(filter.retain_contained_device(there.as_slice(), elsewhere.as_mut_slice()).is_err());
+        assert!(filter.retain_contained_indices_device(there.as_slice(), elsewhere.as_mut_slice()).is_err());
+        assert_eq!(filter.count_contained_device(there.slice(..0)).unwrap(), 0);
+        assert_eq!(filter.retain_contained_device(there.slice(..0), retained.as_mut_slice()).unwrap(), 0);
+        filter.contains_bitmap_device(there.slice(..0), few.slice_mut(..0)).unwrap();
+    }};
+}
+
+#[test]
+fn every_filter_answers_in_every_form() {
+    for device in &testing::devices(35) {
+        let some: Vec<u64> = words().into_iter().skip(1).step_by(2).chain([words()[0]]).collect();
+        every_form!(device, SplitBlockBloom::builder(1000).fpr(0.01).on(device).build_from(&some).unwrap());
+        every_form!(device, StandardQuotientFilter::builder(1000).fpr(0.01).on(device).build_from(&some).unwrap());
+        every_form!(device, RankSelectQuotientFilter::builder(1000).fpr(0.01).on(device).build_from(&some).unwrap());
+        every_form!(device, StaticFilter::builder(8).on(device).build_from(&some).unwrap());
     }
 }
 

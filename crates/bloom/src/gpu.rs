@@ -9,6 +9,24 @@
 //! Insertions into a filter larger than the L2 cache are slow one by one: random atomics stop at 16 billion per second on
 //! an H200. Where a batch is large enough, its hashes are first grouped by the part of the filter they fall in (see
 //! [`Grouping`]), which makes the atomics hit the cache.
+//!
+//! The answers of one filter are a stencil for the next one:
+//!
+//! ```
+//! use warpset_bloom::SplitBlockBloom;
+//! use warpset_gpu::Device;
+//!
+//! let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
+//! let odd = SplitBlockBloom::builder(100).fpr(0.001).on(&device).build_from(&[1u64, 3, 5, 7])?;
+//! let prime = SplitBlockBloom::builder(100).fpr(0.001).on(&device).build_from(&[2u64, 3, 5, 7])?;
+//! let keys = device.from_slice(&[1u64, 2, 3, 4])?;
+//! let mut answers = device.alloc_zeroed::<u64>(1)?;
+//! odd.contains_bitmap_device(keys.as_slice(), answers.as_mut_slice())?;
+//! let mut both = device.alloc_zeroed::<u64>(1)?;
+//! prime.contains_if_bitmap_device(keys.as_slice(), &answers, both.as_mut_slice())?;
+//! assert_eq!(both.to_vec()?, [0b0100]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::fmt;
 
@@ -169,18 +187,9 @@ impl<L: DeviceLayout> Bloom<L> {
         Ok(self.device.new_stream()?)
     }
 
-    /// Runs what queues work on a stream, and waits for that work whether all of it could be queued or not.
+    /// Runs what queues work that changes the filter on a stream, and waits for that work whether all of it could be queued or not.
     fn waiting<R>(&mut self, queue: impl FnOnce(&mut Self, &Stream) -> Result<R, Error>) -> Result<R, Error> {
-        let stream = self.synchronised_stream()?;
-        let queued = queue(self, &stream);
-        finish(&stream, queued)
-    }
-
-    /// The same for what leaves the filter as it is.
-    fn waiting_query<R>(&self, queue: impl FnOnce(&Stream) -> Result<R, Error>) -> Result<R, Error> {
-        let stream = self.synchronised_stream()?;
-        let queued = queue(&stream);
-        finish(&stream, queued)
+        self.device.clone().waiting(|stream| queue(self, stream))
     }
 
     /// An error unless all of these are the filter's device.
@@ -193,14 +202,6 @@ impl<L: DeviceLayout> Bloom<L> {
         let resident = self.device.properties().multiprocessors * 8;
         LaunchConfig::new(LaunchConfig::covering(n, BLOCK).grid.x.min(resident), BLOCK)
     }
-}
-
-/// Waits for the stream; the first error counts.
-fn finish<R>(stream: &Stream, queued: Result<R, Error>) -> Result<R, Error> {
-    let waited = stream.synchronize();
-    let result = queued?;
-    waited?;
-    Ok(result)
 }
 
 impl<L: DeviceLayout> cpu::Bloom<L> {

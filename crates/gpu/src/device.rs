@@ -139,6 +139,31 @@ impl Device {
         }
     }
 
+    /// Runs what queues work on a new stream, after all work on the device, some of which the caller may have queued on other
+    /// streams; and waits for that work, whether all of it could be queued or not. The first error counts.
+    ///
+    /// ```
+    /// use warpset_gpu::{Device, GpuError};
+    ///
+    /// let device = Device::emulator(Default::default()); // or `Device::cuda(0)?`
+    /// let mut words = device.from_slice(&[1u32, 2])?;
+    /// device.waiting(|stream| stream.fill_bytes(words.as_mut_slice(), 0))?;
+    /// assert_eq!(words.to_vec()?, [0, 0]);
+    /// # Ok::<(), GpuError>(())
+    /// ```
+    pub fn waiting<R, E: From<GpuError>>(
+        &self,
+        queue: impl FnOnce(&Stream) -> std::result::Result<R, E>,
+    ) -> std::result::Result<R, E> {
+        self.synchronize()?;
+        let stream = self.new_stream()?;
+        let queued = queue(&stream);
+        let waited = stream.synchronize();
+        let result = queued?;
+        waited?;
+        Ok(result)
+    }
+
     /// Waits for all work on the device, reports what failed, and gives this handle up. Dropping a handle reports
     /// nothing.
     pub fn close(self) -> Result<()> {

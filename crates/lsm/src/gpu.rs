@@ -149,10 +149,7 @@ impl<K: DeviceKey, V: DeviceValue, F> Ordered<K, V, F> {
 
     /// Runs `queue` on a stream after everything that was queued on the device, and waits.
     fn waiting<R>(&self, queue: impl FnOnce(&Stream) -> Result<R, Error>) -> Result<R, Error> {
-        let stream = self.ready_stream()?;
-        let queued = queue(&stream);
-        stream.synchronize()?;
-        queued
+        self.device.waiting(queue)
     }
 }
 

@@ -22,6 +22,8 @@ pub mod cpu;
 mod error;
 mod key;
 mod look_back;
+#[doc(hidden)]
+pub mod lookups;
 pub mod merge;
 pub mod non_associative;
 pub mod radix;

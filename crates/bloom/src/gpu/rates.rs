@@ -58,7 +58,7 @@ impl<L: DeviceLayout> Bloom<L> {
             unsafe {
                 let to = hashes.global_mut();
                 kernels::words_sample_hashes { hashes: to, n, first, spread }.launch(&stream, self.covering(n))?;
-                self.answer_async(&stream, hashes.slice(..n).cast::<Hashed>()?, &self.device, answers)?;
+                self.answer_async(&stream, hashes.slice(..n).cast::<Hashed>()?, &[], answers)?;
             }
             first += n as u64;
         }

@@ -1,24 +1,7 @@
 //! The traits of filters, by the inherent methods.
 
 use super::{Bloom, DeviceLayout, DeviceOneBlock, RaoBloom};
-use crate::{Bitmap, BloomFilter, Error, Filter, Insert, Key, TestAndInsert, cpu};
-
-impl<L: DeviceLayout> Filter for Bloom<L> {
-    type Error = Error;
-
-    fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
-        self.contains_bulk_into(keys, answers)
-    }
-    fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Result<Bitmap, Error> {
-        self.contains_bitmap_bulk(keys)
-    }
-    fn count_contained_bulk<K: Key>(&self, keys: &[K]) -> Result<usize, Error> {
-        self.count_contained_bulk(keys)
-    }
-    fn memory_bytes(&self) -> u64 {
-        self.memory_bytes()
-    }
-}
+use crate::{BloomFilter, Error, Insert, Key, TestAndInsert, cpu};
 
 impl<L: DeviceOneBlock> Insert for Bloom<L> {
     fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {

@@ -68,7 +68,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// [`Error::LengthMismatch`] if not; memory of another device is refused.
     pub fn count_device<K: DeviceKeys>(&self, keys: K, counts: DeviceSliceMut<'_, u64>) -> Result<(), Error> {
         // SAFETY: filter, keys and counts are borrowed until the stream has been waited for.
-        self.waiting(|stream| unsafe { self.count_async(stream, keys, counts) })
+        self.device.waiting(|stream| unsafe { self.count_async(stream, keys, counts) })
     }
 
     /// Queues [`QuotientFilter::count_device`].

@@ -214,7 +214,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     pub fn keys_device(&self) -> Result<DeviceVec<u64>, Error> {
         self.expect_exact()?;
         let mut keys = self.fingerprints_device()?;
-        self.waiting(|stream| exact::to_keys(&self.layout, stream, &mut keys))?;
+        self.device.waiting(|stream| exact::to_keys(&self.layout, stream, &mut keys))?;
         Ok(keys)
     }
 
@@ -231,7 +231,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
     pub fn key_counts_device(&self) -> Result<(DeviceVec<u64>, DeviceVec<u64>), Error> {
         self.expect_exact()?;
         let (mut keys, copies) = self.fingerprint_counts_device()?;
-        self.waiting(|stream| exact::to_keys(&self.layout, stream, &mut keys))?;
+        self.device.waiting(|stream| exact::to_keys(&self.layout, stream, &mut keys))?;
         Ok((keys, copies))
     }
 

@@ -1,15 +1,14 @@
-//! Lookups.
+//! Lookups: those of every filter ([`lookups!`]), from what brings answers here; and those by a method of choice.
 
-use warpset_base::bitmap::Bitmap;
-use warpset_base::filter::same_length;
-use warpset_gpu::batch::{Answers, Reply, answers_bitmap, answers_count, answers_into};
+use warpset_gpu::batch::{Answers, Reply};
 use warpset_gpu::{Device, DeviceSliceMut, Stream};
+use warpset_primitives::lookups;
 
 use super::{DeviceKeys, DeviceSlotKind, QuotientFilter, exact, hashing};
 use crate::{Error, Key};
 
 /// What lookups are called in errors.
-pub(super) const LOOKUP: &str = "a lookup in a quotient filter";
+const LOOKUP: &str = "a lookup in a quotient filter";
 
 /// How a batch is looked up. Answers are in the order of the keys either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -27,7 +26,10 @@ pub enum LookupMethod {
     Sorted,
 }
 
-/// Lookups of keys on the host.
+lookups! {
+    [S: DeviceSlotKind] QuotientFilter<S>, DeviceKeys, Error;
+}
+
 impl<S: DeviceSlotKind> QuotientFilter<S> {
     /// Brings one bit per key to `take`, chunk by chunk in any order; `first` is a multiple of 64.
     fn answer<K: Key>(&self, keys: &[K], mut take: impl FnMut(usize, &[u64])) -> Result<(), Error> {
@@ -64,41 +66,10 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
             |range, words| take(range.start, words),
         )
     }
-
-    /// One answer per key, in the order of the keys.
-    pub fn contains_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<bool>, Error> {
-        let mut answers = vec![false; keys.len()];
-        self.contains_bulk_into(keys, &mut answers)?;
-        Ok(answers)
-    }
-
-    /// [`QuotientFilter::contains_bulk`] into a slice of the same length.
-    pub fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
-        same_length(keys.len(), answers.len())?;
-        answers_into(answers, |take| self.answer(keys, take))
-    }
-
-    /// [`QuotientFilter::contains_bulk`] as one bit per key.
-    pub fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Result<Bitmap, Error> {
-        answers_bitmap(keys.len(), |take| self.answer(keys, take))
-    }
-
-    /// How many of the keys may be in the filter.
-    pub fn count_contained_bulk<K: Key>(&self, keys: &[K]) -> Result<usize, Error> {
-        answers_count(|take| self.answer(keys, take))
-    }
 }
 
-/// Lookups of keys on the device.
+/// Lookups of keys on the device by a method of choice.
 impl<S: DeviceSlotKind> QuotientFilter<S> {
-    /// Looks up `keys`: answer `i` becomes 1 or 0.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`] if there is not one answer per key; memory of another device is refused.
-    pub fn contains_device<K: DeviceKeys>(&self, keys: K, answers: DeviceSliceMut<'_, u8>) -> Result<(), Error> {
-        self.contains_device_with(keys, answers, LookupMethod::Automatic)
-    }
-
     /// [`QuotientFilter::contains_device`] by a method of choice.
     pub fn contains_device_with<K: DeviceKeys>(
         &self,
@@ -107,56 +78,17 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         method: LookupMethod,
     ) -> Result<(), Error> {
         // SAFETY: filter, keys and answers are borrowed until the stream has been waited for.
-        self.waiting(|stream| unsafe { self.contains_async_with(stream, keys, answers, method) })
-    }
-
-    /// Looks up `keys`: bit `i % 64` of word `i / 64` answers for key `i`; bits past the last key become zero.
-    ///
-    /// # Errors
-    /// As for [`QuotientFilter::contains_device`], if there are fewer bits than keys.
-    pub fn contains_bitmap_device<K: DeviceKeys>(
-        &self,
-        keys: K,
-        answers: DeviceSliceMut<'_, u64>,
-    ) -> Result<(), Error> {
-        // SAFETY: filter, keys and answers are borrowed until the stream has been waited for.
-        self.waiting(|stream| unsafe { self.contains_bitmap_async(stream, keys, answers) })
-    }
-
-    /// How many of `keys` may be in the filter.
-    pub fn count_contained_device<K: DeviceKeys>(&self, keys: K) -> Result<usize, Error> {
-        self.count_contained_device_with(keys, LookupMethod::Automatic)
+        self.device.waiting(|stream| unsafe { self.contains_async_with(stream, keys, answers, method) })
     }
 
     /// [`QuotientFilter::count_contained_device`] by a method of choice.
     pub fn count_contained_device_with<K: DeviceKeys>(&self, keys: K, method: LookupMethod) -> Result<usize, Error> {
-        if keys.count() == 0 {
-            return Ok(0);
-        }
-        let mut count = self.device.alloc_zeroed::<u64>(1)?;
-        // SAFETY: filter and keys are borrowed, and the count lives, until the stream has been waited for.
-        self.waiting(|stream| unsafe { self.count_contained_async_with(stream, keys, count.as_mut_slice(), method) })?;
-        Ok(count.to_vec()?[0] as usize)
-    }
-
-    /// Queues the lookup of `keys`: answer `i` becomes 1 or 0.
-    ///
-    /// # Safety
-    /// Until `stream` has passed this work:
-    /// - the filter, `keys` and `answers` stay allocated;
-    /// - nothing writes the filter or the keys;
-    /// - nothing else accesses the answers.
-    ///
-    /// # Errors
-    /// As for [`QuotientFilter::contains_device`].
-    pub unsafe fn contains_async<K: DeviceKeys>(
-        &self,
-        stream: &Stream,
-        keys: K,
-        answers: DeviceSliceMut<'_, u8>,
-    ) -> Result<(), Error> {
-        // SAFETY: the caller's promise is the same.
-        unsafe { self.contains_async_with(stream, keys, answers, LookupMethod::Automatic) }
+        self.device.waiting(|stream| {
+            let mut count = stream.alloc_zeroed::<u64>(1)?;
+            // SAFETY: filter and keys are borrowed until the stream has been waited for, and the count is freed in its order.
+            unsafe { self.count_contained_async_with(stream, keys, count.as_mut_slice(), method)? };
+            Ok(lookups::first_of(stream, &count)?)
+        })
     }
 
     /// [`QuotientFilter::contains_async`] by a method of choice.
@@ -170,46 +102,10 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         answers: DeviceSliceMut<'_, u8>,
         method: LookupMethod,
     ) -> Result<(), Error> {
-        same_length(keys.count(), answers.len())?;
-        let device = answers.device();
-        // SAFETY: the caller's promise is the same.
-        unsafe { self.look_up_all(stream, keys, device, Answers::bytes(answers, keys.count())?, method) }
-    }
-
-    /// Queues the lookup of `keys`: bit `i % 64` of word `i / 64` answers for key `i`; bits past the last key become zero.
-    ///
-    /// # Safety
-    /// As for [`QuotientFilter::contains_async`].
-    ///
-    /// # Errors
-    /// As for [`QuotientFilter::contains_bitmap_device`].
-    pub unsafe fn contains_bitmap_async<K: DeviceKeys>(
-        &self,
-        stream: &Stream,
-        keys: K,
-        answers: DeviceSliceMut<'_, u64>,
-    ) -> Result<(), Error> {
-        let device = answers.device();
-        let answers = Answers::bits(answers, keys.count())?;
-        // SAFETY: the caller's promise is the same.
-        unsafe { self.look_up_all(stream, keys, device, answers, LookupMethod::Automatic) }
-    }
-
-    /// Queues the lookup of `keys`: adds how many of them may be in the filter to the first word of `count`.
-    ///
-    /// # Safety
-    /// As for [`QuotientFilter::contains_async`]; other such counts may be added to the same word at the same time.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`] if `count` is empty; memory of another device is refused.
-    pub unsafe fn count_contained_async<K: DeviceKeys>(
-        &self,
-        stream: &Stream,
-        keys: K,
-        count: DeviceSliceMut<'_, u64>,
-    ) -> Result<(), Error> {
-        // SAFETY: the caller's promise is the same.
-        unsafe { self.count_contained_async_with(stream, keys, count, LookupMethod::Automatic) }
+        let there = answers.device();
+        let answers = Answers::bytes(answers, keys.count())?;
+        // SAFETY: there is room; the rest is the caller's promise.
+        unsafe { self.look_up_async(stream, keys, &[there], answers, method) }
     }
 
     /// [`QuotientFilter::count_contained_async`] by a method of choice.
@@ -223,21 +119,39 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         count: DeviceSliceMut<'_, u64>,
         method: LookupMethod,
     ) -> Result<(), Error> {
-        let device = count.device();
+        if keys.count() == 0 {
+            return Ok(());
+        }
+        let there = count.device();
         let answers = Answers::count(count, keys.count())?;
-        // SAFETY: the caller's promise is the same.
-        unsafe { self.look_up_all(stream, keys, device, answers, method) }
+        // SAFETY: there is room; the rest is the caller's promise.
+        unsafe { self.look_up_async(stream, keys, &[there], answers, method) }
     }
 
-    /// Queues the lookup of `keys`; the answers are in memory of `of_answers`.
+    /// Queues the answers to keys on the device; `others` are the devices of the answers and of what else the caller lends.
     ///
     /// # Safety
-    /// As for [`QuotientFilter::contains_async`].
-    pub(super) unsafe fn look_up_all<K: DeviceKeys>(
+    /// As for [`QuotientFilter::contains_async`]; `answers` has room.
+    unsafe fn answer_async<K: DeviceKeys>(
         &self,
         stream: &Stream,
         keys: K,
-        of_answers: &Device,
+        others: &[&Device],
+        answers: Answers,
+    ) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        unsafe { self.look_up_async(stream, keys, others, answers, LookupMethod::Automatic) }
+    }
+
+    /// The same by a method of choice.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn look_up_async<K: DeviceKeys>(
+        &self,
+        stream: &Stream,
+        keys: K,
+        others: &[&Device],
         answers: Answers,
         method: LookupMethod,
     ) -> Result<(), Error> {
@@ -245,7 +159,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
         if n == 0 {
             return Ok(());
         }
-        for device in [keys.device(), of_answers, stream.device()] {
+        for device in others.iter().copied().chain([keys.device(), stream.device()]) {
             self.device.expect_same(device, LOOKUP)?;
         }
         // Sorted fingerprints have no place for a key without one.
@@ -262,13 +176,5 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
             }
         }
         Ok(())
-    }
-
-    /// Runs `queue` on a stream after everything that was queued on the device, and waits.
-    pub(super) fn waiting(&self, queue: impl FnOnce(&Stream) -> Result<(), Error>) -> Result<(), Error> {
-        let stream = self.ready_stream()?;
-        let queued = queue(&stream);
-        stream.synchronize()?;
-        queued
     }
 }

@@ -1,30 +1,9 @@
 //! The traits that all filters share.
 
-use warpset_base::bitmap::Bitmap;
-use warpset_base::filter::{Count, Filter, Insert, Remove};
+use warpset_base::filter::{Count, Insert, Remove};
 
 use super::{DeviceSlotKind, QuotientFilter};
 use crate::{Error, Key};
-
-impl<S: DeviceSlotKind> Filter for QuotientFilter<S> {
-    type Error = Error;
-
-    fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
-        self.contains_bulk_into(keys, answers)
-    }
-
-    fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Result<Bitmap, Error> {
-        self.contains_bitmap_bulk(keys)
-    }
-
-    fn memory_bytes(&self) -> u64 {
-        self.memory_bytes()
-    }
-
-    fn count_contained_bulk<K: Key>(&self, keys: &[K]) -> Result<usize, Error> {
-        self.count_contained_bulk(keys)
-    }
-}
 
 impl<S: DeviceSlotKind> Count for QuotientFilter<S> {
     fn count_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<u64>, Error> {

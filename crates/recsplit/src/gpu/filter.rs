@@ -2,14 +2,13 @@
 
 use std::fmt;
 
-use warpset_base::filter::Filter;
 use warpset_gpu::batch::{DEFAULT_CHUNK_KEYS, download_large, upload_many};
 use warpset_gpu::{Device, DeviceSlice, DeviceVec};
 
 use super::tables::Tables;
 use crate::format::{self, COMMON_WORDS};
 use crate::static_filter::Parameters;
-use crate::{Bitmap, Error, Key, MappedStaticFilter, StaticFilterView};
+use crate::{Error, MappedStaticFilter, StaticFilterView};
 
 /// [`crate::StaticFilter`] in device memory: the same words, asked by kernels.
 ///
@@ -121,23 +120,6 @@ impl fmt::Debug for StaticFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut f = f.debug_struct("StaticFilter");
         f.field("len", &self.len()).field("width", &self.width()).field("device", &self.device).finish_non_exhaustive()
-    }
-}
-
-impl Filter for StaticFilter {
-    type Error = Error;
-
-    fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
-        self.contains_bulk_into(keys, answers)
-    }
-    fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Result<Bitmap, Error> {
-        self.contains_bitmap_bulk(keys)
-    }
-    fn count_contained_bulk<K: Key>(&self, keys: &[K]) -> Result<usize, Error> {
-        self.count_contained_bulk(keys)
-    }
-    fn memory_bytes(&self) -> u64 {
-        self.memory_bytes()
     }
 }
 

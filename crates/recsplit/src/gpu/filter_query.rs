@@ -2,21 +2,24 @@
 
 use rayon::prelude::*;
 use warpset_base::filter::same_length;
-use warpset_gpu::batch::{
-    Answers, Chunk, DeviceKeys128, Reply, Staging, answers_bitmap, answers_count, answers_into, expect_room,
-};
+use warpset_gpu::batch::{Answers, Chunk, DeviceKeys128, Reply, Staging, answers_bitmap, expect_room};
 use warpset_gpu::{Device, DeviceSliceMut, Stream};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::recsplit::lookup::{NO_ANSWERS, NO_NUMBERS, NUMBERS_OR_ONES, recsplit_contains};
+use warpset_primitives::lookups;
 use warpset_simt::GlobalMut;
 
-use super::tables::{hashing, one_thread_each, waiting};
+use super::tables::{hashing, one_thread_each};
 use super::{Number, StaticFilter};
 use crate::format::COMMON_WORDS;
 use crate::{Bitmap, Error, Key};
 
 /// What the operations here are called in errors.
 const LOOKUP: &str = "a lookup in a static filter";
+
+lookups! {
+    [] StaticFilter, DeviceKeys128, Error;
+}
 
 /// Where numbers go, if they are asked for.
 #[derive(Clone, Copy)]
@@ -74,41 +77,6 @@ impl StaticFilter {
         self.run(keys, Reply::Bits, work, |range, words| take(range.start, words))
     }
 
-    /// Whether each key is a member, or looks like one.
-    ///
-    /// # Errors
-    /// [`Error::Gpu`].
-    pub fn contains_bulk<K: Key>(&self, keys: &[K]) -> Result<Vec<bool>, Error> {
-        let mut answers = vec![false; keys.len()];
-        self.contains_bulk_into(keys, &mut answers)?;
-        Ok(answers)
-    }
-
-    /// [`StaticFilter::contains_bulk`] into a slice of the same length.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`], [`Error::Gpu`].
-    pub fn contains_bulk_into<K: Key>(&self, keys: &[K], answers: &mut [bool]) -> Result<(), Error> {
-        same_length(keys.len(), answers.len())?;
-        answers_into(answers, |take| self.answer(keys, take))
-    }
-
-    /// [`StaticFilter::contains_bulk`] as one bit per key.
-    ///
-    /// # Errors
-    /// [`Error::Gpu`].
-    pub fn contains_bitmap_bulk<K: Key>(&self, keys: &[K]) -> Result<Bitmap, Error> {
-        answers_bitmap(keys.len(), |take| self.answer(keys, take))
-    }
-
-    /// How many of the keys are members, or look like one.
-    ///
-    /// # Errors
-    /// [`Error::Gpu`].
-    pub fn count_contained_bulk<K: Key>(&self, keys: &[K]) -> Result<usize, Error> {
-        answers_count(|take| self.answer(keys, take))
-    }
-
     /// The number of each key, below [`StaticFilter::len`], unless it is certain that it is no member.
     ///
     /// # Errors
@@ -160,105 +128,6 @@ fn take_apart<N: Number>(numbers: &mut [N], words: &[u64], bits: &mut [u64]) {
 
 /// Questions about keys in device memory.
 impl StaticFilter {
-    /// Whether each key is a member, or looks like one: answer `i` becomes 1 or 0.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`] if there are fewer bytes than keys; memory of another device.
-    pub fn contains_device<K: DeviceKeys128>(&self, keys: K, answers: DeviceSliceMut<'_, u8>) -> Result<(), Error> {
-        // SAFETY: filter, keys and answers are borrowed until the stream has been waited for.
-        waiting(self.device(), |stream| unsafe { self.contains_async(stream, keys, answers) })
-    }
-
-    /// Queues [`StaticFilter::contains_device`].
-    ///
-    /// # Errors
-    /// As there.
-    ///
-    /// # Safety
-    /// Until `stream` has passed this work:
-    /// - the filter, `keys` and `answers` stay allocated;
-    /// - nothing writes the keys, and nothing else accesses the answers.
-    pub unsafe fn contains_async<K: DeviceKeys128>(
-        &self,
-        stream: &Stream,
-        keys: K,
-        answers: DeviceSliceMut<'_, u8>,
-    ) -> Result<(), Error> {
-        let there = answers.device();
-        let answers = Answers::bytes(answers, keys.count())?;
-        // SAFETY: there is room; the rest is the caller's promise.
-        unsafe { self.answer_async(stream, keys, &[there], answers, Numbers::none()) }
-    }
-
-    /// Whether each key is a member, or looks like one: answer `i` becomes bit `i % 64` of word `i / 64`.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`] if there are fewer bits than keys; memory of another device.
-    pub fn contains_bitmap_device<K: DeviceKeys128>(
-        &self,
-        keys: K,
-        answers: DeviceSliceMut<'_, u64>,
-    ) -> Result<(), Error> {
-        // SAFETY: filter, keys and answers are borrowed until the stream has been waited for.
-        waiting(self.device(), |stream| unsafe { self.contains_bitmap_async(stream, keys, answers) })
-    }
-
-    /// Queues [`StaticFilter::contains_bitmap_device`].
-    ///
-    /// # Errors
-    /// As there.
-    ///
-    /// # Safety
-    /// As for [`StaticFilter::contains_async`].
-    pub unsafe fn contains_bitmap_async<K: DeviceKeys128>(
-        &self,
-        stream: &Stream,
-        keys: K,
-        answers: DeviceSliceMut<'_, u64>,
-    ) -> Result<(), Error> {
-        let there = answers.device();
-        let answers = Answers::bits(answers, keys.count())?;
-        // SAFETY: there is room; the rest is the caller's promise.
-        unsafe { self.answer_async(stream, keys, &[there], answers, Numbers::none()) }
-    }
-
-    /// How many of the keys are members, or look like one.
-    ///
-    /// # Errors
-    /// Memory of another device.
-    pub fn count_contained_device<K: DeviceKeys128>(&self, keys: K) -> Result<usize, Error> {
-        waiting(self.device(), |stream| {
-            let mut count = stream.alloc_zeroed::<u64>(1)?;
-            // SAFETY: filter and keys are borrowed until the stream has been waited for, and the count is freed in its order.
-            unsafe { self.count_contained_async(stream, keys, count.as_mut_slice())? };
-            let mut first = [0];
-            stream.download(&count, &mut first)?;
-            Ok(first[0] as usize)
-        })
-    }
-
-    /// Queues the count of the keys that are members, or look like one: adds it to the first word of `count`.
-    ///
-    /// # Errors
-    /// [`Error::LengthMismatch`] if `count` is empty and `keys` are not; memory of another device.
-    ///
-    /// # Safety
-    /// As for [`StaticFilter::contains_async`]; but other such counts may add to the same word at the same time.
-    pub unsafe fn count_contained_async<K: DeviceKeys128>(
-        &self,
-        stream: &Stream,
-        keys: K,
-        count: DeviceSliceMut<'_, u64>,
-    ) -> Result<(), Error> {
-        if keys.count() == 0 {
-            return Ok(());
-        }
-        let there = count.device();
-        let answers = Answers::count(count, keys.count())?;
-        // SAFETY: there is room; the rest is the caller's promise.
-        unsafe { self.answer_async(stream, keys, &[there], answers, Numbers::none()) }
-    }
-
     /// The number of each key, below [`StaticFilter::len`], unless it is certain that it is no member: bit `i % 64` of word `i / 64` of
     /// `found` says whether key `i` has a number, which is place `i` of `numbers` then, of `u64` or `u32`, and zero otherwise.
     ///
@@ -272,7 +141,7 @@ impl StaticFilter {
         found: DeviceSliceMut<'_, u64>,
     ) -> Result<(), Error> {
         // SAFETY: filter, keys and answers are borrowed until the stream has been waited for.
-        waiting(self.device(), |stream| unsafe { self.get_async(stream, keys, numbers, found) })
+        self.device().waiting(|stream| unsafe { self.get_async(stream, keys, numbers, found) })
     }
 
     /// Queues [`StaticFilter::get_device`].
@@ -294,14 +163,30 @@ impl StaticFilter {
         let there = [found.device(), numbers.device()];
         let answers = Answers::bits(found, keys.count())?;
         // SAFETY: there is room; the rest is the caller's promise.
-        unsafe { self.answer_async(stream, keys, &there, answers, Numbers::at(numbers.global_mut())) }
+        unsafe { self.look_up_async(stream, keys, &there, answers, Numbers::at(numbers.global_mut())) }
     }
 
-    /// All of them; `devices` are those of the answers.
+    /// Queues answers to keys on the device without their numbers; `others` are the devices of the answers and of what else the caller
+    /// lends.
+    ///
+    /// # Safety
+    /// As for [`StaticFilter::contains_async`]; `answers` has room.
+    unsafe fn answer_async<K: DeviceKeys128>(
+        &self,
+        stream: &Stream,
+        keys: K,
+        others: &[&Device],
+        answers: Answers,
+    ) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        unsafe { self.look_up_async(stream, keys, others, answers, Numbers::none()) }
+    }
+
+    /// Queues answers and numbers; `devices` are those of all that the caller lends besides keys and stream.
     ///
     /// # Safety
     /// As for the others; answers and numbers have room.
-    unsafe fn answer_async<K: DeviceKeys128>(
+    unsafe fn look_up_async<K: DeviceKeys128>(
         &self,
         stream: &Stream,
         keys: K,

@@ -8,7 +8,7 @@ use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::recsplit::lookup::{NUMBERS_64, VALUES_32, VALUES_64, recsplit_lookup};
 use warpset_simt::{Global, GlobalMut};
 
-use super::tables::{hashing, one_thread_each, waiting};
+use super::tables::{hashing, one_thread_each};
 use super::{Number, RecSplit};
 use crate::{Error, Key};
 
@@ -99,7 +99,7 @@ impl RecSplit {
         numbers: DeviceSliceMut<'_, N>,
     ) -> Result<(), Error> {
         // SAFETY: function, keys and numbers are borrowed until the stream has been waited for.
-        waiting(self.device(), |stream| unsafe { self.get_async(stream, keys, numbers) })
+        self.device().waiting(|stream| unsafe { self.get_async(stream, keys, numbers) })
     }
 
     /// Queues [`RecSplit::get_device`].
@@ -157,7 +157,7 @@ impl RecSplit {
         values: DeviceSliceMut<'_, T>,
     ) -> Result<(), Error> {
         // SAFETY: all are borrowed until the stream has been waited for.
-        waiting(self.device(), |stream| unsafe { self.gather_async(stream, keys, table, values) })
+        self.device().waiting(|stream| unsafe { self.gather_async(stream, keys, table, values) })
     }
 
     /// Queues [`RecSplit::gather_device`].

@@ -1,7 +1,7 @@
 //! What kernels need of a function besides its words: the rows of its shape, and its plan.
 
 use warpset_gpu::batch::Hashing;
-use warpset_gpu::{Device, DeviceVec, Stream};
+use warpset_gpu::{Device, DeviceVec};
 use warpset_kernels::recsplit::lookup::{BLOCK, FunctionPlan};
 use warpset_simt::{Global, LaunchConfig};
 
@@ -36,16 +36,4 @@ pub(super) fn hashing(parameters: &Parameters) -> Hashing {
 /// One thread per key. Keys come in chunks of less than 2^39, so the grid fits.
 pub(super) fn one_thread_each(n: usize) -> LaunchConfig {
     LaunchConfig::new(n.div_ceil(BLOCK as usize) as u32, BLOCK)
-}
-
-/// Runs what queues work on a new stream after all work on the device, some of which the caller may have queued on other streams, and
-/// waits for it, whether all of it could be queued or not. The first error counts.
-pub(super) fn waiting<R>(device: &Device, queue: impl FnOnce(&Stream) -> Result<R, Error>) -> Result<R, Error> {
-    device.synchronize()?;
-    let stream = device.new_stream()?;
-    let queued = queue(&stream);
-    let waited = stream.synchronize();
-    let result = queued?;
-    waited?;
-    Ok(result)
 }
