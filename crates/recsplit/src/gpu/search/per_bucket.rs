@@ -7,10 +7,13 @@ use super::launches::{AllKeys, Part, Work};
 use super::{DeviceTrees, Plan, SearchMix};
 use crate::gpu::Strategy;
 use crate::gpu::node_lists::List;
+use rayon::prelude::*;
 use warpset_gpu::{DeviceVec, GpuError, Stream};
 
 /// Buckets that are solved at the same time, each on a stream of its own.
 const STREAMS: usize = 128;
+/// Threads of the host that queue launches, each on its share of the streams (section 6.1). The emulator runs a launch where it is queued, and has one.
+const THREADS: usize = 8;
 
 /// What the buckets of one size have in common.
 struct OfSize<'a> {
@@ -55,20 +58,20 @@ pub(super) unsafe fn find<M: SearchMix>(
     stream.download(bounds, &mut ends)?;
     let searched = |of: &[u32]| of_sizes[(of[1] - of[0]) as usize].as_ref();
     let buckets = ends.windows(2).map(searched).enumerate();
-    let buckets = buckets.filter_map(|(bucket, of_size)| Some((bucket, of_size?)));
+    let buckets: Vec<_> = buckets.filter_map(|(bucket, of_size)| Some((bucket, of_size?))).collect();
 
     let device = stream.device();
     let streams = (0..STREAMS.min(bounds.len() - 1)).map(|_| device.new_stream());
     let streams = streams.collect::<Result<Vec<_>, _>>()?;
-    let queue = || {
+    let queue = |streams: &[Stream], buckets: &[(usize, &OfSize<'_>)]| {
         let mut works = Vec::with_capacity(streams.len());
-        for own in &streams {
+        for own in streams {
             own.wait_for(stream)?;
             // SAFETY: the caller's promise; each bucket is one stream's, for which `stream` waits.
             works.push(unsafe { Work::new(own, trees, Strategy::PerBucket, all, most_items)? });
         }
         let turns = works.len();
-        for (turn, (bucket, of_size)) in buckets.enumerate() {
+        for (turn, &(bucket, of_size)) in buckets.iter().enumerate() {
             let (own, work) = (&streams[turn % turns], &mut works[turn % turns]);
             own.copy(&mut work.cursors, firsts.slice(of_size.row..of_size.row + lists))?;
             own.fill_bytes(&mut work.taken, 0)?;
@@ -77,7 +80,10 @@ pub(super) unsafe fn find<M: SearchMix>(
         }
         Ok(())
     };
-    let queued = queue();
+    let threads = if device.is_emulator() { 1 } else { THREADS };
+    let (streams_each, buckets_each) = (streams.len().div_ceil(threads).max(1), buckets.len().div_ceil(threads).max(1));
+    let queued = streams.par_chunks(streams_each).zip(buckets.par_chunks(buckets_each));
+    let queued = queued.try_for_each(|(streams, buckets)| queue(streams, buckets));
     // What has been queued uses memory of the caller's.
     let waits = streams.iter().map(|own| stream.wait_for(own)).collect::<Vec<_>>();
     queued.and(waits.into_iter().collect())
