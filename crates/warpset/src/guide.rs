@@ -1,0 +1,18 @@
+//! [`SplitBlockBloom`]: crate::bloom::SplitBlockBloom
+//! [`BlockedBloom`]: crate::bloom::BlockedBloom
+//! [`RaoBloom`]: crate::bloom::RaoBloom
+//! [`StandardQuotientFilter`]: crate::quotient::StandardQuotientFilter
+//! [`RankSelectQuotientFilter`]: crate::quotient::RankSelectQuotientFilter
+//! [`StaticFilter`]: crate::recsplit::StaticFilter
+//! [`Lsm`]: crate::lsm::Lsm
+//! [`SortedArray`]: crate::lsm::SortedArray
+//! [`RecSplit`]: crate::recsplit::RecSplit
+//! [Bloom filters]: crate::bloom
+//! [static filters]: crate::recsplit::StaticFilter
+//! [dictionaries]: crate::lsm
+//! [perfect hashing]: crate::recsplit
+//! [asked on a device]: crate::recsplit::gpu
+//! [shared by several devices]: crate::gpu::Devices
+//! [integers as keys]: crate::bloom::Key
+#![doc = include_str!("../guide.md")]
+// The page is that of `docs`, whose links name other pages there; the first definition of a link counts.
