@@ -219,9 +219,10 @@ pub enum GpuError {
 }
 
 impl GpuError {
-    /// Whether the memory asked for was not there: the case that smaller batches cure.
+    /// Whether the memory asked for was not there: the case that smaller batches cure. Also where the driver itself had too little
+    /// for a stream, a launch or a kernel's code.
     pub fn is_out_of_memory(&self) -> bool {
-        matches!(self, Self::OutOfMemory { .. })
+        matches!(self, Self::OutOfMemory { .. } | Self::Driver { code: DriverCode::OUT_OF_MEMORY, .. })
     }
 
     /// Whether the reason is that there is no usable device at all, so that the CPU backend is the answer.
@@ -271,7 +272,6 @@ impl DriverCode {
     pub(crate) const INVALID_VALUE: Self = Self(1);
     pub(crate) const INVALID_IMAGE: Self = Self(200);
     pub(crate) const INVALID_PTX: Self = Self(218);
-    pub(crate) const OUT_OF_MEMORY: Self = Self(2);
     pub(crate) const STUB_LIBRARY: Self = Self(34);
     pub(crate) const NO_DEVICE: Self = Self(100);
     pub(crate) const NOT_FOUND: Self = Self(500);
@@ -279,6 +279,8 @@ impl DriverCode {
 }
 
 impl DriverCode {
+    pub(crate) const OUT_OF_MEMORY: Self = Self(2);
+
     /// Whether this code is sticky: the context is broken, and every later call in it fails with the same code.
     pub const fn is_sticky(self) -> bool {
         // ECC, NVLink, contained errors, illegal address, timeout, destroyed context, assertion, stack, instruction,
@@ -389,6 +391,12 @@ mod tests {
     fn crashes_are_sticky_and_refusals_are_not() {
         assert!([700, 715, 716, 719].into_iter().all(|c| DriverCode(c).is_sticky()));
         assert!([1, 2, 100, 200, 218, 222, 600, 701, 801].into_iter().all(|c| !DriverCode(c).is_sticky()));
+    }
+
+    #[test]
+    fn the_driver_may_lack_memory_too() {
+        let error = |code| GpuError::Driver { call: "cuStreamCreate", code: DriverCode(code) };
+        assert!(error(2).is_out_of_memory() && !error(700).is_out_of_memory());
     }
 
     #[test]

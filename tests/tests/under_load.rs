@@ -1,0 +1,364 @@
+//! Every structure under load: by eight threads at once on one device, by two processes of eight threads, and on a device that is
+//! nearly full. The same bodies on the emulator and on CUDA, where there are more keys.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use warpset_base::filter::{Count, Insert, Remove};
+use warpset_bloom::{BlockedBloom, RaoBloom, SplitBlockBloom};
+use warpset_gpu::emulator::Config;
+use warpset_gpu::{Device, DeviceVec, EmulatorOptions, testing};
+use warpset_lsm::{Dictionary, Lsm, SortedArray};
+use warpset_primitives::sort::{self, By};
+use warpset_quotient::{Duplicates, RankSelectQuotientFilter, StandardQuotientFilter};
+use warpset_recsplit::{RecSplit, StaticFilter};
+
+/// Different keys, others for each salt.
+fn keys(count: usize, salt: u64) -> Vec<u64> {
+    (0..count as u64).map(|i| ((salt << 40) + i).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()
+}
+
+/// Keys per structure and rounds per thread. Under the sanitizer, which is a hundred times slower, one small round.
+fn size(device: &Device) -> (usize, u64) {
+    match (device.is_emulator(), std::env::var_os(testing::SANITIZER_VARIABLE)) {
+        (true, _) => (100, 1),
+        (false, Some(_)) => (3000, 1),
+        (false, None) => (300_000, 4),
+    }
+}
+
+/// A filter answers as the host's.
+fn answers<D: Insert, H: Insert>(mut device: D, mut host: H, present: &[u64], asked: &[u64]) {
+    device.insert_bulk(present).unwrap();
+    host.insert_bulk(present).unwrap();
+    assert_eq!(device.contains_bulk(asked).unwrap(), host.contains_bulk(asked).unwrap());
+}
+
+/// A multiset has as many copies of each key as the host's.
+fn counts<D: Remove + Count, H: Remove + Count>(mut device: D, mut host: H, present: &[u64], asked: &[u64]) {
+    for part in [present, &present[..present.len() / 2]] {
+        device.insert_bulk(part).unwrap();
+        host.insert_bulk(part).unwrap();
+    }
+    let removed = &present[present.len() / 3..];
+    assert_eq!(device.remove_bulk(removed).unwrap(), host.remove_bulk(removed).unwrap());
+    assert_eq!(device.count_bulk(asked).unwrap(), host.count_bulk(asked).unwrap());
+}
+
+/// A dictionary has what the standard library's map has.
+fn looks_up(mut dictionary: impl Dictionary<u64, u64>, present: &[u64], asked: &[u64]) {
+    let values: Vec<u64> = present.iter().map(|key| key.rotate_left(7)).collect();
+    dictionary.insert_bulk(present, &values).unwrap();
+    dictionary.remove_bulk(&present[present.len() / 2..]).unwrap();
+    let model: BTreeMap<u64, u64> = present[..present.len() / 2].iter().copied().zip(values).collect();
+    let expected: Vec<_> = asked.iter().map(|key| model.get(key).copied()).collect();
+    assert_eq!(dictionary.get_bulk(asked).unwrap(), expected);
+    let ranges: Vec<_> = asked.iter().take(50).map(|&low| low..=low.saturating_add(1 << 58)).collect();
+    let counted: Vec<_> = ranges.iter().map(|range| model.range(range.clone()).count() as u64).collect();
+    assert_eq!(dictionary.count_range_bulk(&ranges).unwrap(), counted);
+}
+
+/// Builds, asks and drops every structure.
+fn round(device: &Device, n: usize, salt: u64) {
+    let present = keys(n, 2 * salt);
+    let asked = [&present[..], &keys(n, 2 * salt + 1)].concat();
+
+    let split = SplitBlockBloom::builder(n as u64);
+    answers(split.on(device).build().unwrap(), split.build().unwrap(), &present, &asked);
+    let blocked = BlockedBloom::builder(n as u64);
+    answers(blocked.on(device).build().unwrap(), blocked.build().unwrap(), &present, &asked);
+    let rao = RaoBloom::builder(2 * n as u64);
+    answers(rao.on(device).build().unwrap(), rao.build().unwrap(), &present, &asked);
+
+    let standard = StandardQuotientFilter::builder(2 * n as u64).duplicates(Duplicates::Kept);
+    counts(standard.on(device).build().unwrap(), standard.build().unwrap(), &present, &asked);
+    let counted = RankSelectQuotientFilter::builder(2 * n as u64).duplicates(Duplicates::Counted);
+    counts(counted.on(device).build().unwrap(), counted.build().unwrap(), &present, &asked);
+
+    looks_up(Lsm::builder().on(device).build().unwrap(), &present, &asked);
+    looks_up(SortedArray::builder().on(device).build().unwrap(), &present, &asked);
+
+    let function = RecSplit::builder().on(device).build_from(&present).unwrap();
+    let mut numbers = function.get_bulk(&present).unwrap();
+    numbers.sort_unstable();
+    assert!(numbers.into_iter().eq(0..n as u64), "a number is missing or comes twice");
+    let members = StaticFilter::builder(16).on(device).build_from(&present).unwrap();
+    assert_eq!(members.count_contained_bulk(&present).unwrap(), n);
+
+    let (stream, mut sorted) = (device.new_stream().unwrap(), device.from_slice(&present).unwrap());
+    // SAFETY: the vector lives until `to_vec` has waited, and nothing else uses it.
+    unsafe { sort::sort_keys_in_place_async(&stream, &mut sorted, By::ascending()).unwrap() };
+    assert!(sorted.to_vec().unwrap().is_sorted());
+}
+
+/// Rounds of eight threads at once, each with keys of its own.
+fn eight_threads(device: &Device) {
+    let (n, rounds) = size(device);
+    thread::scope(|scope| {
+        for thread in 0..8 {
+            scope.spawn(move || (0..rounds).for_each(|number| round(device, n, thread * rounds + number)));
+        }
+    });
+}
+
+#[test]
+fn eight_threads_on_one_device() {
+    testing::devices(3).iter().for_each(eight_threads);
+}
+
+/// In the environment of a child process.
+const CHILD: &str = "WARPSET_UNDER_LOAD";
+
+/// What the children of the next test run: begins when it is told to.
+#[test]
+fn rounds_of_a_child() {
+    if std::env::var_os(CHILD).is_some() {
+        let device = testing::cuda().expect("the parent has it");
+        println!("\nready");
+        std::io::stdin().read_line(&mut String::new()).unwrap();
+        eight_threads(&device);
+    }
+}
+
+/// On CUDA alone: emulators of two processes have nothing in common.
+#[test]
+fn two_processes_of_eight_threads_on_one_device() {
+    if testing::cuda().is_none() {
+        return;
+    }
+    let start = |_| {
+        Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "rounds_of_a_child", "--nocapture"])
+            .env(CHILD, "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let mut children = [0, 1].map(start);
+    let mut outputs = children.each_mut().map(|child| BufReader::new(child.stdout.take().unwrap()));
+    // Both have opened the device before either begins.
+    for output in &mut outputs {
+        assert!(output.by_ref().lines().map_while(Result::ok).any(|line| line == "ready"), "a child has not begun");
+    }
+    let begin = |child: &mut Child| child.stdin.take().unwrap().write_all(b"begin\n").unwrap();
+    children.iter_mut().for_each(begin);
+    for (child, output) in children.iter_mut().zip(&mut outputs) {
+        let mut said = String::new();
+        output.read_to_string(&mut said).unwrap();
+        assert!(child.wait().unwrap().success(), "{said}");
+    }
+}
+
+/// Memory that nothing uses, so that little is left.
+struct Ballast<'a> {
+    device: &'a Device,
+    /// From the largest to the smallest.
+    blocks: Vec<DeviceVec<u8>>,
+    /// Bytes of the smallest.
+    least: usize,
+}
+
+impl Ballast<'_> {
+    /// Takes what there is, in ever smaller blocks; less than the smallest is left.
+    fn fill(&mut self) {
+        let mut bytes = self.device.memory_info().unwrap().free.next_power_of_two();
+        while bytes >= self.least {
+            match self.device.alloc_uninit(bytes) {
+                Ok(block) => self.blocks.push(block),
+                Err(error) => {
+                    assert!(error.is_out_of_memory(), "{error}");
+                    bytes /= 2;
+                }
+            }
+        }
+    }
+}
+
+/// Whether an error says that device memory did not suffice.
+trait Refusal: std::fmt::Debug {
+    fn is_out_of_memory(&self) -> bool;
+}
+
+macro_rules! refusals {
+    ($($structure:ident),*) => {$(
+        impl Refusal for $structure::Error {
+            fn is_out_of_memory(&self) -> bool {
+                matches!(self, $structure::Error::Gpu(why) if why.is_out_of_memory())
+            }
+        }
+    )*};
+}
+refusals!(warpset_bloom, warpset_lsm, warpset_primitives, warpset_quotient, warpset_recsplit);
+
+/// Tries an operation on the full device, again and again with more memory, until it works; returns what it gives. Each time before, it
+/// gives the typed error, and `state` is as it was: `image` of it is a copy on the host.
+fn refuses_until_it_works<S, T, I: PartialEq, E: Refusal>(
+    ballast: &mut Ballast<'_>,
+    what: &str,
+    state: &mut S,
+    image: impl Fn(&S) -> Result<I, E>,
+    mut operation: impl FnMut(&mut S) -> Result<T, E>,
+) -> T {
+    let before = image(state).unwrap_or_else(|error| panic!("{what}: a copy to the host: {error:?}"));
+    ballast.fill();
+    let mut refused = 0;
+    loop {
+        match operation(state) {
+            Ok(given) => {
+                println!("{what}: refused {refused} times");
+                ballast.blocks.clear();
+                assert!(refused > 0 || !ballast.device.is_emulator(), "{what} works without memory");
+                return given;
+            }
+            Err(error) => assert!(error.is_out_of_memory(), "{what}: {error:?}"),
+        }
+        refused += 1;
+        // A copy to the host may need memory too, for a time.
+        loop {
+            match image(state) {
+                Ok(after) => break assert!(after == before, "{what} has failed, and has changed something"),
+                Err(error) => assert!(error.is_out_of_memory(), "{what}, a copy to the host: {error:?}"),
+            }
+            assert!(ballast.blocks.pop().is_some(), "{what}: a copy to the host takes more memory than there is");
+        }
+        assert!(ballast.blocks.pop().is_some(), "{what} takes more memory than there is");
+    }
+}
+
+/// Every structure on a device whose memory is full but for less than `least` bytes, and some keys.
+fn nearly_full(device: &Device, n: usize, least: usize) {
+    // Kernels and streams are there before memory is short; what the driver needs for them is no vector's.
+    round(device, n, 1);
+    let (first, second) = (keys(n, 5), keys(n, 6));
+    let all = [&first[..], &second].concat();
+    let mut ballast = Ballast { device, blocks: Vec::new(), least };
+    let ballast = &mut ballast;
+
+    let builder = SplitBlockBloom::builder(4 * n as u64);
+    let mut filter = builder.on(device).build_from(&first).unwrap();
+    let mut host = filter.to_host().unwrap();
+    let build = |_: &mut ()| builder.on(device).build_from(&second);
+    let other = refuses_until_it_works(ballast, "a split-block filter's build", &mut (), |()| Ok(()), build);
+    refuses_until_it_works(
+        ballast,
+        "an insertion",
+        &mut filter,
+        |filter| filter.to_host(),
+        |filter| filter.insert_bulk(&second),
+    );
+    host.insert_bulk(&second);
+    assert!(filter.to_host().unwrap() == host);
+    drop((filter, other));
+
+    macro_rules! quotient {
+        ($name:literal, $builder:expr) => {
+            let builder = $builder;
+            let mut filter = builder.on(device).build_from(&first).unwrap();
+            let mut host = filter.to_host().unwrap();
+            let other = builder.on(device).build_from(&second).unwrap();
+            refuses_until_it_works(
+                ballast,
+                concat!($name, ": insertion"),
+                &mut filter,
+                |f| f.to_host(),
+                |filter| filter.insert_bulk(&second),
+            );
+            refuses_until_it_works(
+                ballast,
+                concat!($name, ": removal"),
+                &mut filter,
+                |f| f.to_host(),
+                |filter| filter.remove_bulk(&first),
+            );
+            refuses_until_it_works(
+                ballast,
+                concat!($name, ": doubling"),
+                &mut filter,
+                |f| f.to_host(),
+                |filter| filter.double(),
+            );
+            refuses_until_it_works(
+                ballast,
+                concat!($name, ": merging"),
+                &mut filter,
+                |f| f.to_host(),
+                |filter| filter.merge(&other),
+            );
+            host.insert_bulk(&second).unwrap();
+            host.remove_bulk(&first);
+            host.double().unwrap();
+            host.merge(&other.to_host().unwrap()).unwrap();
+            assert!(filter.to_host().unwrap() == host);
+        };
+    }
+    quotient!("standard slots", StandardQuotientFilter::builder(4 * n as u64).duplicates(Duplicates::Kept));
+    quotient!("rank and select", RankSelectQuotientFilter::builder(4 * n as u64).duplicates(Duplicates::Counted));
+
+    macro_rules! dictionary {
+        ($name:literal, $form:ident $(, $cleanup:ident)?) => {
+            let mut dictionary = $form::builder().on(device).build_from(&first, &second).unwrap();
+            let mut host = dictionary.to_host().unwrap();
+            let image = warpset_lsm::gpu::$form::<u64, u64>::to_host;
+            refuses_until_it_works(ballast, concat!($name, ": insertion"), &mut dictionary, image, |dictionary| {
+                dictionary.insert_bulk(&second, &first)
+            });
+            refuses_until_it_works(ballast, concat!($name, ": removal"), &mut dictionary, image, |dictionary| {
+                dictionary.remove_bulk(&first)
+            });
+            host.insert_bulk(&second, &first).unwrap();
+            host.remove_bulk(&first).unwrap();
+            assert!(dictionary.to_host().unwrap() == host);
+            let get = |dictionary: &mut _| Dictionary::get_bulk(dictionary, &all);
+            let found = refuses_until_it_works(ballast, concat!($name, ": lookup"), &mut dictionary, image, get);
+            assert_eq!(found, host.get_bulk(&all));
+            $(
+                refuses_until_it_works(ballast, concat!($name, ": cleanup"), &mut dictionary, image, |dictionary| {
+                    dictionary.$cleanup()
+                });
+                host.$cleanup().unwrap();
+                assert!(dictionary.to_host().unwrap() == host);
+            )?
+        };
+    }
+    dictionary!("a tree", Lsm, cleanup);
+    dictionary!("a sorted array", SortedArray); // is always clean
+
+    let build = |_: &mut ()| RecSplit::builder().on(device).build_from(&all);
+    let function = refuses_until_it_works(ballast, "a function's build", &mut (), |()| Ok(()), build);
+    assert!(function.to_host().unwrap() == RecSplit::builder().build_from(&all).unwrap());
+    let build = |_: &mut ()| StaticFilter::builder(16).on(device).build_from(&all);
+    let members = refuses_until_it_works(ballast, "a static filter's build", &mut (), |()| Ok(()), build);
+    assert_eq!(members.count_contained_bulk(&all).unwrap(), all.len());
+
+    // More keys than one block sorts in shared memory.
+    let mut expected = keys(25 * n, 7);
+    let (stream, mut sorted) = (device.new_stream().unwrap(), device.from_slice(&expected).unwrap());
+    // SAFETY: the vector lives until `to_vec` has waited, and nothing else uses it.
+    let sort = |keys: &mut DeviceVec<u64>| unsafe { sort::sort_keys_in_place_async(&stream, keys, By::ascending()) };
+    refuses_until_it_works(ballast, "a sort", &mut sorted, |keys| Ok(keys.to_vec()?), sort);
+    expected.sort_unstable();
+    assert_eq!(sorted.to_vec().unwrap(), expected);
+
+    // When memory is there again, everything works.
+    ballast.blocks.clear();
+    round(device, n, 2);
+}
+
+#[test]
+fn a_nearly_full_emulator() {
+    if !testing::devices(7).is_empty() {
+        let options = EmulatorOptions::default().config(Config::seeded(7)).memory_bytes(16 << 20);
+        nearly_full(&Device::emulator_with(options), 200, 256);
+    }
+}
+
+#[test]
+#[ignore = "takes all memory of the CUDA device: nothing else may run on it"]
+fn a_nearly_full_device() {
+    if let Some(device) = testing::cuda() {
+        nearly_full(&device, 1 << 20, 1 << 20);
+    }
+}
