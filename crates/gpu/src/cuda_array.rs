@@ -75,7 +75,7 @@ fn typestr_of<T: ArrayItem>() -> String {
 }
 
 /// An array that does not fit what is asked of it.
-fn unfit(field: &'static str, found: impl ToString, expected: impl ToString) -> GpuError {
+pub(crate) fn unfit(field: &'static str, found: impl ToString, expected: impl ToString) -> GpuError {
     GpuError::ForeignArray { field, found: found.to_string(), expected: expected.to_string() }
 }
 

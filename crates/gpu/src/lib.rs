@@ -59,6 +59,7 @@ mod cuda;
 mod cuda_array;
 mod device;
 mod devices;
+pub mod dlpack;
 mod emulated;
 mod error;
 mod event;
