@@ -242,6 +242,7 @@ fn bloom_filters_on_devices() {
         changes(|| split.clone().on(device).build().unwrap());
         changes(|| blocked.clone().on(device).build().unwrap());
         changes(|| rao.clone().on(device).build().unwrap());
+        changes(|| split.sharded_on(&device.into()).build().unwrap());
         tests_and_inserts(|| split.clone().on(device).build().unwrap());
         tests_and_inserts(|| blocked.clone().on(device).build().unwrap());
         tests_and_inserts(|| rao.clone().on(device).build().unwrap());

@@ -26,6 +26,8 @@ impl Signature {
 
 /// The folders whose public functions are the API of structures.
 const STRUCTURES: &[&str] = &["bloom", "lsm", "quotient", "recsplit"];
+/// What filters get from a macro.
+const LOOKUPS: &str = "../crates/primitives/src/lookups.rs";
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
@@ -43,7 +45,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 /// Every `pub fn` and `pub unsafe fn` outside of comments.
 fn signatures() -> Vec<Signature> {
     let manifest = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
-    let mut files = Vec::new();
+    let mut files = vec![Path::new(&manifest).join(LOOKUPS)];
     for structure in STRUCTURES {
         sources(&Path::new(&manifest).join("../crates").join(structure).join("src"), &mut files);
     }
@@ -54,7 +56,9 @@ fn signatures() -> Vec<Signature> {
             .lines()
             .filter(|line| !line.trim_start().starts_with("//"))
             .flat_map(|line| [line, "\n"])
-            .collect();
+            .collect::<String>()
+            .replace("$crate::lookups::", "")
+            .replace("$keys", "DeviceKeys");
         for (at, marker) in text.match_indices("pub ") {
             let after = text[at + marker.len()..].trim_start_matches("const ");
             let is_unsafe = after.starts_with("unsafe ");

@@ -46,6 +46,7 @@ mod parts;
 mod query;
 mod rao;
 mod rates;
+mod sharded;
 mod stencil;
 mod test_and_insert;
 mod traits;
@@ -56,6 +57,7 @@ pub use insert::Grouping;
 use kernels::BLOCK;
 pub use kernels::{DeviceLayout, DeviceOneBlock, SPECIALISED_SHAPES};
 pub use rao::RaoInsertion;
+pub use sharded::{ShardedBloom, ShardedBuilder};
 pub use warpset_gpu::batch::{DeviceKey, DeviceKeys, DeviceStrings, Offset, Stencil, StringVec};
 
 /// A Bloom filter in device memory; which one, the layout says.

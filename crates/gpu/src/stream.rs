@@ -159,6 +159,16 @@ impl Stream {
         queued.and(self.synchronize())
     }
 
+    /// The first item, on the host, after this stream's work: a count, say. Waits.
+    ///
+    /// # Panics
+    /// If there is none, like slices of the standard library.
+    pub fn download_first<'a, T: Pod>(&self, from: impl Into<DeviceSlice<'a, T>>) -> Result<T> {
+        let mut first = [T::zeroed()];
+        self.download(from.into().slice(..1), &mut first)?;
+        Ok(first[0])
+    }
+
     /// Queues a copy to the device. It overlaps other work if `from` is [pinned](PinnedVec).
     ///
     /// # Safety

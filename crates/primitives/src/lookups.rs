@@ -10,23 +10,18 @@ pub use warpset_base::key::Key;
 pub use warpset_gpu::batch::{Answers, DeviceKey, Stencil, answers_bitmap, answers_count, answers_into};
 #[doc(hidden)]
 pub use warpset_gpu::{DeviceSlice, DeviceSliceMut, Stream};
-use warpset_gpu::{DeviceVec, GpuError};
 
-/// Gives filters in device memory their lookups, for keys on the host and on the device, and the trait `Filter`. Documentation
-/// shows the methods as each type's own.
+/// Gives filters in device memory their lookups of keys on the host, and the trait `Filter`. Documentation shows the methods as
+/// each type's own.
 ///
-/// Each line names generic parameters, the filter, which keys on the device it takes, and the error of its crate. The filter has
-/// - `fn device(&self) -> &Device` and `fn memory_bytes(&self) -> u64`;
+/// Each line names generic parameters, the filter, and the error of its crate. The filter has
+/// - `fn memory_bytes(&self) -> u64`;
 /// - `fn answer<K: Key>(&self, keys: &[K], take: impl FnMut(usize, &[u64])) -> Result<(), Error>`, which brings one bit per key of
-///   a host slice to `take`, chunk by chunk in any order, each from a multiple of 64 on;
-/// - `unsafe fn answer_async<K: Keys>(&self, stream: &Stream, keys: K, others: &[&Device], answers: Answers) -> Result<(), Error>`,
-///   which queues the answers to keys on the device. It does nothing if there are no keys, and else refuses keys, a stream or
-///   `others` of another device. Its contract: `answers` has room; until `stream` has passed this work, the filter, the keys and
-///   the answers stay allocated, nothing writes filter and keys, and nothing else accesses the answers.
+///   a host slice to `take`, chunk by chunk in any order, each from a multiple of 64 on.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! lookups {
-    ($([$($generics:tt)*] $filter:ty, $keys:path, $error:ty;)*) => {$(
+macro_rules! bulk_lookups {
+    ($([$($generics:tt)*] $filter:ty, $error:ty;)*) => {$(
         /// Lookups of keys on the host: keys of any kind; those that are no integers are hashed on the host.
         impl<$($generics)*> $filter {
             /// Whether each key may be in the filter, in the order of the keys.
@@ -95,6 +90,46 @@ macro_rules! lookups {
                 Ok(())
             }
         }
+
+        impl<$($generics)*> $crate::lookups::Filter for $filter {
+            type Error = $error;
+
+            fn contains_bulk_into<K: $crate::lookups::Key>(
+                &self,
+                keys: &[K],
+                answers: &mut [bool],
+            ) -> Result<(), $error> {
+                self.contains_bulk_into(keys, answers)
+            }
+            fn contains_bitmap_bulk<K: $crate::lookups::Key>(
+                &self,
+                keys: &[K],
+            ) -> Result<$crate::lookups::Bitmap, $error> {
+                self.contains_bitmap_bulk(keys)
+            }
+            fn count_contained_bulk<K: $crate::lookups::Key>(&self, keys: &[K]) -> Result<usize, $error> {
+                self.count_contained_bulk(keys)
+            }
+            fn memory_bytes(&self) -> u64 {
+                self.memory_bytes()
+            }
+        }
+    )*};
+}
+
+/// The same, and the lookups of keys on the device.
+///
+/// Each line also names, before the error, which keys on the device the filter takes. The filter also has
+/// - `fn device(&self) -> &Device`;
+/// - `unsafe fn answer_async<K: Keys>(&self, stream: &Stream, keys: K, others: &[&Device], answers: Answers) -> Result<(), Error>`,
+///   which queues the answers to keys on the device. It does nothing if there are no keys, and else refuses keys, a stream or
+///   `others` of another device. Its contract: `answers` has room; until `stream` has passed this work, the filter, the keys and
+///   the answers stay allocated, nothing writes filter and keys, and nothing else accesses the answers.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! lookups {
+    ($([$($generics:tt)*] $filter:ty, $keys:path, $error:ty;)*) => {$(
+        $crate::bulk_lookups! { [$($generics)*] $filter, $error; }
 
         /// Lookups of keys on the device.
         impl<$($generics)*> $filter {
@@ -175,7 +210,7 @@ macro_rules! lookups {
                     // SAFETY: filter and keys are borrowed until the stream has been waited for, and the count is freed in its
                     // order.
                     unsafe { self.count_contained_async(stream, keys, count.as_mut_slice())? };
-                    Ok($crate::lookups::first_of(stream, &count)?)
+                    Ok(stream.download_first(&count)? as usize)
                 })
             }
 
@@ -215,7 +250,7 @@ macro_rules! lookups {
                     // SAFETY: filter, keys and places are borrowed until the stream has been waited for; the borrows do not
                     // overlap.
                     unsafe { self.retain_contained_async(stream, keys, retained, count.as_mut_slice())? };
-                    Ok($crate::lookups::first_of(stream, &count)?)
+                    Ok(stream.download_first(&count)? as usize)
                 })
             }
 
@@ -259,7 +294,7 @@ macro_rules! lookups {
                     let mut count = stream.alloc_zeroed::<u64>(1)?;
                     // SAFETY: filter, keys and places are borrowed until the stream has been waited for.
                     unsafe { self.retain_contained_indices_async(stream, keys, retained, count.as_mut_slice())? };
-                    Ok($crate::lookups::first_of(stream, &count)?)
+                    Ok(stream.download_first(&count)? as usize)
                 })
             }
 
@@ -371,37 +406,5 @@ macro_rules! lookups {
                 }
             }
         }
-
-        impl<$($generics)*> $crate::lookups::Filter for $filter {
-            type Error = $error;
-
-            fn contains_bulk_into<K: $crate::lookups::Key>(
-                &self,
-                keys: &[K],
-                answers: &mut [bool],
-            ) -> Result<(), $error> {
-                self.contains_bulk_into(keys, answers)
-            }
-            fn contains_bitmap_bulk<K: $crate::lookups::Key>(
-                &self,
-                keys: &[K],
-            ) -> Result<$crate::lookups::Bitmap, $error> {
-                self.contains_bitmap_bulk(keys)
-            }
-            fn count_contained_bulk<K: $crate::lookups::Key>(&self, keys: &[K]) -> Result<usize, $error> {
-                self.count_contained_bulk(keys)
-            }
-            fn memory_bytes(&self) -> u64 {
-                self.memory_bytes()
-            }
-        }
     )*};
-}
-
-/// The first word, when `stream` has passed.
-#[doc(hidden)]
-pub fn first_of(stream: &Stream, words: &DeviceVec<u64>) -> Result<usize, GpuError> {
-    let mut first = [0];
-    stream.download(words.slice(..1), &mut first)?;
-    Ok(first[0] as usize)
 }

@@ -28,6 +28,11 @@ impl SplitBlockLayout {
         SplitBlockLayout { int32: column == PhysicalType::Int32, ..self }
     }
 
+    /// The same for a part of the blocks.
+    pub(crate) fn with_blocks(self, blocks: u64) -> Result<SplitBlockLayout, Error> {
+        Ok(SplitBlockLayout { int32: self.int32, ..SplitBlockLayout::new(blocks)? })
+    }
+
     /// Whether integers hash as those of a Parquet column of type INT32.
     pub fn is_int32(&self) -> bool {
         self.int32

@@ -87,7 +87,7 @@ impl<S: DeviceSlotKind> QuotientFilter<S> {
             let mut count = stream.alloc_zeroed::<u64>(1)?;
             // SAFETY: filter and keys are borrowed until the stream has been waited for, and the count is freed in its order.
             unsafe { self.count_contained_async_with(stream, keys, count.as_mut_slice(), method)? };
-            Ok(lookups::first_of(stream, &count)?)
+            Ok(stream.download_first(&count)? as usize)
         })
     }
 

@@ -1,0 +1,397 @@
+//! A split-block filter whose blocks lie on several devices.
+//!
+//! Each device has a range of the blocks, as a filter of its own. A key's block follows from the high half of its hash, and the bits in the
+//! block from the low half; so the device that has the block is asked for a hash with the same low half, and a high half that means
+//! this block among the device's own. All shards together are the words of one filter, bit for bit, whatever the number of devices.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use warpset_base::parallel;
+use warpset_base::words::AlignedWords;
+use warpset_core::bloom::split_block::{WORDS_PER_BLOCK, block_of};
+use warpset_gpu::batch::{download_large, upload_many};
+use warpset_gpu::{Device, Devices};
+use warpset_primitives::bulk_lookups;
+
+use super::SplitBlockBloom;
+use crate::layout::engine::Engine;
+use crate::{Bitmap, Builder, Error, Hashed, Insert, Key, Layout, SplitBlockBuilder, SplitBlockLayout, cpu};
+
+/// Keys that one task routes; a multiple of 64. (Tests have batches of several pieces that are small.)
+const PIECE: usize = if cfg!(test) { 1 << 8 } else { 1 << 14 };
+/// Keys that are routed at a time, for each shard: their hashes take 8 bytes each on the host.
+const ROUTED: usize = if cfg!(test) { 1 << 9 } else { 1 << 22 };
+
+/// A [`SplitBlockBloom`] whose blocks are divided among several devices, for filters that one device's memory does not hold: the same bits
+/// as [`cpu::SplitBlockBloom`], with the same answers and rate, whatever the number of devices.
+///
+/// Keys come from host slices. They are hashed on the host and sent, 8 bytes each, to the device that has their block; all devices
+/// work at the same time, one host thread each. While keys are routed the devices wait, so a filter that fits on one device is faster there.
+///
+/// ```
+/// use warpset_bloom::SplitBlockBloom;
+/// use warpset_gpu::{Device, Devices};
+///
+/// let devices = Devices::new([(); 2].map(|()| Device::emulator(Default::default())))?; // or `Devices::cuda_all()?`
+/// let builder = SplitBlockBloom::builder(1_000).fpr(0.001);
+/// let mut filter = builder.sharded_on(&devices).build_from(&["two", "three"])?;
+/// filter.insert_bulk(&["five"])?;
+/// assert_eq!(filter.contains_bulk(&["five", "six"])?, [true, false]);
+/// assert!(filter.to_host()? == builder.build_from(&["two", "three", "five"])?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct ShardedBloom {
+    layout: SplitBlockLayout,
+    devices: Devices,
+    /// One per device.
+    shards: Vec<Shard>,
+}
+
+struct Shard {
+    /// Which blocks it has.
+    blocks: Range<u64>,
+    filter: SplitBlockBloom,
+}
+
+/// A builder of filters that are divided among devices: what `sharded_on` makes of a builder.
+#[derive(Debug)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct ShardedBuilder {
+    layout: Result<SplitBlockLayout, Error>,
+    devices: Devices,
+}
+
+impl ShardedBuilder {
+    /// Checks every setting, then allocates: an empty filter.
+    ///
+    /// # Errors
+    /// Those of the settings; [`Error::Gpu`] if a device has too little memory for its share.
+    pub fn build(self) -> Result<ShardedBloom, Error> {
+        ShardedBloom::with_layout(&self.devices, self.layout?)
+    }
+
+    /// Checks every setting, then makes a filter of these keys.
+    ///
+    /// # Errors
+    /// As for [`ShardedBuilder::build`], and those of an insertion.
+    pub fn build_from<K: Key>(self, keys: &[K]) -> Result<ShardedBloom, Error> {
+        let mut filter = self.build()?;
+        filter.insert_bulk(keys)?;
+        Ok(filter)
+    }
+}
+
+impl Builder<SplitBlockLayout> {
+    /// The same for a filter that is divided among devices.
+    pub fn sharded_on(&self, devices: &Devices) -> ShardedBuilder {
+        ShardedBuilder { layout: Ok(*self.layout()), devices: devices.clone() }
+    }
+}
+
+impl SplitBlockBuilder {
+    /// The same for a filter that is divided among devices.
+    pub fn sharded_on(&self, devices: &Devices) -> ShardedBuilder {
+        ShardedBuilder { layout: self.layout(), devices: devices.clone() }
+    }
+}
+
+/// Some keys of a batch, by shards.
+struct Piece {
+    /// The shard of each key.
+    shards: Vec<u32>,
+    /// The hashes that each shard is asked for, in the order of the keys.
+    hashes: Vec<Vec<u64>>,
+}
+
+bulk_lookups! {
+    [] ShardedBloom, Error;
+}
+
+impl ShardedBloom {
+    /// An empty filter with these parameters, on as many of the devices as there are blocks.
+    fn with_layout(devices: &Devices, layout: SplitBlockLayout) -> Result<ShardedBloom, Error> {
+        let count = (devices.all().len() as u64).min(layout.blocks());
+        let devices = devices.at_most(count as usize);
+        let shards = devices.each(|place, device| {
+            let start = |place: u64| layout.blocks() * place / count;
+            let blocks = start(place as u64)..start(place as u64 + 1);
+            let filter = SplitBlockBloom::with_layout(device, layout.with_blocks(blocks.end - blocks.start)?)?;
+            Ok(Shard { blocks, filter })
+        });
+        let shards = shards.into_iter().collect::<Result<_, Error>>()?;
+        Ok(ShardedBloom { layout, devices, shards })
+    }
+
+    /// A copy of a filter in host memory, which may have been loaded from a file.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`]: too little device memory, say.
+    pub fn from_host(devices: &Devices, filter: &cpu::SplitBlockBloom) -> Result<ShardedBloom, Error> {
+        let mut copy = ShardedBloom::with_layout(devices, *filter.layout())?;
+        copy.each_mut(|shard, device| {
+            let words = &filter.words()[words_of(&shard.blocks)];
+            Ok(upload_many(&device.new_stream()?, vec![(words, shard.filter.words.as_mut_slice())])?)
+        })?;
+        Ok(copy)
+    }
+
+    /// A copy in host memory: one filter, to be saved or asked there. Waits for all work on the devices.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`]; too little host memory.
+    pub fn to_host(&self) -> Result<cpu::SplitBlockBloom, Error> {
+        let mut words = AlignedWords::zeroed(self.layout.words())?;
+        let mut rest = words.as_mut_slice();
+        let mut parts = Vec::new();
+        for shard in &self.shards {
+            let (part, later) = rest.split_at_mut(words_of(&shard.blocks).len());
+            parts.push(Mutex::new(part));
+            rest = later;
+        }
+        let copied = self.devices.each(|place, device| {
+            device.synchronize()?;
+            let mut part = parts[place].lock().unwrap_or_else(PoisonError::into_inner);
+            Ok(download_large(&device.new_stream()?, self.shards[place].filter.words(), &mut part)?)
+        });
+        copied.into_iter().collect::<Result<(), Error>>()?;
+        drop(parts);
+        Ok(cpu::Bloom::from_parts(self.layout, words))
+    }
+
+    /// The parameters of the whole filter.
+    pub fn layout(&self) -> &SplitBlockLayout {
+        &self.layout
+    }
+
+    /// The devices that have a part of it.
+    pub fn devices(&self) -> &Devices {
+        &self.devices
+    }
+
+    /// Bytes of device memory that the bits take, on all devices together.
+    pub fn memory_bytes(&self) -> u64 {
+        4 * self.layout.words()
+    }
+
+    /// Bits of memory per key, were `keys` in the filter.
+    pub fn bits_per_key(&self, keys: u64) -> f64 {
+        8.0 * self.memory_bytes() as f64 / keys as f64
+    }
+
+    /// The rate of false positives in theory, were `keys` different keys in the filter.
+    pub fn expected_fpr(&self, keys: u64) -> f64 {
+        self.layout.expected_fpr(keys)
+    }
+
+    /// The rate of false positives of the filter as it is now, from the number of ones in each block.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
+    pub fn fpr(&self) -> Result<f64, Error> {
+        let weighted = self.each(|shard| Ok(shard.filter.fpr()? * (shard.blocks.end - shard.blocks.start) as f64))?;
+        Ok(weighted.iter().sum::<f64>() / self.layout.blocks() as f64)
+    }
+
+    /// How many bits are set.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
+    pub fn count_ones(&self) -> Result<u64, Error> {
+        Ok(self.each(|shard| shard.filter.count_ones())?.iter().sum())
+    }
+
+    /// The fraction of bits that are set; about half when the filter is as full as it was meant to be.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
+    pub fn fill_ratio(&self) -> Result<f64, Error> {
+        Ok(self.count_ones()? as f64 / self.layout.settable_bits() as f64)
+    }
+
+    /// How many different keys the filter holds, estimated from the number of set bits.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`].
+    pub fn estimated_len(&self) -> Result<f64, Error> {
+        Ok(self.layout.cardinality(self.count_ones()?))
+    }
+
+    /// How many keys one chunk of a host slice carries to each device, see [`Bloom::set_chunk_keys`](super::Bloom::set_chunk_keys).
+    pub fn set_chunk_keys(&mut self, keys: usize) {
+        self.shards.iter_mut().for_each(|shard| shard.filter.set_chunk_keys(keys));
+    }
+
+    /// Inserts all keys. Keys of any kind, hashed on the host.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`]; then some of the keys may be in the filter.
+    pub fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
+        for keys in keys.chunks(ROUTED * self.shards.len()) {
+            let pieces = self.route(keys);
+            self.each_mut_at(|place, shard, _| shard.filter.insert_bulk(&asked(&pieces, place)))?;
+        }
+        Ok(())
+    }
+
+    /// Removes all keys and keeps the memory. Waits for all work on the devices.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`]; then some of the keys may be gone.
+    pub fn clear(&mut self) -> Result<(), Error> {
+        self.each_mut(|shard, _| shard.filter.clear())
+    }
+
+    /// Adds all keys of `other`, a filter with the same parameters on the same devices.
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`] names the first parameter that differs; [`Error::Gpu`] for other devices: nothing has been added then.
+    pub fn merge(&mut self, other: &ShardedBloom) -> Result<(), Error> {
+        self.check_compatible(other)?;
+        self.each_mut_at(|place, shard, _| shard.filter.merge(&other.shards[place].filter))
+    }
+
+    /// Whether `merge` would accept `other`; the error names the first difference.
+    ///
+    /// # Errors
+    /// As for [`ShardedBloom::merge`].
+    pub fn check_compatible(&self, other: &ShardedBloom) -> Result<(), Error> {
+        if let Some((field, left, right)) = self.layout.difference(&other.layout) {
+            return Err(Error::Incompatible { field, left, right });
+        }
+        let (left, right) = (self.shards.len() as u64, other.shards.len() as u64);
+        if left != right {
+            return Err(Error::Incompatible { field: "shards", left, right });
+        }
+        self.shards.iter().zip(&other.shards).try_for_each(|(own, other)| own.filter.check_compatible(&other.filter))
+    }
+
+    /// Runs `work` for each shard, on a thread of its own.
+    fn each<R: Send>(&self, work: impl Fn(&Shard) -> Result<R, Error> + Sync) -> Result<Vec<R>, Error> {
+        self.devices.each(|place, _| work(&self.shards[place])).into_iter().collect()
+    }
+
+    /// The same with shards that change, and their places.
+    fn each_mut_at(
+        &mut self,
+        work: impl Fn(usize, &mut Shard, &Device) -> Result<(), Error> + Sync,
+    ) -> Result<(), Error> {
+        let shards: Vec<_> = self.shards.iter_mut().map(Mutex::new).collect();
+        let results = self.devices.each(|place, device| {
+            let mut shard = shards[place].lock().unwrap_or_else(PoisonError::into_inner);
+            work(place, &mut shard, device)
+        });
+        results.into_iter().collect()
+    }
+
+    fn each_mut(&mut self, work: impl Fn(&mut Shard, &Device) -> Result<(), Error> + Sync) -> Result<(), Error> {
+        self.each_mut_at(|_, shard, device| work(shard, device))
+    }
+
+    /// Brings one bit per key to `take`, in the order of the keys; `first` is a multiple of 64.
+    fn answer<K: Key>(&self, keys: &[K], mut take: impl FnMut(usize, &[u64])) -> Result<(), Error> {
+        let most = ROUTED * self.shards.len();
+        for (first, keys) in (0..).step_by(most).zip(keys.chunks(most)) {
+            let pieces = self.route(keys);
+            let answers = self.devices.each(|place, _| {
+                self.shards[place].filter.contains_bitmap_bulk(&asked(&pieces, place)) //
+            });
+            let answers = answers.into_iter().collect::<Result<Vec<_>, Error>>()?;
+            let mut starts = vec![0; self.shards.len()];
+            let from = pieces.iter().map(|piece| {
+                let from = starts.clone();
+                starts.iter_mut().zip(&piece.hashes).for_each(|(start, hashes)| *start += hashes.len());
+                (piece, from)
+            });
+            let gathered = parallel::map(from, |(piece, from)| piece.gather(from, &answers));
+            gathered.iter().zip((first..).step_by(PIECE)).for_each(|(words, first)| take(first, words));
+        }
+        Ok(())
+    }
+
+    /// Which shard is asked for which hashes.
+    fn route<K: Key>(&self, keys: &[K]) -> Vec<Piece> {
+        parallel::map(keys.chunks(PIECE), |keys| {
+            let (mut shards, mut hashes) = (Vec::with_capacity(keys.len()), vec![Vec::new(); self.shards.len()]);
+            let share = keys.len() / self.shards.len();
+            hashes.iter_mut().for_each(|hashes| hashes.reserve(share + share / 8));
+            for key in keys {
+                let hash = self.layout.probe(key);
+                let (shard, hash) = self.shard_of(hash);
+                shards.push(shard as u32);
+                hashes[shard].push(hash);
+            }
+            Piece { shards, hashes }
+        })
+    }
+
+    /// The shard that has the block of a hash, and the hash that it is asked for instead.
+    fn shard_of(&self, hash: u64) -> (usize, u64) {
+        let block = block_of(hash, self.layout.blocks());
+        // Shards are nearly equal, so this is the right one or a neighbour.
+        let mut shard = (((hash >> 32) * self.shards.len() as u64) >> 32) as usize;
+        while block < self.shards[shard].blocks.start {
+            shard -= 1;
+        }
+        while block >= self.shards[shard].blocks.end {
+            shard += 1;
+        }
+        let Range { start, end } = self.shards[shard].blocks;
+        (shard, hash_in_block(hash, block - start, end - start))
+    }
+}
+
+impl Piece {
+    /// The answers to its keys, from those of the shards; `next` is the place of its first answer in each.
+    fn gather(&self, mut next: Vec<usize>, answers: &[Bitmap]) -> Vec<u64> {
+        let mut answer = |word: u64, &shard: &u32| {
+            let (words, place) = (answers[shard as usize].as_words(), &mut next[shard as usize]);
+            let bit = words[*place / 64] >> (*place % 64) & 1;
+            *place += 1;
+            word >> 1 | bit << 63
+        };
+        let word = |shards: &[u32]| shards.iter().fold(0, &mut answer) >> (64 - shards.len());
+        self.shards.chunks(64).map(word).collect()
+    }
+}
+
+/// All hashes that a shard is asked for.
+fn asked(pieces: &[Piece], shard: usize) -> Vec<Hashed> {
+    let mut all = Vec::with_capacity(pieces.iter().map(|piece| piece.hashes[shard].len()).sum());
+    pieces.iter().for_each(|piece| all.extend_from_slice(crate::as_hashed(&piece.hashes[shard])));
+    all
+}
+
+/// The words of these blocks.
+fn words_of(blocks: &Range<u64>) -> Range<usize> {
+    blocks.start as usize * WORDS_PER_BLOCK..blocks.end as usize * WORDS_PER_BLOCK
+}
+
+/// A hash with the low half of this one whose block, of `blocks`, is `block`.
+fn hash_in_block(hash: u64, block: u64, blocks: u64) -> u64 {
+    // The least `high` whose `high * blocks / 2^32` is not below `block`; it is below `block + 1`, because `blocks <= 2^32`.
+    let high = (block << 32).div_ceil(blocks);
+    high << 32 | hash & 0xffff_ffff
+}
+
+impl Insert for ShardedBloom {
+    fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
+        self.insert_bulk(keys)
+    }
+    fn clear(&mut self) -> Result<(), Error> {
+        self.clear()
+    }
+    fn merge(&mut self, other: &Self) -> Result<(), Error> {
+        self.merge(other)
+    }
+}
+
+impl fmt::Debug for ShardedBloom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ShardedBloom").field("layout", &self.layout).field("devices", &self.devices).finish()
+    }
+}
+
+#[cfg(all(test, not(warpset_host_tests)))]
+mod tests;
