@@ -1,12 +1,12 @@
 //! Clusters of processes on one machine, for tests and measurements.
 
-use std::io::{self, BufRead, BufReader};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::prelude::{SessionConfig, SessionContext};
+use warpset_engines_testing::Processes;
 
 use crate::client;
 
@@ -20,7 +20,7 @@ const START: Duration = Duration::from_secs(60);
 /// through the network, as it would be between machines.
 #[derive(Debug)]
 pub struct LocalCluster {
-    processes: Vec<Child>,
+    processes: Processes,
     port: u16,
     folder: PathBuf,
 }
@@ -29,15 +29,15 @@ impl LocalCluster {
     /// Starts `program`, which is the program of this crate, as a scheduler and this many executors, and waits until they can
     /// work. They write into `folder`, which has to be there.
     pub async fn start(program: &Path, executors: usize, folder: &Path) -> Result<LocalCluster> {
-        let mut cluster = LocalCluster { processes: Vec::new(), port: 0, folder: folder.to_owned() };
-        cluster.port = cluster.spawn(program, &["scheduler", "--port", "0", "--executor-timeout", "8"])?;
+        let mut cluster = LocalCluster { processes: Processes::default(), port: 0, folder: folder.to_owned() };
+        cluster.port = cluster.processes.spawn(program, &["scheduler", "--port", "0", "--executor-timeout", "8"])?;
         let port = cluster.port.to_string();
         for executor in 0..executors {
             let work_dir = cluster.work_dir(executor);
             std::fs::create_dir(&work_dir)?;
             let work_dir = work_dir.display().to_string();
             let options = ["--scheduler-port", &port, "--cores", "1", "--heartbeat", "1", "--work-dir", &work_dir];
-            cluster.spawn(program, &[&["executor"], &options[..]].concat())?;
+            cluster.processes.spawn(program, &[&["executor"], &options[..]].concat())?;
         }
         if executors > 0 {
             cluster.wait_until_ready().await?;
@@ -63,7 +63,7 @@ impl LocalCluster {
 
     /// The numbers of the processes: the scheduler's first.
     pub fn process_ids(&self) -> Vec<u32> {
-        self.processes.iter().map(Child::id).collect()
+        self.processes.ids()
     }
 
     /// Bytes of the files that an executor has written for other tasks and not removed since.
@@ -77,27 +77,11 @@ impl LocalCluster {
     ///
     /// If there is no executor of this number.
     pub fn kill(&mut self, executor: usize) -> io::Result<()> {
-        let process = &mut self.processes[1 + executor];
-        process.kill()?;
-        process.wait().map(|_| ())
+        self.processes.kill(1 + executor)
     }
 
     fn work_dir(&self, executor: usize) -> PathBuf {
         self.folder.join(format!("executor-{executor}"))
-    }
-
-    /// Starts a process, and returns the port that its first line ends in.
-    fn spawn(&mut self, program: &Path, arguments: &[&str]) -> Result<u16> {
-        let mut process = Command::new(program).args(arguments).stdout(Stdio::piped()).spawn()?;
-        let output = process.stdout.take().expect("it is piped");
-        self.processes.push(process);
-        let mut line = String::new();
-        BufReader::new(output).read_line(&mut line)?;
-        let port = line.trim().rsplit(':').next().and_then(|port| port.parse().ok());
-        port.ok_or_else(|| {
-            let program = program.display();
-            DataFusionError::Execution(format!("{program} {arguments:?} ended without an address; it said {line:?}"))
-        })
     }
 
     /// Queries get no answer before an executor has registered.
@@ -111,16 +95,6 @@ impl LocalCluster {
                 Err(_) => tokio::time::sleep(Duration::from_millis(200)).await,
                 Ok(_) => return Ok(()),
             }
-        }
-    }
-}
-
-impl Drop for LocalCluster {
-    fn drop(&mut self) {
-        for process in self.processes.iter_mut().rev() {
-            // One that has ended already needs nothing.
-            _ = process.kill();
-            _ = process.wait();
         }
     }
 }

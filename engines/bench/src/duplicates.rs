@@ -25,7 +25,7 @@ pub async fn run(rows: u64, engines: Engines) -> Result<()> {
          (SELECT url, count(*) AS copies FROM pages GROUP BY url HAVING min(file) <> max(file))";
     let candidates = |filter: &str| {
         let candidates =
-            format!("SELECT * FROM pages WHERE quotient_filter_count((SELECT {filter} FROM pages), url) > 1");
+            format!("SELECT * FROM pages WHERE quotient_filter_contains((SELECT {filter} FROM pages), url, 2)");
         counts.replace("FROM pages", &format!("FROM ({candidates})"))
     };
     let filter = format!("quotient_filter_agg(url, {rows}, 0.01)");

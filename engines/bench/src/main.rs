@@ -24,6 +24,12 @@ enum Bench {
         /// Partitions, which run at the same time.
         #[arg(long, default_value_t = 1)]
         partitions: usize,
+        /// Only queries whose name has this in it.
+        #[arg(long)]
+        only: Option<String>,
+        /// Rows of a batch; 8192 are the engine's own choice.
+        #[arg(long, default_value_t = 8192)]
+        batch: usize,
     },
     /// A join of many facts with few items, with a filter below it and without.
     StarJoin {
@@ -46,7 +52,7 @@ enum Bench {
 #[tokio::main]
 async fn main() -> Result<()> {
     match Bench::parse() {
-        Bench::Aggregates { rows, partitions } => aggregates::run(rows, partitions).await,
+        Bench::Aggregates { rows, partitions, only, batch } => aggregates::run(rows, partitions, only, batch).await,
         Bench::StarJoin { rows, engines } => star_join::run(rows, engines).await,
         Bench::Duplicates { rows, engines } => duplicates::run(rows, engines).await,
     }

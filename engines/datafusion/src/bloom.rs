@@ -14,6 +14,7 @@ impl Filter for SplitBlockBloom {
     const OF_KEYS: &'static str = "bloom_filter_agg";
     const OF_FILTERS: &'static str = "bloom_filter_merge";
     const IGNORES_COPIES: bool = true;
+    const GATHERS: bool = false;
     const PARAMETERS: &'static [(&'static str, DataType)] =
         &[("items", DataType::Int64), ("bits_per_item or fpr", DataType::Float64), ("column", DataType::Utf8)];
     type Layout = SplitBlockLayout;

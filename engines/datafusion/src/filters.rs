@@ -41,8 +41,8 @@ impl<F: Filter> Gather for FilterOfKeys<F> {
         self.0.memory_bytes()
     }
 
-    fn partial(&mut self) -> Result<Vec<u8>, Cause> {
-        Ok(self.0.partial())
+    fn partial(&mut self, layout: &F::Layout) -> Result<Vec<u8>, Cause> {
+        self.0.partial(layout)
     }
 
     fn result(&mut self, layout: &F::Layout) -> Result<Vec<u8>, Cause> {
@@ -97,7 +97,7 @@ impl<F: Filter> Gather for FilterOfFilters<F> {
         self.0.memory_bytes()
     }
 
-    fn partial(&mut self) -> Result<Vec<u8>, Cause> {
+    fn partial(&mut self, (): &()) -> Result<Vec<u8>, Cause> {
         Ok(self.0.to_bytes())
     }
 

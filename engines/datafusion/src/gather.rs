@@ -35,7 +35,7 @@ pub(crate) trait Gather: Debug + Send + Sync + Sized + 'static {
     /// Bytes of memory outside of the structure itself.
     fn memory_bytes(&self) -> usize;
     /// What another machine merges.
-    fn partial(&mut self) -> Result<Vec<u8>, Cause>;
+    fn partial(&mut self, settings: &Self::Settings) -> Result<Vec<u8>, Cause>;
     /// The result of what there is by now: a window asks again and again.
     fn result(&mut self, settings: &Self::Settings) -> Result<Vec<u8>, Cause>;
 }
@@ -174,7 +174,10 @@ impl<G: Gather> Accumulator for OneGroup<G> {
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
         let mut partial = None;
-        let fill = |slot: &mut Option<G>| slot.as_mut().map(G::partial).transpose().map(|bytes| partial = bytes);
+        let settings = &self.settings;
+        let fill = |slot: &mut Option<G>| {
+            slot.as_mut().map(|structure| structure.partial(settings)).transpose().map(|bytes| partial = bytes)
+        };
         self.slots.change(0, fill).map_err(|cause| cause.of(G::NAME))?;
         Ok(vec![ScalarValue::LargeBinary(partial)])
     }
@@ -195,9 +198,9 @@ impl<G: Gather> Accumulator for OneGroup<G> {
 }
 
 /// What other machines merge, as an array.
-fn partial_results<G: Gather>(slots: Vec<Option<G>>) -> Result<ArrayRef, Cause> {
+fn partial_results<G: Gather>(settings: &G::Settings, slots: Vec<Option<G>>) -> Result<ArrayRef, Cause> {
     let partial: Result<Vec<_>, Cause> =
-        slots.into_iter().map(|slot| slot.map(|mut structure| structure.partial()).transpose()).collect();
+        slots.into_iter().map(|slot| slot.map(|mut structure| structure.partial(settings)).transpose()).collect();
     Ok(blobs::partial_results(partial?))
 }
 
@@ -240,7 +243,7 @@ impl<G: Gather> GroupsAccumulator for ManyGroups<G> {
     }
 
     fn state(&mut self, emit: EmitTo) -> Result<Vec<ArrayRef>> {
-        let partial = partial_results(self.slots.take(emit)).map_err(|cause| cause.of(G::NAME))?;
+        let partial = partial_results(&self.settings, self.slots.take(emit)).map_err(|cause| cause.of(G::NAME))?;
         Ok(vec![partial])
     }
 
@@ -250,7 +253,7 @@ impl<G: Gather> GroupsAccumulator for ManyGroups<G> {
         let groups: Vec<usize> = (0..values[0].len()).collect();
         let rows = Rows::of(&values[0], Some(&groups), filter);
         let partial = G::add(&self.settings, &mut slots, &values[0], &rows)
-            .and_then(|()| partial_results(slots.take(EmitTo::All)))
+            .and_then(|()| partial_results(&self.settings, slots.take(EmitTo::All)))
             .map_err(|cause| cause.of(G::NAME))?;
         Ok(vec![partial])
     }

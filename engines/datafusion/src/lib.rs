@@ -8,6 +8,7 @@
 //! | `quotient_filter_agg(x [, items [, fpr]])` | a quotient filter of a column, which counts |
 //! | `quotient_filter_merge(filter)` | the sum of quotient filters |
 //! | `quotient_filter_count(filter, x)` | how often `x` was counted, or a little more |
+//! | `quotient_filter_contains(filter, x [, copies])` | whether `x` was counted `copies` times or more, once unless given |
 //! | `approx_intersection_count(a, b)` | how many rows two quotient filters have in common |
 //! | `perfect_hash_agg(x)` | a minimal perfect hash function of a column's different values |
 //! | `perfect_hash_index(function, x)` | the number of `x`, from 0 on without gaps |
@@ -55,6 +56,7 @@
 mod aggregate;
 mod blobs;
 mod bloom;
+mod contains;
 mod convert;
 mod device;
 mod error;
@@ -105,6 +107,7 @@ pub fn scalars() -> Vec<Arc<ScalarUDF>> {
         Lookup::function(MightContain),
         Lookup::function(QuotientFilterCount),
         Lookup::function(PerfectHashIndex),
+        contains::function(),
         quotient::intersection_count(),
         to_parquet,
         to_presto,

@@ -112,7 +112,7 @@ impl<A: Ask> ScalarUDFImpl for Lookup<A> {
         let [structure, key] = arguments else {
             return Err(Cause::ArgumentCount { found: arguments.len(), least: 2, most: 2 }.of(A::NAME));
         };
-        blobs::check_type(structure).and_then(|()| keys::check_type(key)).map_err(|cause| cause.of(A::NAME))?;
+        check_types(structure, key).map_err(|cause| cause.of(A::NAME))?;
         Ok(arguments.to_vec())
     }
 
@@ -124,19 +124,35 @@ impl<A: Ask> ScalarUDFImpl for Lookup<A> {
         let [structure, key] = &args.args[..] else {
             return Err(Cause::ArgumentCount { found: args.args.len(), least: 2, most: 2 }.of(A::NAME));
         };
-        let both_scalar = matches!((structure, key), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
-        let keys = key.to_array(if both_scalar { 1 } else { args.number_rows })?;
-        let answer = || -> Result<ArrayRef, Cause> {
-            let structures = blobs::Argument::of(structure)?;
-            let (answers, nulls) = keys::visit(&keys, Batch { structures, asker: &self.asker })??;
-            Ok(A::array(answers, NullBuffer::union(nulls.as_ref(), keys.logical_nulls().as_ref())))
-        };
-        let answers = answer().map_err(|cause| cause.of(A::NAME))?;
-        if both_scalar {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&answers, 0)?));
-        }
-        Ok(ColumnarValue::Array(answers))
+        answers(&self.asker, A::NAME, structure, key, args.number_rows)
     }
+}
+
+/// Whether the arguments can be a structure and a key.
+pub(crate) fn check_types(structure: &DataType, key: &DataType) -> Result<(), Cause> {
+    blobs::check_type(structure).and_then(|()| keys::check_type(key))
+}
+
+/// What a structure, or one per row, answers for the keys of this many rows; `function` is what errors name.
+pub(crate) fn answers<A: Ask>(
+    asker: &A,
+    function: &'static str,
+    structure: &ColumnarValue,
+    key: &ColumnarValue,
+    rows: usize,
+) -> Result<ColumnarValue> {
+    let both_scalar = matches!((structure, key), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
+    let keys = key.to_array(if both_scalar { 1 } else { rows })?;
+    let answer = || -> Result<ArrayRef, Cause> {
+        let structures = blobs::Argument::of(structure)?;
+        let (answers, nulls) = keys::visit(&keys, Batch { structures, asker })??;
+        Ok(A::array(answers, NullBuffer::union(nulls.as_ref(), keys.logical_nulls().as_ref())))
+    };
+    let answers = answer().map_err(|cause| cause.of(function))?;
+    if both_scalar {
+        return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&answers, 0)?));
+    }
+    Ok(ColumnarValue::Array(answers))
 }
 
 impl<A: Ask> fmt::Debug for Lookup<A> {

@@ -80,7 +80,7 @@ impl Gather for PerfectHashOfKeys {
         self.hashes.capacity() * size_of::<Hash128>()
     }
 
-    fn partial(&mut self) -> Result<Vec<u8>, Cause> {
+    fn partial(&mut self, (): &()) -> Result<Vec<u8>, Cause> {
         self.drop_copies();
         let bits = |hash: &Hash128| (u128::from(hash.high) << 64 | u128::from(hash.low)).to_le_bytes();
         Ok(self.hashes.iter().flat_map(bits).collect())

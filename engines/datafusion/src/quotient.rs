@@ -47,6 +47,7 @@ impl Filter for RankSelectQuotientFilter {
     const OF_KEYS: &'static str = "quotient_filter_agg";
     const OF_FILTERS: &'static str = "quotient_filter_merge";
     const IGNORES_COPIES: bool = false;
+    const GATHERS: bool = true;
     const PARAMETERS: &'static [(&'static str, DataType)] = &[("items", DataType::Int64), ("fpr", DataType::Float64)];
     type Layout = Layout;
 

@@ -2,9 +2,9 @@
 
 use datafusion::prelude::SessionConfig;
 use warpset_ballista::LocalCluster;
+use warpset_engines_testing::{run, table};
 
 use crate::processes::Cluster;
-use crate::{local, run, table};
 
 /// Everything that another executor wrote is fetched through the network, also on one machine.
 fn remote_reads() -> SessionConfig {
@@ -35,9 +35,9 @@ const QUERIES: &[&str] = &[
 async fn two_executors_answer_as_one_process_does() {
     let cluster = Cluster::start(2).await;
     let context = cluster.client(remote_reads()).await;
-    let local = local(cluster.folder.path()).await;
+    let local = cluster.local().await;
     for sql in QUERIES {
-        assert_eq!(table(&context, sql).await, table(&local, sql).await, "{sql}");
+        assert_eq!(table(&context, sql).await.unwrap(), table(&local, sql).await.unwrap(), "{sql}");
     }
     for executor in [0, 1] {
         assert!(cluster.written_bytes(executor) > 0, "executor {executor} had no work");
@@ -75,14 +75,14 @@ async fn sorting_filters_is_an_error_and_not_a_wrong_answer() {
 async fn filters_of_all_sizes() {
     let cluster = Cluster::start(2).await;
     let context = cluster.client(remote_reads()).await;
-    let local = local(cluster.folder.path()).await;
+    let local = cluster.local().await;
     for items in [160_000, 16_000_000, 128_000_000] {
         let started = std::time::Instant::now();
         let sql = format!(
             "SELECT count(*), sum(sale) FROM facts
              WHERE might_contain((SELECT bloom_filter_agg(id, {items}, 10) FROM items WHERE kind = 7), item)"
         );
-        assert_eq!(table(&context, &sql).await, table(&local, &sql).await, "{items}");
+        assert_eq!(table(&context, &sql).await.unwrap(), table(&local, &sql).await.unwrap(), "{items}");
         println!("{items} items: {:.1} s", started.elapsed().as_secs_f64());
     }
 }

@@ -4,38 +4,19 @@ use std::time::{Duration, Instant};
 
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-use crate::processes::Cluster;
-use crate::{local, run};
-
 use ballista::prelude::SessionConfigExt;
+use warpset_engines_testing::{SHAPES, Shape, run, table};
 
-/// A query by its shape.
-const SHAPES: &[(&str, &str)] = &[
-    (
-        "aggregate",
-        "SELECT count(*) AS n, sum(a.sale) AS s FROM (SELECT sale, item FROM facts CROSS JOIN (SELECT id FROM items WHERE id < 100)) AS a",
-    ),
-    (
-        "grouped aggregate",
-        "SELECT count(*) AS n, sum(c) AS s FROM
-         (SELECT item, id, count(*) AS c FROM facts CROSS JOIN (SELECT id FROM items WHERE id < 2) GROUP BY item, id)",
-    ),
-    (
-        "join",
-        "SELECT count(*) AS n, sum(a.sale) AS s FROM facts AS a JOIN facts AS b ON a.item = b.item JOIN items ON a.item = id",
-    ),
-    (
-        "filtered join",
-        "SELECT count(*) AS n, sum(a.sale) AS s FROM facts AS a JOIN facts AS b ON a.item = b.item
-         WHERE might_contain((SELECT bloom_filter_agg(id, 20000) FROM items WHERE kind < 90), a.item)",
-    ),
-];
+use crate::processes::Cluster;
+
+/// Seconds that a disturbed query has for its answer.
+const PATIENCE: u64 = 45;
 
 /// What became of a query.
 async fn outcome(context: &SessionContext, sql: &str, expected: &str) -> String {
     let started = Instant::now();
-    let answer = match tokio::time::timeout(Duration::from_secs(90), run(context, sql)).await {
-        Err(_) => "no answer in 90 s".to_owned(),
+    let answer = match tokio::time::timeout(Duration::from_secs(PATIENCE), run(context, sql)).await {
+        Err(_) => format!("no answer in {PATIENCE} s"),
         Ok(Err(error)) => format!("an error: {}", error.to_string().chars().take(160).collect::<String>()),
         Ok(Ok(batches)) => {
             let answer = datafusion::arrow::util::pretty::pretty_format_batches(&batches).unwrap().to_string();
@@ -55,8 +36,8 @@ async fn a_dead_executor_is_an_error_and_no_wrong_answer() {
     let mut cluster = Cluster::start(2).await;
     let config = warpset_ballista::session_config().with_target_partitions(8);
     let context = cluster.client(config).await;
-    let (_, sql) = SHAPES[0];
-    let expected = crate::table(&local(cluster.folder.path()).await, sql).await;
+    let sql = SHAPES[0].sql;
+    let expected = table(&cluster.local().await, sql).await.unwrap();
     let query = context.sql(sql).await.unwrap();
     let killer = async {
         tokio::time::sleep(Duration::from_millis(1500)).await;
@@ -78,14 +59,13 @@ async fn a_dead_executor_is_an_error_and_no_wrong_answer() {
 #[ignore = "takes ten minutes; Ballista 55 hangs or answers wrongly, with plain SQL too"]
 async fn an_executor_dies() {
     for adaptive in [false, true] {
-        for (shape, sql) in SHAPES {
+        for Shape { name: shape, sql } in SHAPES {
             for share in [0.3, 0.7] {
                 let mut cluster = Cluster::start(2).await;
                 let context = cluster.client(settings(adaptive)).await;
-                let local = local(cluster.folder.path()).await;
-                let expected = crate::table(&local, sql).await;
+                let expected = table(&cluster.local().await, sql).await.unwrap();
                 let started = Instant::now();
-                assert_eq!(crate::table(&context, sql).await, expected, "{shape}");
+                assert_eq!(table(&context, sql).await.unwrap(), expected, "{shape}");
                 let whole = started.elapsed();
                 let killer = async {
                     tokio::time::sleep(whole.mul_f64(share)).await;

@@ -6,6 +6,7 @@ use std::path::Path;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use tempfile::TempDir;
 use warpset_ballista::LocalCluster;
+use warpset_engines_testing::{local, register_tables, write_tables};
 
 /// A cluster of processes, and the folder of its tables.
 pub struct Cluster {
@@ -18,7 +19,7 @@ impl Cluster {
     /// Starts a scheduler and this many executors, and waits until they can work.
     pub async fn start(executors: usize) -> Cluster {
         let folder = TempDir::new().unwrap();
-        crate::write_tables(folder.path()).await;
+        write_tables(folder.path()).await.unwrap();
         let program = Path::new(env!("CARGO_BIN_EXE_warpset-ballista"));
         let processes = LocalCluster::start(program, executors, folder.path()).await.unwrap();
         Cluster { processes, folder }
@@ -27,8 +28,13 @@ impl Cluster {
     /// The context of a client, with the tables.
     pub async fn client(&self, config: SessionConfig) -> SessionContext {
         let context = self.processes.client(config).await.unwrap();
-        crate::register_tables(&context, self.folder.path()).await.unwrap();
+        register_tables(&context, self.folder.path()).await.unwrap();
         context
+    }
+
+    /// DataFusion in this process, with the same tables.
+    pub async fn local(&self) -> SessionContext {
+        local(self.folder.path()).await.unwrap()
     }
 }
 

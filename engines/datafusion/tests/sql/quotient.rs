@@ -60,6 +60,27 @@ async fn counts_are_those_of_the_rows() {
 }
 
 #[tokio::test]
+async fn what_a_filter_contains_it_has_counted() {
+    let context = context(3);
+    table(&context, "t", &[("k", integers(keys(30_000)))], 9);
+    let filter = "(SELECT quotient_filter_agg(k, 7001, 1e-9) FROM t)";
+    for (copies, least) in [("", 1), (", 1", 1), (", 8", 8), (", 0", 0)] {
+        let differ = format!(
+            "SELECT count(*) FROM (SELECT value AS k FROM range(8000))
+             WHERE quotient_filter_contains({filter}, k{copies}) <> (quotient_filter_count({filter}, k) >= {least})"
+        );
+        assert_eq!(number(&context, &differ).await, 0, "{copies}");
+    }
+    // A number of copies per row, and what is NULL in NULL.
+    let counted = "SELECT count(*) FROM (SELECT k, count(*) AS c FROM t GROUP BY k)";
+    let contains = |copies: &str| format!("{counted} WHERE quotient_filter_contains({filter}, k, {copies})");
+    assert_eq!(number(&context, &contains("c")).await, number(&context, counted).await);
+    assert_eq!(number(&context, &contains("c + 1")).await, 0);
+    assert_eq!(number(&context, &contains("NULL")).await, 0);
+    assert_eq!(number(&context, "SELECT CAST(quotient_filter_contains(NULL, 5) IS NULL AS BIGINT)").await, 1);
+}
+
+#[tokio::test]
 async fn copies_count_in_intersections() {
     let context = context(2);
     table(&context, "t", &[("k", integers(keys(30_000)))], 4);
@@ -111,6 +132,8 @@ async fn wrong_calls_are_errors() {
             "more different keys than fingerprints of 2 bits",
         ),
         ("SELECT quotient_filter_count(X'00', 5)", "quotient_filter_count: 128 bytes needed, 1 found"),
+        ("SELECT quotient_filter_contains(X'00', 5, 2)", "quotient_filter_contains: 128 bytes needed, 1 found"),
+        ("SELECT quotient_filter_contains(X'00')", "quotient_filter_contains: 1 arguments, where 2 to 3 are taken"),
         ("SELECT approx_intersection_count(X'00')", "1 arguments, where 2 to 2 are taken"),
         ("SELECT approx_intersection_count(1, 2)", "Int64 cannot hold a filter"),
     ] {

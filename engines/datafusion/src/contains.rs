@@ -1,0 +1,68 @@
+//! `quotient_filter_contains`: whether a value was counted often enough, as one function.
+//!
+//! `quotient_filter_count(filter, x) >= copies` says the same, but as a condition on a Parquet table it costs seconds:
+//! DataFusion 55 tries each comparison against the statistics of each file, three times, and what it cannot use it
+//! writes down in an error that nobody reads, with all bytes of the filter in hexadecimal digits. A function that is
+//! a condition by itself is left alone.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{
+    ColumnarValue, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use datafusion::physical_expr_common::datum::apply_cmp;
+
+use crate::error::Cause;
+use crate::lookup::{answers, check_types};
+use crate::quotient::QuotientFilterCount;
+
+const NAME: &str = "quotient_filter_contains";
+
+/// `quotient_filter_contains(filter, x [, copies])`.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct QuotientFilterContains {
+    signature: Signature,
+}
+
+/// The function as one that can be registered.
+pub(crate) fn function() -> Arc<ScalarUDF> {
+    Arc::new(ScalarUDF::from(QuotientFilterContains { signature: Signature::user_defined(Volatility::Immutable) }))
+}
+
+impl ScalarUDFImpl for QuotientFilterContains {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
+        let (structure, key) = match arguments {
+            [structure, key] | [structure, key, _] => (structure, key),
+            _ => return Err(Cause::ArgumentCount { found: arguments.len(), least: 2, most: 3 }.of(NAME)),
+        };
+        check_types(structure, key).map_err(|cause| cause.of(NAME))?;
+        let mut coerced = arguments.to_vec();
+        coerced.iter_mut().skip(2).for_each(|copies| *copies = DataType::Int64);
+        Ok(coerced)
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Boolean)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let once = ColumnarValue::Scalar(ScalarValue::Int64(Some(1)));
+        let (structure, key, copies) = match &args.args[..] {
+            [structure, key] => (structure, key, &once),
+            [structure, key, copies] => (structure, key, copies),
+            _ => return Err(Cause::ArgumentCount { found: args.args.len(), least: 2, most: 3 }.of(NAME)),
+        };
+        let counts = answers(&QuotientFilterCount, NAME, structure, key, args.number_rows)?;
+        apply_cmp(Operator::GtEq, &counts, copies)
+    }
+}

@@ -1,0 +1,31 @@
+//! Contexts whose queries run on workers.
+
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::SessionStateBuilder;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion_distributed::{DistributedExt, SessionStateBuilderExt, WorkerResolver};
+use url::Url;
+use warpset_datafusion::register_all;
+
+/// Workers that are known when a context is made.
+struct Workers(Vec<Url>);
+
+impl WorkerResolver for Workers {
+    fn get_urls(&self) -> Result<Vec<Url>> {
+        Ok(self.0.clone())
+    }
+}
+
+/// A context whose queries run on the workers at these addresses, such as `http://localhost:50060`.
+pub fn session<W: AsRef<str>>(workers: &[W], config: SessionConfig) -> Result<SessionContext> {
+    let workers: Result<Vec<Url>, _> = workers.iter().map(|worker| Url::parse(worker.as_ref())).collect();
+    let workers = workers.map_err(|error| DataFusionError::External(Box::new(error)))?;
+    let mut state = SessionStateBuilder::new()
+        .with_config(config)
+        .with_default_features()
+        .with_distributed_worker_resolver(Workers(workers))
+        .with_distributed_planner()
+        .build();
+    register_all(&mut state)?;
+    Ok(SessionContext::new_with_state(state))
+}

@@ -1,0 +1,107 @@
+//! Worker processes on free ports of the loopback device, against DataFusion in this process.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use datafusion::error::Result;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use tempfile::TempDir;
+use warpset_distributed::LocalWorkers;
+use warpset_engines_testing::{SHAPES, Shape, local, register_tables, run, table, write_tables};
+
+const QUERIES: &[&str] = &[
+    "SELECT count(*), sum(sale) FROM facts JOIN items ON item = id WHERE kind = 7",
+    "SELECT count(*), sum(sale) FROM facts JOIN items ON item = id WHERE kind = 7
+     AND might_contain((SELECT bloom_filter_agg(id, 1000, 0.001) FROM items WHERE kind = 7), item)",
+    "SELECT count(*), sum(sale) FROM facts JOIN items ON item = id WHERE kind = 7
+     AND might_contain((SELECT shared_filter(bloom_filter_agg(id, 1000, 0.001)) FROM items WHERE kind = 7), item)",
+    "SELECT bloom_filter_agg(item, 20011) FROM facts",
+    "SELECT count(*), sum(kind) FROM (SELECT kind, bloom_filter_agg(id, 500) AS f FROM items GROUP BY kind)
+     WHERE might_contain(f, kind)",
+    "SELECT kind, bloom_filter_agg(id, 500) AS f FROM items GROUP BY kind ORDER BY kind",
+    "SELECT bloom_filter_merge(f) FROM (SELECT bloom_filter_agg(name, 1000) AS f FROM facts GROUP BY item % 10)",
+    "SELECT bloom_filter_to_parquet(bloom_filter_agg(name, 1000)) FROM facts",
+    "SELECT quotient_filter_agg(item, 10000) FROM facts",
+    "SELECT count(*), sum(id) FROM items
+     WHERE quotient_filter_contains((SELECT quotient_filter_agg(item, 20011) FROM facts), id, 20)",
+    "SELECT perfect_hash_agg(name) FROM facts",
+];
+
+/// Two workers, a client with tables that it takes for large ones, and DataFusion with the same tables.
+async fn start(folder: &TempDir) -> Result<(LocalWorkers, SessionContext, SessionContext)> {
+    write_tables(folder.path()).await?;
+    let workers = LocalWorkers::start(Path::new(env!("CARGO_BIN_EXE_warpset-distributed")), 2)?;
+    let context = workers.client(SessionConfig::new().with_target_partitions(2))?;
+    run(&context, "SET distributed.file_scan_config_bytes_per_partition = 1").await?;
+    register_tables(&context, folder.path()).await?;
+    Ok((workers, context, local(folder.path()).await?))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_workers_answer_as_one_process_does() -> Result<()> {
+    let folder = TempDir::new()?;
+    let (_workers, context, local) = start(&folder).await?;
+    for sql in QUERIES {
+        let plan = table(&context, &format!("EXPLAIN {sql}")).await?;
+        assert!(plan.contains("DistributedExec"), "{sql} runs in one process:\n{plan}");
+        assert_eq!(table(&context, sql).await?, table(&local, sql).await?, "{sql}");
+    }
+    for (sql, cause) in [
+        ("SELECT bloom_filter_agg(item, 0) FROM facts", "`items` is 0"),
+        ("SELECT bloom_filter_merge(name) FROM facts", "cannot hold a filter"),
+        ("SELECT might_contain(arrow_cast(name, 'Binary'), item) FROM facts", "might_contain: "),
+    ] {
+        let error = run(&context, sql).await.unwrap_err().to_string();
+        assert!(error.contains(cause), "{sql}: {error}");
+    }
+    Ok(())
+}
+
+/// Kills one of two workers at a share of the query's usual time. An answer has to be right; says what came, and when
+/// after the kill.
+async fn killed(sql: &str, share: f64) -> Result<String> {
+    let folder = TempDir::new()?;
+    let (mut workers, context, local) = start(&folder).await?;
+    let expected = table(&local, sql).await?;
+    let started = Instant::now();
+    assert_eq!(table(&context, sql).await?, expected, "{sql}");
+    let whole = started.elapsed();
+    let killer = async {
+        tokio::time::sleep(whole.mul_f64(share)).await;
+        workers.kill(1).unwrap();
+        Instant::now()
+    };
+    let query = tokio::time::timeout(Duration::from_secs(60), table(&context, sql));
+    let (answer, killed) = tokio::join!(async { (query.await, Instant::now()) }, killer);
+    let outcome = match answer.0 {
+        Err(_) => panic!("{sql}: no answer in 60 s"),
+        Ok(Err(error)) => format!("an error: {}", error.to_string().chars().take(160).collect::<String>()),
+        Ok(Ok(answer)) => {
+            assert_eq!(answer, expected, "{sql}");
+            "the right answer".to_owned()
+        }
+    };
+    let after = answer.1.saturating_duration_since(killed).as_secs_f64();
+    Ok(format!(
+        "killed at {:.1} of {:.1} s: {outcome}, {after:.1} s later",
+        share * whole.as_secs_f64(),
+        whole.as_secs_f64()
+    ))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_worker_is_an_error_and_no_wrong_answer() -> Result<()> {
+    println!("{}", killed(SHAPES[0].sql, 0.5).await?);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes minutes; what docs/engines.md reports of dead workers"]
+async fn a_worker_dies() -> Result<()> {
+    for Shape { name: shape, sql } in SHAPES {
+        for share in [0.3, 0.7] {
+            println!("{shape}, {}", killed(sql, share).await?);
+        }
+    }
+    Ok(())
+}

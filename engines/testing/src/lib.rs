@@ -1,0 +1,8 @@
+//! What tests and measurements of Warpset's functions in several engines share: clusters of processes on one machine, tables
+//! in Parquet files, queries.
+
+mod processes;
+mod tables;
+
+pub use processes::Processes;
+pub use tables::{SHAPES, Shape, local, register_tables, run, table, write_tables};
