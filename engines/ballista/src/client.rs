@@ -33,11 +33,28 @@ pub struct NoAnswer {
     pub limit: Duration,
 }
 
+/// An executor did not take a task of a query.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "an executor refused a task: it may lack Warpset's functions, or have those of another version; run the same build of \
+     warpset-ballista on every machine (the scheduler's log has what the executor said; the client only knows: {answer})"
+)]
+pub struct Refused {
+    /// What Ballista says of it.
+    pub answer: String,
+}
+
 /// All rows of a query, or an error after `limit`: a query whose executor dies may otherwise never end. The scheduler is
-/// not told to stop.
+/// not told to stop. An executor without the functions is the error [`Refused`], where Ballista names no cause.
 pub async fn collect_within(query: DataFrame, limit: Duration) -> Result<Vec<RecordBatch>> {
+    /// What Ballista 55 says for every task that an executor cannot read.
+    const REFUSED: &str = "rejected by executor";
     match tokio::time::timeout(limit, query.collect()).await {
-        Ok(answer) => answer,
+        Ok(Ok(rows)) => Ok(rows),
+        Ok(Err(error)) => {
+            let answer = error.to_string();
+            Err(if answer.contains(REFUSED) { DataFusionError::External(Box::new(Refused { answer })) } else { error })
+        }
         Err(_) => Err(DataFusionError::External(Box::new(NoAnswer { limit }))),
     }
 }

@@ -22,7 +22,7 @@ mod executor;
 mod local_cluster;
 mod scheduler;
 
-pub use client::{NoAnswer, collect_within, remote, remote_with, session_config, session_state};
+pub use client::{NoAnswer, Refused, collect_within, remote, remote_with, session_config, session_state};
 pub use executor::{ExecutorOptions, run_executor};
 pub use local_cluster::LocalCluster;
 pub use scheduler::{SchedulerOptions, run_scheduler};

@@ -28,29 +28,24 @@ pub async fn run(rows: u64, partitions: usize, only: Option<String>, batch: usiz
             "count(DISTINCT), a thousand groups",
             format!("SELECT value % 1000 AS g, count(DISTINCT value) FROM range({rows}) GROUP BY g"),
         ),
-        (
-            "might_contain, 1 MB",
-            format!(
-                "SELECT count(*) FROM range({rows})
-                 WHERE might_contain((SELECT bloom_filter_agg(value, 1000000) FROM range(1000000)), value)"
-            ),
-        ),
-        (
-            "might_contain, 1 MB, shared",
-            format!(
-                "SELECT count(*) FROM range({rows})
-                 WHERE might_contain((SELECT shared_filter(bloom_filter_agg(value, 1000000)) FROM range(1000000)), value)"
-            ),
-        ),
-        // 100 MB that are not shared are copied 12,000 times for 100 million rows: minutes.
-        (
-            "might_contain, 100 MB, shared",
-            format!(
-                "SELECT count(*) FROM range({rows})
-                 WHERE might_contain((SELECT shared_filter(bloom_filter_agg(value, 80000000)) FROM range(1000000)), value)"
-            ),
-        ),
     ];
+    let lookup = |filter: &str| {
+        let filter = format!("(SELECT {filter} FROM range(1000000))");
+        format!("SELECT count(*) FROM range({rows}) WHERE might_contain({filter}, value)")
+    };
+    let mut queries = Vec::from(queries);
+    for (size, name, shared) in [
+        (1, "might_contain, 1 MB", "might_contain, 1 MB, shared"),
+        (10, "might_contain, 10 MB", "might_contain, 10 MB, shared"),
+        (100, "might_contain, 100 MB", "might_contain, 100 MB, shared"),
+    ] {
+        let filter = format!("bloom_filter_agg(value, {})", size * 800_000);
+        // Each batch copies a filter that is not shared: with one of 100 MB the machine would do nothing else for minutes.
+        if size < 100 {
+            queries.push((name, lookup(&filter)));
+        }
+        queries.push((shared, lookup(&format!("shared_filter({filter})"))));
+    }
     println!("{rows} rows, {partitions} partitions\n");
     println!(
         "| query | seconds | processor seconds | million rows per processor second | the same without making the rows |"

@@ -15,7 +15,7 @@ fn free_port() -> u16 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_executor_without_the_functions_is_an_error_that_names_one() {
+async fn an_executor_without_the_functions_is_an_error_that_names_the_cause() {
     let cluster = Cluster::start(0).await;
     let config = ExecutorProcessConfig {
         port: free_port(),
@@ -41,18 +41,13 @@ async fn an_executor_without_the_functions_is_an_error_that_names_one() {
         assert!(started.elapsed() < Duration::from_secs(60), "the executor does not start");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    for (sql, function) in [
-        ("SELECT bloom_filter_agg(id) FROM items", "bloom_filter_agg"),
-        (
-            "SELECT count(*) FROM items WHERE might_contain(arrow_cast(CAST(id AS VARCHAR), 'Binary'), id)",
-            "might_contain",
-        ),
+    for sql in [
+        "SELECT bloom_filter_agg(id) FROM items",
+        "SELECT count(*) FROM items WHERE might_contain(arrow_cast(CAST(id AS VARCHAR), 'Binary'), id)",
     ] {
-        let started = Instant::now();
         let query = context.sql(sql).await.unwrap();
         let error = collect_within(query, Duration::from_secs(60)).await.unwrap_err().to_string();
-        println!("{:.1} s: {error}", started.elapsed().as_secs_f64());
-        assert!(error.contains(function), "{error}");
+        assert!(error.contains("it may lack Warpset's functions"), "{sql}: {error}");
     }
     executor.abort();
 }
