@@ -9,14 +9,17 @@ use warpset_engines_testing::{SHAPES, Shape, run, table};
 
 use crate::processes::Cluster;
 
-/// Seconds that a disturbed query has for its answer.
-const PATIENCE: u64 = 45;
+/// How long a disturbed query may take if it takes this long when nothing happens: the executor that is left has all of the
+/// work, and the scheduler takes 10 s to see that the other one is dead.
+fn patience(whole: Duration) -> Duration {
+    Duration::from_secs(30) + 4 * whole
+}
 
 /// What became of a query.
-async fn outcome(context: &SessionContext, sql: &str, expected: &str) -> String {
+async fn outcome(context: &SessionContext, sql: &str, expected: &str, patience: Duration) -> String {
     let started = Instant::now();
-    let answer = match tokio::time::timeout(Duration::from_secs(PATIENCE), run(context, sql)).await {
-        Err(_) => format!("no answer in {PATIENCE} s"),
+    let answer = match tokio::time::timeout(patience, run(context, sql)).await {
+        Err(_) => "no answer".to_owned(),
         Ok(Err(error)) => format!("an error: {}", error.to_string().chars().take(160).collect::<String>()),
         Ok(Ok(batches)) => {
             let answer = datafusion::arrow::util::pretty::pretty_format_batches(&batches).unwrap().to_string();
@@ -53,31 +56,25 @@ async fn a_dead_executor_is_an_error_and_no_wrong_answer() {
     }
 }
 
-/// Kills one of two executors at several moments of several queries, with both planners, and prints what came of it. The
+/// Kills one of two executors in the middle of several queries, with both planners, and prints what came of it. The
 /// reproduction of what `docs/engines.md` reports of Ballista 55.0.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes ten minutes; Ballista 55 hangs or answers wrongly, with plain SQL too"]
 async fn an_executor_dies() {
     for adaptive in [false, true] {
         for Shape { name: shape, sql } in SHAPES {
-            for share in [0.3, 0.7] {
-                let mut cluster = Cluster::start(2).await;
-                let context = cluster.client(settings(adaptive)).await;
-                let expected = table(&cluster.local().await, sql).await.unwrap();
-                let started = Instant::now();
-                assert_eq!(table(&context, sql).await.unwrap(), expected, "{shape}");
-                let whole = started.elapsed();
-                let killer = async {
-                    tokio::time::sleep(whole.mul_f64(share)).await;
-                    cluster.kill(1).unwrap();
-                };
-                let (outcome, ()) = tokio::join!(outcome(&context, sql, &expected), killer);
-                println!(
-                    "adaptive {adaptive}, {shape}, killed at {:.1} of {:.1} s: {outcome}",
-                    share * whole.as_secs_f64(),
-                    whole.as_secs_f64()
-                );
-            }
+            let mut cluster = Cluster::start(2).await;
+            let context = cluster.client(settings(adaptive)).await;
+            let expected = table(&cluster.local().await, sql).await.unwrap();
+            let started = Instant::now();
+            assert_eq!(table(&context, sql).await.unwrap(), expected, "{shape}");
+            let whole = started.elapsed();
+            let killer = async {
+                tokio::time::sleep(whole / 2).await;
+                cluster.kill(1).unwrap();
+            };
+            let (outcome, ()) = tokio::join!(outcome(&context, sql, &expected, patience(whole)), killer);
+            println!("adaptive {adaptive}, {shape}, killed in the middle of {:.1} s: {outcome}", whole.as_secs_f64());
         }
     }
 }

@@ -2,16 +2,9 @@
 
 use datafusion::error::Result;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use warpset_gpu::{Backend, Device, EmulatorOptions};
+use warpset_gpu::{Device, EmulatorOptions, testing};
 
 use crate::{column, error, integers, table, with_config};
-
-/// Devices to test on: the emulator, and a GPU where the feature is on and one is there.
-fn devices() -> Vec<Device> {
-    let mut devices = vec![Device::emulator(Default::default())];
-    devices.extend(Backend::auto().device().cloned());
-    devices
-}
 
 const QUERIES: &[&str] = &[
     "SELECT might_contain((SELECT bloom_filter_agg(k, 3000) FROM facts WHERE k % 3 = 0), k) FROM facts",
@@ -32,7 +25,7 @@ fn facts() -> SessionContext {
 #[tokio::test]
 async fn a_device_gives_the_answers_of_the_processor() -> Result<()> {
     let host = facts();
-    for device in devices() {
+    for device in testing::devices(1) {
         for least_rows in [0, 1000, 100_000] {
             let context = facts();
             context.register_udf(warpset_datafusion::might_contain_on(&device, least_rows).as_ref().clone());
