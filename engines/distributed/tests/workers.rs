@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use datafusion::error::Result;
+use datafusion::physical_plan::displayable;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use tempfile::TempDir;
 use warpset_distributed::LocalWorkers;
@@ -42,8 +43,10 @@ async fn two_workers_answer_as_one_process_does() -> Result<()> {
     let folder = TempDir::new()?;
     let (_workers, context, local) = start(&folder).await?;
     for sql in QUERIES {
-        let plan = table(&context, &format!("EXPLAIN {sql}")).await?;
-        assert!(plan.contains("DistributedExec"), "{sql} runs in one process:\n{plan}");
+        // `EXPLAIN` gives the plan before it is distributed.
+        let plan = context.sql(sql).await?.create_physical_plan().await?;
+        let plan = displayable(plan.as_ref()).indent(false).to_string();
+        assert!(plan.starts_with("DistributedExec"), "{sql} runs in one process:\n{plan}");
         assert_eq!(table(&context, sql).await?, table(&local, sql).await?, "{sql}");
     }
     for (sql, cause) in [
@@ -63,9 +66,13 @@ async fn killed(sql: &str, share: f64) -> Result<String> {
     let folder = TempDir::new()?;
     let (mut workers, context, local) = start(&folder).await?;
     let expected = table(&local, sql).await?;
-    let started = Instant::now();
-    assert_eq!(table(&context, sql).await?, expected, "{sql}");
-    let whole = started.elapsed();
+    let mut whole = Duration::MAX;
+    // The first run also connects.
+    for _ in 0..3 {
+        let started = Instant::now();
+        assert_eq!(table(&context, sql).await?, expected, "{sql}");
+        whole = whole.min(started.elapsed());
+    }
     let killer = async {
         tokio::time::sleep(whole.mul_f64(share)).await;
         workers.kill(1).unwrap();
