@@ -72,7 +72,7 @@ async fn sorting_filters_is_an_error_and_not_a_wrong_answer() {
 /// Filters of 200 KB, 20 MB and 160 MB travel as partial results, and as results between stages. Shared ones, because the
 /// others are copied for each batch: at 160 MB that took five and a half minutes on a busy machine.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "takes a minute and 2 GB of memory"]
+#[ignore = "takes 15 s and 2 GB of memory"]
 async fn filters_of_all_sizes() {
     let cluster = Cluster::start(2).await;
     let context = cluster.client(remote_reads()).await;

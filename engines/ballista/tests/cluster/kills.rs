@@ -59,7 +59,7 @@ async fn a_dead_executor_is_an_error_and_no_wrong_answer() {
 /// Kills one of two executors in the middle of several queries, with both planners, and prints what came of it. The
 /// reproduction of what `docs/engines.md` reports of Ballista 55.0.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "takes ten minutes; Ballista 55 hangs or answers wrongly, with plain SQL too"]
+#[ignore = "takes ten to fifteen minutes; Ballista 55 hangs or answers wrongly, with plain SQL too"]
 async fn an_executor_dies() {
     for adaptive in [false, true] {
         for Shape { name: shape, sql } in SHAPES {
