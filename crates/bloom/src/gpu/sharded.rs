@@ -11,8 +11,8 @@ use std::sync::{Mutex, PoisonError};
 use warpset_base::parallel;
 use warpset_base::words::AlignedWords;
 use warpset_core::bloom::split_block::{WORDS_PER_BLOCK, block_of};
+use warpset_gpu::Devices;
 use warpset_gpu::batch::{download_large, upload_many};
-use warpset_gpu::{Device, Devices};
 use warpset_primitives::bulk_lookups;
 
 use super::SplitBlockBloom;
@@ -28,7 +28,7 @@ const ROUTED: usize = if cfg!(test) { 1 << 9 } else { 1 << 22 };
 /// as [`cpu::SplitBlockBloom`], with the same answers and rate, whatever the number of devices.
 ///
 /// Keys come from host slices. They are hashed on the host and sent, 8 bytes each, to the device that has their block; all devices
-/// work at the same time, one host thread each. While keys are routed the devices wait, so a filter that fits on one device is faster there.
+/// work at the same time, one host thread each, while the host hashes the keys that come next.
 ///
 /// ```
 /// use warpset_bloom::SplitBlockBloom;
@@ -43,16 +43,17 @@ const ROUTED: usize = if cfg!(test) { 1 << 9 } else { 1 << 22 };
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ShardedBloom {
-    layout: SplitBlockLayout,
+    router: Router,
     devices: Devices,
     /// One per device.
-    shards: Vec<Shard>,
+    shards: Vec<SplitBlockBloom>,
 }
 
-struct Shard {
-    /// Which blocks it has.
-    blocks: Range<u64>,
-    filter: SplitBlockBloom,
+/// Which shard has which blocks.
+struct Router {
+    layout: SplitBlockLayout,
+    /// One range per shard.
+    blocks: Vec<Range<u64>>,
 }
 
 /// A builder of filters that are divided among devices: what `sharded_on` makes of a builder.
@@ -114,14 +115,14 @@ impl ShardedBloom {
     fn with_layout(devices: &Devices, layout: SplitBlockLayout) -> Result<ShardedBloom, Error> {
         let count = (devices.all().len() as u64).min(layout.blocks());
         let devices = devices.at_most(count as usize);
+        let start = |place: u64| layout.blocks() * place / count;
+        let blocks: Vec<Range<u64>> = (0..count).map(|place| start(place)..start(place + 1)).collect();
         let shards = devices.each(|place, device| {
-            let start = |place: u64| layout.blocks() * place / count;
-            let blocks = start(place as u64)..start(place as u64 + 1);
-            let filter = SplitBlockBloom::with_layout(device, layout.with_blocks(blocks.end - blocks.start)?)?;
-            Ok(Shard { blocks, filter })
+            let Range { start, end } = blocks[place];
+            SplitBlockBloom::with_layout(device, layout.with_blocks(end - start)?)
         });
         let shards = shards.into_iter().collect::<Result<_, Error>>()?;
-        Ok(ShardedBloom { layout, devices, shards })
+        Ok(ShardedBloom { router: Router { layout, blocks }, devices, shards })
     }
 
     /// A copy of a filter in host memory, which may have been loaded from a file.
@@ -130,9 +131,10 @@ impl ShardedBloom {
     /// [`Error::Gpu`]: too little device memory, say.
     pub fn from_host(devices: &Devices, filter: &cpu::SplitBlockBloom) -> Result<ShardedBloom, Error> {
         let mut copy = ShardedBloom::with_layout(devices, *filter.layout())?;
-        copy.each_mut(|shard, device| {
-            let words = &filter.words()[words_of(&shard.blocks)];
-            Ok(upload_many(&device.new_stream()?, vec![(words, shard.filter.words.as_mut_slice())])?)
+        let blocks = copy.router.blocks.clone();
+        copy.each_mut(|place, shard| {
+            let words = &filter.words()[words_of(&blocks[place])];
+            Ok(upload_many(&shard.device.new_stream()?, vec![(words, shard.words.as_mut_slice())])?)
         })?;
         Ok(copy)
     }
@@ -142,27 +144,27 @@ impl ShardedBloom {
     /// # Errors
     /// [`Error::Gpu`]; too little host memory.
     pub fn to_host(&self) -> Result<cpu::SplitBlockBloom, Error> {
-        let mut words = AlignedWords::zeroed(self.layout.words())?;
+        let mut words = AlignedWords::zeroed(self.layout().words())?;
         let mut rest = words.as_mut_slice();
         let mut parts = Vec::new();
-        for shard in &self.shards {
-            let (part, later) = rest.split_at_mut(words_of(&shard.blocks).len());
+        for blocks in &self.router.blocks {
+            let (part, later) = rest.split_at_mut(words_of(blocks).len());
             parts.push(Mutex::new(part));
             rest = later;
         }
         let copied = self.devices.each(|place, device| {
             device.synchronize()?;
             let mut part = parts[place].lock().unwrap_or_else(PoisonError::into_inner);
-            Ok(download_large(&device.new_stream()?, self.shards[place].filter.words(), &mut part)?)
+            Ok(download_large(&device.new_stream()?, self.shards[place].words(), &mut part)?)
         });
         copied.into_iter().collect::<Result<(), Error>>()?;
         drop(parts);
-        Ok(cpu::Bloom::from_parts(self.layout, words))
+        Ok(cpu::Bloom::from_parts(*self.layout(), words))
     }
 
     /// The parameters of the whole filter.
     pub fn layout(&self) -> &SplitBlockLayout {
-        &self.layout
+        &self.router.layout
     }
 
     /// The devices that have a part of it.
@@ -172,7 +174,7 @@ impl ShardedBloom {
 
     /// Bytes of device memory that the bits take, on all devices together.
     pub fn memory_bytes(&self) -> u64 {
-        4 * self.layout.words()
+        4 * self.layout().words()
     }
 
     /// Bits of memory per key, were `keys` in the filter.
@@ -182,7 +184,7 @@ impl ShardedBloom {
 
     /// The rate of false positives in theory, were `keys` different keys in the filter.
     pub fn expected_fpr(&self, keys: u64) -> f64 {
-        self.layout.expected_fpr(keys)
+        self.layout().expected_fpr(keys)
     }
 
     /// The rate of false positives of the filter as it is now, from the number of ones in each block.
@@ -190,8 +192,8 @@ impl ShardedBloom {
     /// # Errors
     /// [`Error::Gpu`].
     pub fn fpr(&self) -> Result<f64, Error> {
-        let weighted = self.each(|shard| Ok(shard.filter.fpr()? * (shard.blocks.end - shard.blocks.start) as f64))?;
-        Ok(weighted.iter().sum::<f64>() / self.layout.blocks() as f64)
+        let weighted = self.each(|_, shard| Ok(shard.fpr()? * shard.layout.blocks() as f64))?;
+        Ok(weighted.iter().sum::<f64>() / self.layout().blocks() as f64)
     }
 
     /// How many bits are set.
@@ -199,7 +201,7 @@ impl ShardedBloom {
     /// # Errors
     /// [`Error::Gpu`].
     pub fn count_ones(&self) -> Result<u64, Error> {
-        Ok(self.each(|shard| shard.filter.count_ones())?.iter().sum())
+        Ok(self.each(|_, shard| shard.count_ones())?.iter().sum())
     }
 
     /// The fraction of bits that are set; about half when the filter is as full as it was meant to be.
@@ -207,7 +209,7 @@ impl ShardedBloom {
     /// # Errors
     /// [`Error::Gpu`].
     pub fn fill_ratio(&self) -> Result<f64, Error> {
-        Ok(self.count_ones()? as f64 / self.layout.settable_bits() as f64)
+        Ok(self.count_ones()? as f64 / self.layout().settable_bits() as f64)
     }
 
     /// How many different keys the filter holds, estimated from the number of set bits.
@@ -215,12 +217,12 @@ impl ShardedBloom {
     /// # Errors
     /// [`Error::Gpu`].
     pub fn estimated_len(&self) -> Result<f64, Error> {
-        Ok(self.layout.cardinality(self.count_ones()?))
+        Ok(self.layout().cardinality(self.count_ones()?))
     }
 
     /// How many keys one chunk of a host slice carries to each device, see [`Bloom::set_chunk_keys`](super::Bloom::set_chunk_keys).
     pub fn set_chunk_keys(&mut self, keys: usize) {
-        self.shards.iter_mut().for_each(|shard| shard.filter.set_chunk_keys(keys));
+        self.shards.iter_mut().for_each(|shard| shard.set_chunk_keys(keys));
     }
 
     /// Inserts all keys. Keys of any kind, hashed on the host.
@@ -228,11 +230,10 @@ impl ShardedBloom {
     /// # Errors
     /// [`Error::Gpu`]; then some of the keys may be in the filter.
     pub fn insert_bulk<K: Key>(&mut self, keys: &[K]) -> Result<(), Error> {
-        for keys in keys.chunks(ROUTED * self.shards.len()) {
-            let pieces = self.route(keys);
-            self.each_mut_at(|place, shard, _| shard.filter.insert_bulk(&asked(&pieces, place)))?;
-        }
-        Ok(())
+        let ShardedBloom { router, devices, shards } = self;
+        router.route_all(keys, |_, pieces| {
+            each_mut(devices, shards, |place, shard| shard.insert_bulk(&asked(&pieces, place))) //
+        })
     }
 
     /// Removes all keys and keeps the memory. Waits for all work on the devices.
@@ -240,7 +241,7 @@ impl ShardedBloom {
     /// # Errors
     /// [`Error::Gpu`]; then some of the keys may be gone.
     pub fn clear(&mut self) -> Result<(), Error> {
-        self.each_mut(|shard, _| shard.filter.clear())
+        self.each_mut(|_, shard| shard.clear())
     }
 
     /// Adds all keys of `other`, a filter with the same parameters on the same devices.
@@ -249,7 +250,7 @@ impl ShardedBloom {
     /// [`Error::Incompatible`] names the first parameter that differs; [`Error::Gpu`] for other devices: nothing has been added then.
     pub fn merge(&mut self, other: &ShardedBloom) -> Result<(), Error> {
         self.check_compatible(other)?;
-        self.each_mut_at(|place, shard, _| shard.filter.merge(&other.shards[place].filter))
+        self.each_mut(|place, shard| shard.merge(&other.shards[place]))
     }
 
     /// Whether `merge` would accept `other`; the error names the first difference.
@@ -257,47 +258,36 @@ impl ShardedBloom {
     /// # Errors
     /// As for [`ShardedBloom::merge`].
     pub fn check_compatible(&self, other: &ShardedBloom) -> Result<(), Error> {
-        if let Some((field, left, right)) = self.layout.difference(&other.layout) {
+        if let Some((field, left, right)) = self.layout().difference(other.layout()) {
             return Err(Error::Incompatible { field, left, right });
         }
         let (left, right) = (self.shards.len() as u64, other.shards.len() as u64);
         if left != right {
             return Err(Error::Incompatible { field: "shards", left, right });
         }
-        self.shards.iter().zip(&other.shards).try_for_each(|(own, other)| own.filter.check_compatible(&other.filter))
+        self.shards.iter().zip(&other.shards).try_for_each(|(own, other)| own.check_compatible(other))
     }
 
-    /// Runs `work` for each shard, on a thread of its own.
-    fn each<R: Send>(&self, work: impl Fn(&Shard) -> Result<R, Error> + Sync) -> Result<Vec<R>, Error> {
-        self.devices.each(|place, _| work(&self.shards[place])).into_iter().collect()
+    /// Runs `work` for each shard and its place, on a thread of its own.
+    fn each<R: Send>(
+        &self,
+        work: impl Fn(usize, &SplitBlockBloom) -> Result<R, Error> + Sync,
+    ) -> Result<Vec<R>, Error> {
+        self.devices.each(|place, _| work(place, &self.shards[place])).into_iter().collect()
     }
 
-    /// The same with shards that change, and their places.
-    fn each_mut_at(
+    /// The same with shards that change.
+    fn each_mut(
         &mut self,
-        work: impl Fn(usize, &mut Shard, &Device) -> Result<(), Error> + Sync,
+        work: impl Fn(usize, &mut SplitBlockBloom) -> Result<(), Error> + Sync,
     ) -> Result<(), Error> {
-        let shards: Vec<_> = self.shards.iter_mut().map(Mutex::new).collect();
-        let results = self.devices.each(|place, device| {
-            let mut shard = shards[place].lock().unwrap_or_else(PoisonError::into_inner);
-            work(place, &mut shard, device)
-        });
-        results.into_iter().collect()
-    }
-
-    fn each_mut(&mut self, work: impl Fn(&mut Shard, &Device) -> Result<(), Error> + Sync) -> Result<(), Error> {
-        self.each_mut_at(|_, shard, device| work(shard, device))
+        each_mut(&self.devices, &mut self.shards, work)
     }
 
     /// Brings one bit per key to `take`, in the order of the keys; `first` is a multiple of 64.
     fn answer<K: Key>(&self, keys: &[K], mut take: impl FnMut(usize, &[u64])) -> Result<(), Error> {
-        let most = ROUTED * self.shards.len();
-        for (first, keys) in (0..).step_by(most).zip(keys.chunks(most)) {
-            let pieces = self.route(keys);
-            let answers = self.devices.each(|place, _| {
-                self.shards[place].filter.contains_bitmap_bulk(&asked(&pieces, place)) //
-            });
-            let answers = answers.into_iter().collect::<Result<Vec<_>, Error>>()?;
+        self.router.route_all(keys, |first, pieces| {
+            let answers = self.each(|place, shard| shard.contains_bitmap_bulk(&asked(&pieces, place)))?;
             let mut starts = vec![0; self.shards.len()];
             let from = pieces.iter().map(|piece| {
                 let from = starts.clone();
@@ -306,6 +296,44 @@ impl ShardedBloom {
             });
             let gathered = parallel::map(from, |(piece, from)| piece.gather(from, &answers));
             gathered.iter().zip((first..).step_by(PIECE)).for_each(|(words, first)| take(first, words));
+            Ok(())
+        })
+    }
+}
+
+/// Runs `work` for each shard and its place, on a thread of its own.
+fn each_mut(
+    devices: &Devices,
+    shards: &mut [SplitBlockBloom],
+    work: impl Fn(usize, &mut SplitBlockBloom) -> Result<(), Error> + Sync,
+) -> Result<(), Error> {
+    let shards: Vec<_> = shards.iter_mut().map(Mutex::new).collect();
+    let results = devices.each(|place, _| {
+        let mut shard = shards[place].lock().unwrap_or_else(PoisonError::into_inner);
+        work(place, &mut shard)
+    });
+    results.into_iter().collect()
+}
+
+impl Router {
+    /// Routes all keys, part by part, and gives each part to `work`, with the number of its first key; meanwhile the pool routes the next one.
+    fn route_all<K: Key>(
+        &self,
+        keys: &[K],
+        mut work: impl FnMut(usize, Vec<Piece>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let most = ROUTED * self.blocks.len();
+        let mut parts = keys.chunks(most);
+        let (mut routed, mut first) = (parts.next().map(|keys| self.route(keys)), 0);
+        while let Some(pieces) = routed.take() {
+            let following = parts.next();
+            rayon::in_place_scope(|scope| {
+                if let Some(keys) = following {
+                    scope.spawn(|_| routed = Some(self.route(keys)));
+                }
+                work(first, pieces)
+            })?;
+            first += most;
         }
         Ok(())
     }
@@ -313,12 +341,11 @@ impl ShardedBloom {
     /// Which shard is asked for which hashes.
     fn route<K: Key>(&self, keys: &[K]) -> Vec<Piece> {
         parallel::map(keys.chunks(PIECE), |keys| {
-            let (mut shards, mut hashes) = (Vec::with_capacity(keys.len()), vec![Vec::new(); self.shards.len()]);
-            let share = keys.len() / self.shards.len();
+            let (mut shards, mut hashes) = (Vec::with_capacity(keys.len()), vec![Vec::new(); self.blocks.len()]);
+            let share = keys.len() / self.blocks.len();
             hashes.iter_mut().for_each(|hashes| hashes.reserve(share + share / 8));
             for key in keys {
-                let hash = self.layout.probe(key);
-                let (shard, hash) = self.shard_of(hash);
+                let (shard, hash) = self.shard_of(self.layout.probe(key));
                 shards.push(shard as u32);
                 hashes[shard].push(hash);
             }
@@ -330,14 +357,14 @@ impl ShardedBloom {
     fn shard_of(&self, hash: u64) -> (usize, u64) {
         let block = block_of(hash, self.layout.blocks());
         // Shards are nearly equal, so this is the right one or a neighbour.
-        let mut shard = (((hash >> 32) * self.shards.len() as u64) >> 32) as usize;
-        while block < self.shards[shard].blocks.start {
+        let mut shard = (((hash >> 32) * self.blocks.len() as u64) >> 32) as usize;
+        while block < self.blocks[shard].start {
             shard -= 1;
         }
-        while block >= self.shards[shard].blocks.end {
+        while block >= self.blocks[shard].end {
             shard += 1;
         }
-        let Range { start, end } = self.shards[shard].blocks;
+        let Range { start, end } = self.blocks[shard];
         (shard, hash_in_block(hash, block - start, end - start))
     }
 }
@@ -389,7 +416,7 @@ impl Insert for ShardedBloom {
 
 impl fmt::Debug for ShardedBloom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ShardedBloom").field("layout", &self.layout).field("devices", &self.devices).finish()
+        f.debug_struct("ShardedBloom").field("layout", self.layout()).field("devices", &self.devices).finish()
     }
 }
 
