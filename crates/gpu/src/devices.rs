@@ -2,12 +2,17 @@
 
 use std::panic::resume_unwind;
 use std::thread;
+use std::time::Duration;
 
+use rayon::Yield;
 use warpset_simt::KernelInfo;
 
 use crate::device::Device;
 use crate::error::{GpuError, Result};
 use crate::faults;
+
+/// How long a thread of a pool that has nothing to do sleeps while other threads work for it.
+const IDLE: Duration = Duration::from_micros(50);
 
 /// Different devices of one kind, at least one, whose memory can be copied to each other: what operations on several devices take.
 /// The first one is where their results are.
@@ -71,7 +76,8 @@ impl Devices {
     }
 
     /// Runs `work` for each device, with its place in the list: for the first one on this thread, and for each other on a thread of its own.
-    /// Returns the results in the order of the list. A panic comes through after all have ended.
+    /// Returns the results in the order of the list. A panic comes through after all have ended. A thread of a rayon pool does the pool's work
+    /// while it waits for the others, which may wait for that work.
     pub fn each<R: Send>(&self, work: impl Fn(usize, &Device) -> R + Sync) -> Vec<R> {
         let (faults, work) = (faults::of_this_thread(), &work);
         thread::scope(|scope| {
@@ -84,6 +90,13 @@ impl Devices {
             };
             let others: Vec<_> = self.0.iter().enumerate().skip(1).map(start).collect();
             let mut results = vec![work(0, &self.0[0])];
+            while others.iter().any(|other| !other.is_finished()) {
+                match rayon::yield_now() {
+                    Some(Yield::Executed) => {}
+                    Some(Yield::Idle) => thread::sleep(IDLE),
+                    None => break, // not a thread of a pool: the others are joined below
+                }
+            }
             results.extend(others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic))));
             results
         })
@@ -169,6 +182,18 @@ mod tests {
         };
         assert_eq!(fail_each(&mut failed, allocate, count), 2);
         assert_eq!(failed.iter().sum::<usize>(), 2);
+    }
+
+    /// Every thread of the pool waits for workers that want the pool.
+    #[test]
+    fn workers_may_use_the_pool_that_waits_for_them() {
+        let devices = Devices::new(emulators(3)).unwrap();
+        let wants_the_pool = |place: usize, _: &Device| {
+            let (left, right) = rayon::join(|| place, || 1);
+            left + right
+        };
+        let sums = rayon::broadcast(|_| devices.each(wants_the_pool));
+        assert!(sums.iter().all(|sums| sums[..] == [1, 2, 3]));
     }
 
     #[test]
