@@ -5,9 +5,9 @@
 //! is the list after the tag `WARPFEW\0`, or the saved filter. So an engine that gives up aggregating early and passes each
 //! row on as a group of its own sends 16 bytes for it, not a filter.
 //!
-//! Filters that take large batches faster than small ones go on gathering: beside the filter stands a list of as many items,
-//! which are inserted together when it is full. The engine's own batches of 8192 rows are a thousandth of a large filter,
-//! and cost a quotient filter three times as much per row.
+//! What comes in smaller batches than the filter likes goes on being gathered: beside the filter stands a list of as many
+//! items, which are inserted together when it is full. For a quotient filter these are the engine's own batches of 8192 rows, a
+//! thousandth of a large filter, which cost it three times as much per row; for every filter, single rows of many groups.
 
 use std::fmt::Debug;
 
@@ -28,7 +28,7 @@ pub(crate) trait Filter: Debug + Send + Sync + Sized + 'static {
     const OF_FILTERS: &'static str;
     /// Whether `DISTINCT` changes nothing.
     const IGNORES_COPIES: bool;
-    /// Whether many items at once cost less than as many in small batches.
+    /// Whether many items at once cost less than as many in the engine's batches.
     const GATHERS: bool;
     /// Names and types of the arguments of the aggregate of keys, after the first.
     const PARAMETERS: &'static [(&'static str, DataType)];
@@ -109,12 +109,9 @@ impl<F: Filter> Growing<F> {
         }
     }
 
+    /// Adds a key to the list, whatever the filter: rows of a batch that are of many groups come one by one.
     pub(crate) fn insert<K: Key>(&mut self, layout: &F::Layout, key: K) -> Result<(), Cause> {
-        let item = F::item(layout, key);
-        match self {
-            Growing::Many(filter, _) if !F::GATHERS => filter.insert_items(&[item]),
-            _ => self.gather(layout, [item].into_iter()),
-        }
+        self.gather(layout, [F::item(layout, key)].into_iter())
     }
 
     pub(crate) fn insert_bulk<K: Key + Copy>(&mut self, layout: &F::Layout, keys: &[K]) -> Result<(), Cause> {
