@@ -81,8 +81,9 @@ pub(super) unsafe fn find<M: SearchMix>(
         Ok(())
     };
     let threads = if device.is_emulator() { 1 } else { THREADS };
-    let (streams_each, buckets_each) = (streams.len().div_ceil(threads).max(1), buckets.len().div_ceil(threads).max(1));
-    let queued = streams.par_chunks(streams_each).zip(buckets.par_chunks(buckets_each));
+    let of_threads = streams.par_chunks(streams.len().div_ceil(threads).max(1));
+    let buckets_each = buckets.len().div_ceil(of_threads.len().max(1)).max(1);
+    let queued = of_threads.zip(buckets.par_chunks(buckets_each));
     let queued = queued.try_for_each(|(streams, buckets)| queue(streams, buckets));
     // What has been queued uses memory of the caller's.
     let waits = streams.iter().map(|own| stream.wait_for(own)).collect::<Vec<_>>();
