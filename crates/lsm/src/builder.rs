@@ -17,6 +17,8 @@ const BATCH_SIZES: std::ops::RangeInclusive<u64> = 64..=1 << 40;
 ///
 /// Which elements are stale is not known until they are dropped, so the automatic policies count what came since the last
 /// cleanup: every such element may have made an older one stale, or be stale.
+///
+/// A cleanup that is due and finds no memory is put off: the update has been done, and the next one tries again.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CleanupPolicy {
     /// Never; call `cleanup`.
