@@ -22,10 +22,10 @@ fn keys(count: usize, salt: u64) -> Vec<u64> {
 
 /// Keys per structure and rounds per thread. Under the sanitizer, which is a hundred times slower, one small round.
 fn size(device: &Device) -> (usize, u64) {
-    match (device.is_emulator(), std::env::var_os(testing::SANITIZER_VARIABLE)) {
+    match (device.is_emulator(), testing::is_sanitized()) {
         (true, _) => (100, 1),
-        (false, Some(_)) => (3000, 1),
-        (false, None) => (300_000, 4),
+        (false, true) => (3000, 1),
+        (false, false) => (300_000, 4),
     }
 }
 

@@ -13,6 +13,11 @@ pub const REQUIRE_VARIABLE: &str = "WARPSET_REQUIRE_CUDA";
 /// The environment variable that says that the tests run under compute-sanitizer.
 pub const SANITIZER_VARIABLE: &str = "WARPSET_SANITIZER";
 
+/// Whether they do. Every launch takes a hundred times as long then, so tests take smaller inputs.
+pub fn is_sanitized() -> bool {
+    std::env::var_os(SANITIZER_VARIABLE).is_some()
+}
+
 /// The CUDA device; `None` after saying why there is none.
 ///
 /// Under compute-sanitizer it is held until the process ends: each time it is opened again, the sanitizer rewrites
@@ -24,7 +29,7 @@ pub fn cuda() -> Option<Device> {
     match Backend::auto() {
         Backend::Cuda(device) => {
             static HELD: OnceLock<Device> = OnceLock::new();
-            if std::env::var_os(SANITIZER_VARIABLE).is_some() {
+            if is_sanitized() {
                 HELD.get_or_init(|| device.clone());
             }
             Some(device)

@@ -396,7 +396,7 @@ fn ordered_with_everything(device: &Device, stream: &Stream) -> Result<()> {
     };
     other.synchronize()?;
     // compute-sanitizer runs one kernel at a time.
-    let is_serial = device.is_emulator() || std::env::var_os(warpset_gpu::testing::SANITIZER_VARIABLE).is_some();
+    let is_serial = device.is_emulator() || warpset_gpu::testing::is_sanitized();
     let overlapped = is_serial || !stream.is_idle()?;
     assert!(overlapped, "a stream waited for another without being asked to");
     stream.synchronize()?;

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use warpset_core::hash::mix;
 use warpset_core::quotient::slots::Container;
 use warpset_gpu::batch::Answers;
-use warpset_gpu::testing::{SANITIZER_VARIABLE, devices};
+use warpset_gpu::testing::{devices, is_sanitized};
 use warpset_gpu::{Device, GpuError};
 use warpset_kernels::batch::keys::KeySlice;
 use warpset_kernels::batch::results;
@@ -92,7 +92,7 @@ fn shaped(layout: &Layout, shape: u64, n: u64) -> Vec<u64> {
 #[test]
 fn filters_of_every_shape_and_width() {
     for device in devices(11) {
-        let small = device.is_emulator() || std::env::var_os(SANITIZER_VARIABLE).is_some();
+        let small = device.is_emulator() || is_sanitized();
         let q = if small { 8 } else { 13 };
         for (i, r) in [1, 2, 3, 5, 6, 8, 13, 16, 21, 29, 33, 40, 48, 51].into_iter().enumerate() {
             for container in [Container::Packed, Container::Bytes] {

@@ -6,7 +6,7 @@ use crate::find::{Buckets as HostBuckets, Finder, Simd};
 use warpset_core::hash::mix;
 use warpset_core::recsplit::{Method, TreeShape};
 use warpset_gpu::Device;
-use warpset_gpu::testing::{cuda, devices};
+use warpset_gpu::testing::{cuda, devices, is_sanitized};
 
 /// Buckets of these sizes, of random keys.
 struct Input {
@@ -120,19 +120,20 @@ fn leaves_of_all_sizes() {
 
 #[test]
 fn leaves_in_two_groups_of_many_trials() {
+    let many = if is_sanitized() { 30 } else { 1000 };
     // Two warps of a few blocks, and few leaves, so that blocks are teams; all keys in one group now and then.
     for (leaf, count) in [(9, 3), (10, 1), (11, 2)] {
         let shape = TreeShape::new(leaf, 2, 1, Method::Rotation).unwrap();
         let trees = Trees::new(shape, Remix::Bits32, leaf);
         assert!(is_paired(&trees.nodes()[leaf as usize], trees.budgets[leaf as usize]));
         for device in devices(u64::from(leaf)) {
-            let count = if device.is_emulator() { count } else { 1000 * count };
+            let count = count * if device.is_emulator() { 1 } else { many };
             let remix = if leaf == 10 { Remix::Bits64 } else { Remix::Bits32 };
             Input::new(&vec![leaf; count], 3).check_strategies(&device, shape, remix, &STRATEGIES);
         }
     }
     let Some(device) = cuda() else { return };
-    for (leaf, count) in [(13, 10_000), (16, 40), (17, 300), (18, 3)] {
+    for (leaf, count) in [(13, 10 * many), (16, 40), (17, if is_sanitized() { 3 } else { 300 }), (18, 3)] {
         let shape = TreeShape::new(leaf, 2, 1, Method::Rotation).unwrap();
         Input::new(&vec![leaf; count], 4).check(&device, shape, Remix::Bits32);
     }
@@ -206,7 +207,7 @@ fn large_inputs() {
         (Method::BruteForce, 14, 4, 3, 800),
     ] {
         let shape = TreeShape::new(leaf, first, second, method).unwrap();
-        let count = 200_000 / bucket;
+        let count = if is_sanitized() { (10_000 / bucket).max(2) } else { 200_000 / bucket };
         let sizes: Vec<u32> =
             (0..count).map(|i| bucket - bucket / 8 + (mix(u64::from(i), 1) as u32) % (bucket / 4)).collect();
         Input::new(&sizes, 7).check_strategies(&device, shape, Remix::Bits32, &STRATEGIES);

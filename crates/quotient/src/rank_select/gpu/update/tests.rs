@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use warpset_core::hash::mix;
 use warpset_gpu::Device;
-use warpset_gpu::testing::{SANITIZER_VARIABLE, devices};
+use warpset_gpu::testing::{devices, is_sanitized};
 
 use super::UpdateMethod;
 use crate::gpu::{QuotientFilter, RankSelectQuotientFilter as DeviceFilter};
@@ -13,11 +13,6 @@ use crate::{Duplicates, Error, Hashed, Layout, RankSelect, RankSelectBuilder, Ra
 
 const METHODS: [UpdateMethod; 4] =
     [UpdateMethod::Regions, UpdateMethod::InPlace, UpdateMethod::Rebuild, UpdateMethod::Automatic];
-
-/// Under compute-sanitizer every launch takes a hundred times as long: then filters are less full, and batches smaller.
-fn is_sanitized() -> bool {
-    std::env::var_os(SANITIZER_VARIABLE).is_some()
-}
 
 fn layout(q: u32, r: u32, load: f64, keep: bool) -> Layout {
     let duplicates = if keep { Duplicates::Kept } else { Duplicates::Dropped };

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use warpset_core::hash::mix;
 use warpset_core::quotient::slots::Container;
 use warpset_gpu::Device;
-use warpset_gpu::testing::{SANITIZER_VARIABLE, devices};
+use warpset_gpu::testing::{devices, is_sanitized};
 
 use super::UpdateMethod;
 use crate::gpu::StandardQuotientFilter;
@@ -13,12 +13,6 @@ use crate::{Duplicates, Error, Hashed, Layout, StandardBuilder, StandardQuotient
 
 const METHODS: [UpdateMethod; 4] =
     [UpdateMethod::Superclusters, UpdateMethod::InPlace, UpdateMethod::Rebuild, UpdateMethod::Automatic];
-
-/// Under compute-sanitizer every launch takes a hundred times as long, and a long cluster takes superclusters as many
-/// rounds of launches: then filters are less full, and batches smaller.
-fn is_sanitized() -> bool {
-    std::env::var_os(SANITIZER_VARIABLE).is_some()
-}
 
 fn layout(q: u32, r: u32, load: f64, packed: bool, keep: bool) -> Layout {
     let container = if packed { Container::Packed } else { Container::Bytes };
@@ -123,6 +117,7 @@ fn full_filters_across_tiles() {
         // Two tiles of quotients and the overflow region.
         for (packed, keep, r) in [(true, false, 5), (false, true, 5), (true, true, 13)] {
             let layout = layout(14, r, 0.95, packed, keep);
+            // A long cluster takes superclusters as many rounds of launches.
             let (before, after) = if is_sanitized() { (9_000, 9_500) } else { (14_000, layout.limit() as usize) };
             let all = some(&layout, after, 1);
             let mut host = HostFilter::from_fingerprints(layout, &all[..before]).unwrap();
