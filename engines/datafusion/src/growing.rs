@@ -101,7 +101,7 @@ impl<F: Filter> Growing<F> {
         if list.len() > most::<F>(layout) { self.become_filter(layout).map(|_| ()) } else { Ok(()) }
     }
 
-    /// Whether so many items more go into the list.
+    /// Whether this many more items fit into the list.
     fn gathers(&self, layout: &F::Layout, more: usize) -> bool {
         match self {
             Growing::Few(items) => items.len() + more <= most::<F>(layout),
