@@ -2,7 +2,9 @@
 //! in Parquet files, queries.
 
 mod processes;
+mod queries;
 mod tables;
 
 pub use processes::Processes;
+pub use queries::QUERIES;
 pub use tables::{SHAPES, Shape, local, register_tables, run, table, write_tables};
